@@ -1,0 +1,173 @@
+"""The bytes that stand around a message in a recording: format 1, writing half.
+
+Owns the splice: a message goes into its line as the peer sent it, byte for
+byte, with no parser in between; brackets and UTF-8 alone decide between `msg`,
+`raw` and `b64`. The reading half is `core.record`, the specification
+docs/format.md. Imports next to nothing, because `mcpspy run` starts with it:
+`json` would cost 10 ms, once per server and start of every host.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from codecs import getincrementaldecoder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    from mcpspy.core.framing import Pieces
+
+    Scalar: TypeAlias = str | int | float | bool | None
+    Value: TypeAlias = Scalar | Sequence[Scalar]
+
+FORMAT = 1
+
+CLIENT = "client"
+SERVER = "server"
+
+_ESCAPES = {n: f"\\u{n:04x}" for n in (*range(32), 127)} | {
+    ord('"'): '\\"',
+    ord("\\"): "\\\\",
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
+}
+
+_JSON_SPACE = b" \t\r"
+
+
+def header(fields: Mapping[str, Value]) -> bytes:
+    """Return line 1 of a recording, `{"mcpspy":1,…}` and LF."""
+    return b'{"mcpspy":%d,' % FORMAT + _members(fields) + b"}\n"
+
+
+def note(at: float, kind: str, fields: Mapping[str, Value]) -> bytes:
+    """Return the line of a note: what nobody said. `at` is in seconds since `started`."""
+    more = b"," + _members(fields) if fields else b""
+    return b'{"t":%.6f,"note":%b' % (at, _string(kind)) + more + b"}\n"
+
+
+def plain(head: bytes, run: bytes) -> bytes | None:
+    """Return the lines of a run of ordinary messages, or None if one is not ordinary.
+
+    `run` is whole lines, `head` what goes before each message. Ordinary means
+    from `{` to `}` and UTF-8 throughout. Every LF then stands in a `}LF{`, so
+    two counts prove it, and one replace writes all envelopes at once.
+    """
+    if (
+        run.startswith(b"{")
+        and run.endswith(b"}\n")
+        and (run.isascii() or is_utf8([run]))
+        and run.count(b"}\n{") == run.count(b"\n") - 1
+    ):
+        return head + run[:-1].replace(b"}\n{", b"}}\n" + head + b"{") + b"}\n"
+    return None
+
+
+def splice(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterator[bytes | bytearray]:
+    """Yield the buffers of one message's line of the file, whatever the message is.
+
+    `prefix` is `{"t":…,"from":…,`. `pieces` is consumed while the buffers are
+    taken, so that 100 MB of garbage is never in memory twice. `torn` says that
+    the message's LF never came.
+    """
+    end = _line_end(pieces, torn=torn)
+    if not is_utf8(pieces):
+        yield prefix + end + b'"why":"not UTF-8","b64":"'
+        yield from _base64(pieces)
+        yield b'"}\n'
+    elif _has_brackets(pieces):
+        yield prefix + end + b'"msg":'
+        yield from pieces
+        yield b"}\n"
+    else:
+        why = b"not a JSON object or array" if any(pieces) else b"blank line"
+        yield prefix + end + b'"why":"' + why + b'","raw":"'
+        yield from _text(pieces)
+        yield b'"}\n'
+
+
+def splice_text(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterator[bytes]:
+    """Yield the buffers of a line that is text to begin with: stderr."""
+    end = _line_end(pieces, torn=torn)
+    if is_utf8(pieces):
+        yield prefix + end + b'"text":"'
+        yield from _text(pieces)
+    else:
+        yield prefix + end + b'"b64":"'
+        yield from _base64(pieces)
+    yield b'"}\n'
+
+
+def is_utf8(pieces: Sequence[bytes | bytearray]) -> bool:
+    """Whether the pieces, joined, are valid UTF-8."""
+    if all(piece.isascii() for piece in pieces):
+        return True
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        for piece in pieces:
+            decoder.decode(piece)
+        decoder.decode(b"", True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _line_end(pieces: Pieces, *, torn: bool) -> bytes:
+    """Take a CR off the end, and name the line end where it is not LF alone."""
+    if torn:
+        return b'"eol":"",'
+    if pieces and pieces[-1].endswith(b"\r"):
+        pieces[-1] = pieces[-1][:-1]
+        return b'"eol":"\\r\\n",'
+    return b""
+
+
+def _has_brackets(pieces: Pieces) -> bool:
+    """Whether the outer bytes, JSON's white space aside, are those of an object or array."""
+    first = next((kept for piece in pieces if (kept := piece.lstrip(_JSON_SPACE))), b"")
+    last = next((kept for piece in reversed(pieces) if (kept := piece.rstrip(_JSON_SPACE))), b"")
+    return bool(first) and (first[0], last[-1]) in ((0x7B, 0x7D), (0x5B, 0x5D))
+
+
+def _consume(pieces: Pieces) -> Iterator[bytes | bytearray]:
+    pieces.reverse()
+    while pieces:
+        yield pieces.pop()
+
+
+def _base64(pieces: Pieces) -> Iterator[bytes]:
+    rest = b""
+    for piece in _consume(pieces):
+        data = rest + piece
+        cut = len(data) - len(data) % 3
+        rest = data[cut:]
+        yield b2a_base64(data[:cut], newline=False)
+    yield b2a_base64(rest, newline=False)
+
+
+def _text(pieces: Pieces) -> Iterator[bytes]:
+    decoder = getincrementaldecoder("utf-8")()
+    for piece in _consume(pieces):
+        yield decoder.decode(piece).translate(_ESCAPES).encode()
+
+
+def _members(fields: Mapping[str, Value]) -> bytes:
+    return b",".join(_string(key) + b":" + _json(value) for key, value in fields.items())
+
+
+def _json(value: Value) -> bytes:
+    if isinstance(value, str):
+        return _string(value)
+    if value is None or isinstance(value, bool):
+        return {None: b"null", True: b"true", False: b"false"}[value]
+    if isinstance(value, int | float):
+        return repr(value).encode()
+    return b"[" + b",".join(map(_json, value)) + b"]"
+
+
+def _string(text: str) -> bytes:
+    # An argument that is not UTF-8 reaches us with lone surrogates, which no JSON reader takes.
+    return b'"' + text.translate(_ESCAPES).encode("utf-8", "replace") + b'"'

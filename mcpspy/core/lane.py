@@ -1,0 +1,82 @@
+"""One direction of traffic: bytes in, lines of the recording out.
+
+Owns what is remembered of a direction between two chunks: its unfinished line.
+What it is fed goes on to the peer as it is, whatever comes back from here; the
+lane only says what must be on disk before that.
+"""
+
+from __future__ import annotations
+
+from mcpspy.core.envelope import plain, splice, splice_text
+from mcpspy.core.framing import LineFramer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from mcpspy.core.framing import Pieces
+
+
+class Lane:
+    """Messages of one side of a stdio session."""
+
+    __slots__ = ("_framer", "_head", "_prefix")
+
+    def __init__(self, side: str) -> None:
+        self._framer = LineFramer()
+        self._prefix = b'{"t":%%.6f,"from":"%b",' % side.encode()
+        self._head = self._prefix + b'"msg":'
+
+    def feed(self, at: float, data: bytes) -> Iterable[bytes | bytearray]:
+        """Return the buffers to append for the messages that end in `data`, `at` seconds from the start."""
+        ended, run = self._framer.split(data)
+        if not ended:
+            if not run:
+                return ()
+            lines = plain(self._head % at, run)
+            if lines is not None:
+                return (lines,)
+        return self._lines(at, ended, run)
+
+    def close(self, at: float) -> Iterable[bytes | bytearray]:
+        """Return the buffers for the line that never ended, if there is one."""
+        torn = self._framer.close()
+        return splice(self._prefix % at, torn, torn=True) if torn else ()
+
+    def _lines(self, at: float, ended: Pieces, run: bytes) -> Iterator[bytes | bytearray]:
+        if ended:
+            yield from splice(self._prefix % at, ended)
+        if run:
+            lines = plain(self._head % at, run)
+            if lines is not None:
+                yield lines
+                return
+            for line in run[:-1].split(b"\n"):
+                yield from splice(self._prefix % at, [line])
+
+
+class TextLane:
+    """Lines of text that are no messages: the server's stderr, kept as notes."""
+
+    __slots__ = ("_framer", "_prefix")
+
+    def __init__(self, kind: str) -> None:
+        self._framer = LineFramer()
+        self._prefix = b'{"t":%%.6f,"note":"%b",' % kind.encode()
+
+    def feed(self, at: float, data: bytes) -> Iterable[bytes]:
+        """Return the buffers to append for the lines that end in `data`."""
+        ended, run = self._framer.split(data)
+        return self._lines(at, ended, run) if ended or run else ()
+
+    def close(self, at: float) -> Iterable[bytes]:
+        """Return the buffers for the line that never ended, if there is one."""
+        torn = self._framer.close()
+        return splice_text(self._prefix % at, torn, torn=True) if torn else ()
+
+    def _lines(self, at: float, ended: Pieces, run: bytes) -> Iterator[bytes]:
+        if ended:
+            yield from splice_text(self._prefix % at, ended)
+        if run:
+            for line in run[:-1].split(b"\n"):
+                yield from splice_text(self._prefix % at, [line])

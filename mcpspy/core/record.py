@@ -1,0 +1,190 @@
+"""One entry and one line of a recording: format 1, reading half.
+
+Owns what a line means: the header, a frame with the peer's own bytes, a note,
+and a line that is none of these. Specification: docs/format.md; the writing
+half is `core.envelope`. Refuses to skip what it cannot read: a damaged line is
+an entry like any other, and only a file that is no recording is an error.
+"""
+
+from __future__ import annotations
+
+from binascii import Error as Base64Error
+from binascii import a2b_base64
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import orjson
+from msgspec import DecodeError, Struct, ValidationError, field
+from msgspec.json import Decoder
+
+from mcpspy.core.envelope import FORMAT
+from mcpspy.errors import UsageError
+
+
+class Header(Struct, frozen=True, kw_only=True):
+    """Line 1: what the session is. Unknown keys are ignored."""
+
+    mcpspy: int
+    """The number of the format."""
+    id: str
+    """Hex digits, the same in every part of a session."""
+    started: str
+    """Wall clock, UTC, ISO 8601 with milliseconds and `Z`."""
+    transport: str = "stdio"
+    command: list[str] | None = None
+    upstream: str | None = None
+    cwd: str | None = None
+    name: str = ""
+    pid: int | None = None
+    """The process id of the mcpspy that wrote it."""
+    part: int = 1
+
+
+class Frame(Struct, frozen=True, gc=False):
+    """One message as it was on the wire, before anybody asks what it means."""
+
+    at: float
+    """Seconds since `started`, monotonic: when its last byte came."""
+    side: str
+    """Who sent it: `client` or `server`."""
+    data: bytes
+    """The peer's own bytes, without the line end."""
+    stream: str | None = None
+    """HTTP: the session it belongs to."""
+    http: int | None = None
+    """HTTP: number of the exchange that carried it."""
+    eol: str = "\n"
+    """What ended it: LF, CR LF, or nothing if the end never came."""
+
+
+class Note(Struct, frozen=True):
+    """What nobody said: a stderr line, an exit code, a signal."""
+
+    at: float
+    kind: str
+    fields: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The text of a stderr line or an error, whatever bytes it was made of."""
+        if "b64" in self.fields:
+            return _unbase64(str(self.fields["b64"])).decode("utf-8", "backslashreplace")
+        return str(self.fields.get("text", ""))
+
+
+class Damaged(Struct, frozen=True):
+    """A line of the file that no entry can be read from."""
+
+    data: bytes
+    why: str
+
+    at = 0.0
+
+
+Entry: TypeAlias = Frame | Note | Damaged
+
+
+class _Head(Struct):
+    """A frame's line up to its payload."""
+
+    t: float
+    side: str = field(name="from")
+    stream: str | None = None
+    http: int | None = None
+    eol: str = "\n"
+
+
+_read_header = Decoder(Header).decode
+_read_head = Decoder(_Head).decode
+
+LADDER: dict[int, Callable[[bytes], bytes]] = {}
+"""Format n → what turns a line of format n into one of n + 1. Empty until there is a format 2."""
+
+
+def read_header(line: bytes) -> Header:
+    """Return the header; raise UsageError if the file is not a recording this version reads."""
+    try:
+        start = orjson.loads(line)
+    except ValueError:
+        start = None
+    if not isinstance(start, dict) or not isinstance(number := start.get("mcpspy"), int):
+        raise UsageError("not an mcpspy recording", 'its first line should begin with {"mcpspy":1')
+    if number > FORMAT:
+        raise UsageError(
+            f"recorded by a newer mcpspy (format {number}, this one reads up to {FORMAT})",
+            "upgrade mcpspy and try again",
+        )
+    try:
+        return _read_header(climb(line, number))
+    except ValidationError as error:
+        raise UsageError(f"its header is not that of a recording: {error}", "see docs/format.md") from None
+
+
+def climb(line: bytes, number: int) -> bytes:
+    """Return the line of format `number` as one of today's format."""
+    for step in range(number, FORMAT):
+        line = LADDER[step](line)
+    return line
+
+
+def read_entry(line: bytes) -> Entry:
+    """Return the entry of one line (its LF left out). Never raises.
+
+    `msg` is the last key of its line, and no JSON string can hold the bytes
+    `,"msg":` with their quotes unescaped: so the payload is a slice, exact
+    even where it is not valid JSON.
+    """
+    before, found, rest = line.partition(b',"msg":')
+    if found and rest.endswith(b"}"):
+        try:
+            head = _read_head(before + b"}")
+        except DecodeError:
+            return _read_whole(line)
+        return Frame(head.t, head.side, rest[:-1], head.stream, head.http, head.eol)
+    return _read_whole(line)
+
+
+def _read_whole(line: bytes) -> Entry:
+    """Return the entry of a line that is JSON throughout: a note, `raw` or `b64`, or a frame somebody re-wrote."""
+    try:
+        whole = orjson.loads(line)
+    except ValueError as error:
+        return Damaged(line, f"not JSON: {error}")
+    if not isinstance(whole, dict):
+        return Damaged(line, "not an entry")
+    at = whole.pop("t", None)
+    if isinstance(at, bool) or not isinstance(at, int | float):
+        return Damaged(line, "an entry without its time")
+    kind = whole.pop("note", None)
+    if isinstance(kind, str):
+        return Note(float(at), kind, whole)
+    data = _payload(whole)
+    side = whole.get("from")
+    if data is None or not isinstance(side, str):
+        return Damaged(line, "neither a frame nor a note")
+    stream, http, eol = whole.get("stream"), whole.get("http"), whole.get("eol", "\n")
+    return Frame(
+        float(at),
+        side,
+        data,
+        stream if isinstance(stream, str) else None,
+        http if isinstance(http, int) else None,
+        eol if isinstance(eol, str) else "\n",
+    )
+
+
+def _payload(whole: dict[str, Any]) -> bytes | None:
+    if isinstance(raw := whole.get("raw"), str):
+        return raw.encode("utf-8", "surrogatepass")
+    if isinstance(encoded := whole.get("b64"), str):
+        return _unbase64(encoded)
+    return orjson.dumps(whole["msg"]) if "msg" in whole else None
+
+
+def _unbase64(text: str) -> bytes:
+    try:
+        return a2b_base64(text)
+    except Base64Error:
+        return text.encode()
+
+
