@@ -1,0 +1,25 @@
+"""The `mcpspy` command.
+
+Owns the choice between the one command that must start at once and the rest,
+and the last line a person sees when something failed.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command line; return the exit code."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["run"]:
+        from mcpspy.ui.cli.run import main as run
+
+        return run(arguments[1:])
+    from mcpspy.ui.cli.table import main as run_any
+
+    return run_any(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

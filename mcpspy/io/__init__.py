@@ -1,0 +1,1 @@
+"""The only floor that touches the world: files, pipes, processes, sockets, clocks."""

@@ -1,0 +1,60 @@
+"""Where recordings live when nobody says where.
+
+Owns the default folder and the names of the files in it. Answers what
+`platformdirs.user_data_dir` answers (a test holds that), without its import:
+21 ms, and `mcpspy run` is started once per server by every host.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+LAUNCHERS = frozenset(
+    "bash bun bunx cmd deno docker env node npm npx pipx pnpm podman python python3 sh tsx uv uvx yarn".split()
+)
+"""Commands that start a server and are none: a session is not named after them."""
+
+LAUNCHER_WORDS = frozenset("dlx exec run tool x".split())
+
+
+def sessions_folder(chosen: str | None = None) -> str:
+    """Return the folder of recordings: `chosen`, else `$MCPSPY_DIR`, else the user's data folder."""
+    if chosen or (chosen := os.environ.get("MCPSPY_DIR")):
+        return os.path.abspath(os.path.expanduser(chosen))
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
+    elif sys.platform == "darwin":
+        base = os.path.expanduser("~/Library/Application Support")
+    else:
+        base = os.environ.get("XDG_DATA_HOME", "").strip() or os.path.expanduser("~/.local/share")
+    return os.path.join(base, "mcpspy", "sessions")
+
+
+def session_name(command: list[str]) -> str:
+    """Return what to call a session of this command: the server's name, not its launcher's.
+
+    `npx -y @modelcontextprotocol/server-memory` is `server-memory`;
+    `python -m weather.server` is `weather.server`; `/opt/bin/thing --x` is `thing`.
+    """
+    program = _stem(command[0])
+    if program.rstrip("0123456789.") not in LAUNCHERS and program not in LAUNCHERS:
+        return program
+    words = [word for word in command[1:] if not word.startswith("-") and word not in LAUNCHER_WORDS]
+    return _stem(words[0]) if words else program
+
+
+def slug(name: str) -> str:
+    """Return the name as a part of a file name."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)
+    return kept.strip("-._")[:40] or "session"
+
+
+def _stem(word: str) -> str:
+    base = word.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    package, at, _version = base.partition("@")
+    stem, dot, ending = (package if at and package else base).rpartition(".")
+    return stem if dot and stem and ending.lower() in _ENDINGS else package or base
+
+
+_ENDINGS = frozenset("bat cjs cmd exe js mjs ps1 py rb sh ts".split())

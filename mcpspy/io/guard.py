@@ -1,0 +1,154 @@
+"""A tiny process that outlives a killed mcpspy by one second (POSIX).
+
+Owns two things nobody else can know. That mcpspy was SIGKILLed: then it ends
+the server, its launcher's children included, even one that ignores EOF and
+SIGTERM. And whether a signal went to the whole process group: the guard is in
+it, so it got that signal too, and the server needs no copy from us.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    assert sys.platform != "win32"
+
+GRACE = 1.0
+"""Seconds between SIGTERM and SIGKILL for a server whose mcpspy was killed: it had EOF already."""
+
+TICK = 0.02
+"""Seconds between two looks at a process that no descriptor stands for."""
+
+_MOST_DESCRIPTORS = 65536
+
+
+class Guard:
+    """A handle on the guard process. `seen` is readable when the group got a signal: a byte each."""
+
+    def __init__(self, pid: int, alive: int, seen: int) -> None:
+        self.pid = pid
+        self.seen = seen
+        self._alive = alive
+
+    @classmethod
+    def start(cls, server: int, signals: Iterable[int]) -> Guard | None:
+        """Fork the guard of the process `server`; None where the system refuses."""
+        alive_read, alive_write = os.pipe()
+        seen_read, seen_write = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError:  # No process to spare. Without a guard the server still gets EOF when we die.
+            for fd in (alive_read, alive_write, seen_read, seen_write):
+                os.close(fd)
+            return None
+        if pid == 0:
+            try:
+                _watch(server, alive_read, seen_write, signals)
+            finally:
+                os._exit(0)
+        os.close(alive_read)
+        os.close(seen_write)
+        os.set_blocking(seen_read, False)
+        return cls(pid, alive_write, seen_read)
+
+    def dismiss(self) -> None:
+        """End the guard and reap it: the server is gone, and its pid may be somebody else's soon."""
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+def _watch(server: int, alive: int, seen: int, signals: Iterable[int]) -> None:
+    # Before anything else: until here a signal would be reported down our parent's own pipe.
+    os.set_blocking(seen, False)
+    signal.set_wakeup_fd(seen, warn_on_full_buffer=False)
+    for number in signals:
+        signal.signal(number, lambda *_: None)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    # The host's pipes and the server's must not be held open by us.
+    kept = sorted((alive, seen))
+    for low, high in ((0, kept[0]), (kept[0] + 1, kept[1]), (kept[1] + 1, _most_descriptors())):
+        os.closerange(low, high)
+    handle = _open_process(server)
+    while os.read(alive, 1):
+        pass
+    signal.set_wakeup_fd(-1)
+    if not _runs(server, handle):
+        return
+    family = [server, *descendants(server)]
+    os.kill(server, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE
+    while time.monotonic() < deadline and any(_runs(pid) for pid in family):
+        time.sleep(TICK)
+    for pid in family:
+        if _runs(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the pids below `pid`: what `npx` or `sh -c` started for it."""
+    children: dict[int, list[int]] = {}
+    for child, parent in _processes():
+        children.setdefault(parent, []).append(child)
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += below
+    return found
+
+
+def _processes() -> Iterable[tuple[int, int]]:
+    """Yield (pid, parent) of every process, from /proc, or from `ps` where there is none."""
+    if os.path.isdir("/proc/self"):
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                try:
+                    with open(f"/proc/{name}/stat", "rb") as stat:
+                        # The name in brackets may hold spaces and brackets of its own.
+                        yield int(name), int(stat.read().rpartition(b")")[2].split()[1])
+                except OSError:  # Gone meanwhile.
+                    pass
+        return
+    import subprocess
+
+    listing = subprocess.run(["ps", "-axo", "pid=,ppid="], stdin=-3, capture_output=True, check=False)
+    for line in listing.stdout.splitlines():
+        pid, parent = line.split()
+        yield int(pid), int(parent)
+
+
+def _open_process(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):  # macOS, or a kernel before 5.3.
+        return None
+
+
+def _runs(pid: int, handle: int | None = None) -> bool:
+    """Whether the process is there; by its handle where we have one, since pids come back."""
+    if handle is not None:
+        poller = select.poll()
+        poller.register(handle, select.POLLIN)
+        return not poller.poll(0)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # Somebody else's: a setuid server, or a pid that came back.
+        return False
+    return True
+
+
+def _most_descriptors() -> int:
+    try:
+        return min(os.sysconf("SC_OPEN_MAX"), _MOST_DESCRIPTORS)
+    except (OSError, ValueError):
+        return _MOST_DESCRIPTORS

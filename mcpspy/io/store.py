@@ -1,0 +1,311 @@
+"""Recordings, from the reader's side.
+
+Owns finding, reading and following them. Opens every file read-only and leaves
+it as it is; a torn last line is left out until it is whole, and said. Writing
+is `io.writer`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import BinaryIO
+
+import aiofiles
+from msgspec import Struct
+
+from mcpspy.core.framing import LineFramer
+from mcpspy.core.record import Damaged, Entry, Header, Note, read_entry, read_header
+from mcpspy.core.session import Party, Session
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.folder import sessions_folder
+from mcpspy.io.writer import is_live
+
+CHUNK = 1 << 18
+"""Bytes a read: larger ones gained nothing, and keep a waiting screen waiting."""
+
+POLL = 0.1
+"""Seconds between two looks at a file that may grow: 0.13 % of a core, and no watcher to install."""
+
+HEAD = 1 << 16
+"""Bytes of a recording's start in which a summary looks for who speaks."""
+
+TAIL = 1 << 14
+"""Bytes of its end in which it looks for the exit."""
+
+
+class State(StrEnum):
+    """How a recording stands."""
+
+    LIVE = "live"
+    ENDED = "ended"
+    """It has its exit note."""
+    DIED = "died"
+    """Nobody writes to it and it has none: mcpspy was killed, or the machine went down."""
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """What a list of sessions shows, read without reading the whole file."""
+
+    path: Path
+    header: Header
+    state: State
+    exit: Note | None
+    size: int
+    """Bytes, all parts."""
+    entries: int
+    """Lines after the header, all parts."""
+    last: float
+    """Seconds from `started` to the last entry."""
+    client: Party | None
+    server: Party | None
+    revision: str | None
+
+
+class Recording:
+    """A recording on disk: its header, and what follows."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open the file and read its header; raise UsageError or CannotStart if that cannot be."""
+        self.path = Path(path)
+        self.header = read_header_of(self.path)
+        self.torn = 0
+        """Bytes of a last line that never got its end: left out."""
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield the entries as the file is now, and those of the parts that follow."""
+        path: Path | None = self.path
+        while path is not None:
+            following: Path | None = None
+            for line in self._lines(path):
+                entry = read_entry(line)
+                if isinstance(entry, Note) and entry.kind == "part":
+                    following = path.with_name(str(entry.fields.get("next")))
+                yield entry
+            path = following if following is not None and following.exists() else None
+
+    def _lines(self, path: Path) -> Iterator[bytes]:
+        framer = LineFramer()
+        first = True
+        with _opened(path) as file:
+            while chunk := file.read(CHUNK):
+                for line in framer.feed(chunk):
+                    if first:
+                        first = False
+                    else:
+                        yield line
+        self.torn = sum(map(len, framer.close()))
+
+    @property
+    def state(self) -> State:
+        """How it stands now."""
+        return _standing(self.path)[0]
+
+
+def read_header_of(path: Path) -> Header:
+    """Return the header of a file; raise with its name, what it is instead, and what to do."""
+    with _opened(path) as file:
+        line = file.readline(1 << 20)
+    if not line:
+        raise UsageError(f"{path}: empty, so not a recording", "was its disk full when it was made?")
+    if not line.endswith(b"\n") and line.startswith(b'{"mcpspy":'):
+        raise UsageError(f"{path}: its header is cut off", "nothing can be read without it")
+    try:
+        return read_header(line.rstrip(b"\n"))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.args[0]}", error.hint) from None
+
+
+def find(which: str, folder: str | None = None) -> Path:
+    """Return the file that a person means: a path, `last`, an id (or its beginning), or a name.
+
+    Of several sessions of one name, the newest. Raises UsageError.
+    """
+    if os.sep in which or which.endswith(".jsonl") or Path(which).is_file():
+        return Path(which)
+    home = Path(sessions_folder(folder))
+    newest = sorted(_recordings(home), key=lambda pair: pair[1].started, reverse=True)
+    for path, header in newest:
+        if which in ("last", header.id, header.name):
+            return path
+    matching = [path for path, header in newest if len(which) >= 2 and header.id.startswith(which)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise UsageError(f"{which}: {len(matching)} sessions have such an id", "give more of it; see mcpspy ls")
+    if not newest:
+        raise UsageError(
+            f"no session in {home}", "record one: mcpspy run -- COMMAND, or see how it looks: mcpspy demo"
+        )
+    if Path(which).is_dir():
+        raise UsageError(f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists what is in it")
+    raise UsageError(f"{which}: no such file or session", "mcpspy ls lists the sessions")
+
+
+def sessions(folder: str | None = None) -> list[Summary]:
+    """Return the sessions of a folder, the newest first. Files that are no recordings are left out."""
+    found = []
+    for path, header in _recordings(Path(sessions_folder(folder))):
+        try:
+            found.append(summarize(path, header))
+        except OSError:  # Deleted while we looked.
+            continue
+    return sorted(found, key=lambda summary: summary.header.started, reverse=True)
+
+
+def summarize(path: Path, header: Header) -> Summary:
+    """Return what a list shows of a session, from the start and the end of its file."""
+    session = Session(header)
+    with path.open("rb") as file:
+        lines = file.read(HEAD).split(b"\n")
+        for line in lines[1:-1]:
+            session.add(read_entry(line))
+            if session.server is not None:
+                break
+    size = entries = 0
+    part: Path | None = path
+    last_part = path
+    while part is not None:
+        last_part = part
+        size += part.stat().st_size
+        entries += _count_lines(part) - 1
+        part = _next_part(part)
+    state, last = _standing(last_part)
+    return Summary(
+        path=path,
+        header=header,
+        state=state,
+        exit=last if isinstance(last, Note) and last.kind == "exit" else None,
+        size=size,
+        entries=entries,
+        last=last.at if last is not None else 0.0,
+        client=session.client,
+        server=session.server,
+        revision=session.revision,
+    )
+
+
+async def follow(path: Path, *, poll: float = POLL) -> AsyncIterator[Entry]:
+    """Yield the entries of a recording as they come, from its start to its end.
+
+    Ends after the exit note, or when nobody writes to the file any more. Goes
+    on in the next part. Begins again, after a `Damaged` entry that says so,
+    when the file was cut, or another took its name; a deleted file is read to
+    the end of what its writer still appends.
+    """
+    while True:
+        async with aiofiles.open(path, "rb") as file:
+            framer = LineFramer()
+            position = 0
+            header = True
+            last: Entry | None = None
+            while (now := _what_now(file.fileno(), path, position)) is not _Now.OVER:
+                if now is _Now.ANOTHER:
+                    yield Damaged(b"", "the file was cut or replaced: reading it from its start")
+                    break
+                if now is _Now.QUIET:
+                    if isinstance(last, Note) and last.kind in ("exit", "part"):
+                        break
+                    await asyncio.sleep(poll)
+                    continue
+                chunk = await file.read(CHUNK)
+                position += len(chunk)
+                for line in framer.feed(chunk):
+                    if header:
+                        header = False
+                        continue
+                    last = read_entry(line)
+                    yield last
+        if now is _Now.ANOTHER:
+            continue
+        if not (isinstance(last, Note) and last.kind == "part"):
+            return
+        path = path.with_name(str(last.fields.get("next")))
+
+
+class _Now(Enum):
+    """What a look at a followed file shows."""
+
+    MORE = 1
+    QUIET = 2
+    OVER = 3
+    ANOTHER = 4
+
+
+def _what_now(fd: int, path: Path, position: int) -> _Now:
+    live = is_live(fd)  # First: what its writer wrote before it ended is then there to be seen.
+    mine = os.fstat(fd)
+    if mine.st_size > position:
+        return _Now.MORE
+    if mine.st_size < position:
+        return _Now.ANOTHER
+    try:
+        named = os.stat(path)
+    except OSError:
+        named = mine
+    if (named.st_ino, named.st_dev) != (mine.st_ino, mine.st_dev):
+        return _Now.ANOTHER
+    return _Now.QUIET if live else _Now.OVER
+
+
+def _recordings(folder: Path) -> Iterator[tuple[Path, Header]]:
+    """Yield the first parts of the sessions in a folder."""
+    try:
+        paths = list(folder.glob("*.jsonl"))
+    except OSError as error:
+        raise CannotStart(f"{folder}: {error.strerror}", "name another folder with --dir") from None
+    for path in paths:
+        try:
+            header = read_header_of(path)
+        except (UsageError, CannotStart):
+            continue
+        if header.part == 1:
+            yield path, header
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open for reading; raise what a person can act on."""
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path}: a folder, not a recording", f"mcpspy ls --dir {path} lists what is in it")
+        return path.open("rb")
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file", "mcpspy ls lists the sessions") from None
+    except OSError as error:
+        raise CannotStart(f"{path}: {error.strerror}", "is it yours to read?") from None
+
+
+def _standing(path: Path) -> tuple[State, Entry | None]:
+    """Return how the last part of a recording stands, and its last whole entry."""
+    with path.open("rb") as file:
+        live = is_live(file.fileno())
+        size = file.seek(0, os.SEEK_END)
+        back = TAIL
+        while True:
+            file.seek(max(0, size - back))
+            tail = file.read()
+            lines = tail[: tail.rfind(b"\n") + 1].split(b"\n")[:-1]
+            # Two, as the first may have begun before the tail; or there is no more to read.
+            if len(lines) > 1 or back >= size:
+                break
+            back *= 16
+    last = read_entry(lines[-1]) if len(lines) > 1 else None
+    if isinstance(last, Note) and last.kind == "exit":
+        return State.ENDED, last
+    return (State.LIVE if live else State.DIED), last
+
+
+def _next_part(path: Path) -> Path | None:
+    last = _standing(path)[1]
+    if isinstance(last, Note) and last.kind == "part":
+        following = path.with_name(str(last.fields.get("next")))
+        return following if following.exists() else None
+    return None
+
+
+def _count_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(CHUNK), b""))

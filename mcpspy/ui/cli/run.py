@@ -1,0 +1,112 @@
+"""`mcpspy run`: wrap a stdio server.
+
+Reads its options by hand: hosts start this command once per server, argparse
+costs 7 ms, and a wrapper's grammar is small. The help is argparse's, from the
+same table.
+"""
+
+from __future__ import annotations
+
+from mcpspy.errors import McpspyError, UsageError
+from mcpspy.io.stdio import Options, run, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+HELP = "wrap a stdio server: pass its traffic on, record it"
+
+EPILOG = """\
+examples:
+  mcpspy run -- npx -y @modelcontextprotocol/server-memory
+  mcpspy run --name weather --record weather.jsonl -- python weather.py
+
+Put it in a host's config where the server's command stands: the command becomes
+"mcpspy", the arguments "run", "--", and what stood there before.
+
+exit codes: the server's own; if a signal ended the server, the same signal ends
+mcpspy; 2 usage; 126 not executable; 127 not found. A recording that cannot be
+written costs a line on stderr, never the traffic.
+"""
+
+OPTIONS: dict[str, tuple[str | None, str]] = {
+    "--name": ("NAME", "what to call the session (default: taken from the command)"),
+    "--record": ("PATH", "record to this file, or into this folder; never over a file that exists"),
+    "--no-record": (None, "record nothing"),
+    "--dir": ("DIR", "the folder of sessions (default: $MCPSPY_DIR, else in the user's data folder)"),
+    "--max-size": ("SIZE", "go on in a next part when a part has this size: 500k, 100M, 2G (default: never)"),
+}
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the options, for the help."""
+    for flag, (metavar, text) in OPTIONS.items():
+        if metavar is None:
+            parser.add_argument(flag, action="store_true", help=text)
+        else:
+            parser.add_argument(flag, metavar=metavar, help=text)
+    parser.add_argument("command", metavar="-- COMMAND", nargs="...", help="the server and its arguments")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the wrapper; it ends the process itself, as the server ended."""
+    try:
+        options = parse(arguments)
+    except McpspyError as error:
+        say(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    if options is None:
+        from mcpspy.ui.cli.table import main as table
+
+        return table(["run", "--help"])
+    run(options)
+
+
+def parse(arguments: list[str]) -> Options | None:
+    """Return what was asked for, None if it was help; raise UsageError."""
+    given: dict[str, str] = {}
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        flag, equals, value = rest.pop(0).partition("=")
+        if flag == "--" and not equals:
+            break
+        if flag in ("-h", "--help"):
+            return None
+        if flag not in OPTIONS:
+            raise UsageError(f"run: unknown option {flag}", "put -- before the server's command; see mcpspy run --help")
+        if OPTIONS[flag][0] is None:
+            if equals:
+                raise UsageError(f"run: {flag} takes no value")
+        elif not equals:
+            if not rest:
+                raise UsageError(f"run: {flag} needs a value", f"{flag} {OPTIONS[flag][0]}")
+            value = rest.pop(0)
+        given[flag] = value
+    if not rest:
+        raise UsageError("run: no command to wrap", "mcpspy run -- COMMAND ARGS…")
+    options = Options(rest)
+    options.name = given.get("--name")
+    options.record = given.get("--record")
+    options.folder = given.get("--dir")
+    options.recording = "--no-record" not in given
+    if options.record is not None and not options.recording:
+        raise UsageError("run: --record and --no-record exclude each other")
+    if options.record == "":
+        raise UsageError("run: --record needs a path")
+    if "--max-size" in given:
+        options.max_size = _size(given["--max-size"])
+    return options
+
+
+def _size(text: str) -> int:
+    number = text.lower().removesuffix("b").rstrip("kmg")
+    unit = text.lower().removesuffix("b")[len(number) :]
+    if not number.isdecimal() or unit not in _UNITS or int(number) == 0:
+        raise UsageError(f"run: --max-size {text} is not a size", "like 500k, 100M or 2G")
+    return int(number) * _UNITS[unit]
+
+
