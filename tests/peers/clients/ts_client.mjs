@@ -1,0 +1,81 @@
+// The TypeScript SDK's client (2.4), over stdio: lists the tools, calls one, prints both as JSON.
+//
+//     node tests/peers/clients/ts_client.mjs [--mode legacy|auto|2026-07-28] [--tool NAME] [--args JSON]
+//         -- COMMAND ARGS...
+//
+// `auto` starts COMMAND twice: once to ask for its era, and once to talk. Without --args, every text that the tool
+// takes is "hi".
+
+import { createRequire } from "node:module";
+import { parseArgs } from "node:util";
+
+// This file lies outside of the folder that its packages are installed in.
+const require = createRequire(new URL("../../../.peers/package.json", import.meta.url));
+const { Client } = require("@modelcontextprotocol/client");
+const { StdioClientTransport } = require("@modelcontextprotocol/client/stdio");
+
+const OVERALL_MS = 30_000;
+const MODES = { legacy: "legacy", auto: "auto", "2026-07-28": { pin: "2026-07-28" } };
+
+function usage(message) {
+  console.error(`ts_client.mjs: ${message}`);
+  process.exit(2);
+}
+
+function texts(tool) {
+  const properties = Object.entries(tool?.inputSchema.properties ?? {});
+  return Object.fromEntries(properties.filter(([, schema]) => schema.type === "string").map(([name]) => [name, "hi"]));
+}
+
+async function outcome(promise) {
+  try {
+    return { result: await promise };
+  } catch (error) {
+    return { error: { name: error.constructor.name, code: error.code, message: error.message, data: error.data } };
+  }
+}
+
+const words = process.argv.slice(2);
+const at = words.indexOf("--");
+const [command, ...args] = at < 0 ? [] : words.slice(at + 1);
+const { values: options } = parseArgs({
+  args: at < 0 ? words : words.slice(0, at),
+  options: {
+    mode: { type: "string", default: "legacy" },
+    tool: { type: "string", default: "echo" },
+    args: { type: "string" },
+  },
+});
+if (!command) usage("no command; write it after --");
+if (!Object.hasOwn(MODES, options.mode)) usage(`--mode is one of ${Object.keys(MODES).join(", ")}`);
+
+setTimeout(() => {
+  console.error(`ts_client.mjs: not done within ${OVERALL_MS / 1000} s`);
+  process.exit(1);
+}, OVERALL_MS).unref();
+
+const client = new Client(
+  { name: "ts-client", version: "1.0.0" },
+  { versionNegotiation: { mode: MODES[options.mode] } },
+);
+try {
+  await client.connect(new StdioClientTransport({ command, args }));
+  const listed = await outcome(client.listTools());
+  const tool = listed.result?.tools.find(({ name }) => name === options.tool);
+  const given = options.args === undefined ? texts(tool) : JSON.parse(options.args);
+  const called = await outcome(client.callTool({ name: options.tool, arguments: given }));
+  const transcript = {
+    mode: options.mode,
+    protocolVersion: client.getNegotiatedProtocolVersion(),
+    serverInfo: client.getServerVersion(),
+    capabilities: client.getServerCapabilities(),
+    "tools/list": listed,
+    [`tools/call ${options.tool}`]: called,
+  };
+  console.log(JSON.stringify(transcript, null, 2));
+} catch (error) {
+  console.error(`ts_client.mjs: ${error.constructor.name}: ${error.message}`);
+  process.exitCode = 1;
+} finally {
+  await client.close();
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Install the peers into .peers/ at the repository's root: a Python environment and Node packages.
+#
+#     tests/peers/install.sh [PYTHON]
+#
+# Does nothing when what is installed is newer than what is asked for.
+set -eu
+
+python=${1:-python3}
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+peers=$(CDPATH='' cd -- "$here/../.." && pwd)/.peers
+stamp=$peers/installed
+
+stop() {
+    echo "install.sh: $1" >&2
+    exit 1
+}
+
+current() {
+    [ -e "$stamp" ] && [ -x "$peers/venv/bin/python" ] || return 1
+    for input in requirements.txt constraints.txt package.json .npmrc install.sh; do
+        [ -z "$(find "$here/$input" -newer "$stamp")" ] || return 1
+    done
+}
+
+if current; then
+    echo "peers: up to date in .peers/"
+    exit 0
+fi
+
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+    stop "$python is not a Python 3.11 or newer; name one: tests/peers/install.sh PYTHON"
+"$python" -c 'import venv, ensurepip' 2>/dev/null ||
+    stop "$python has no venv module (on Debian and Ubuntu: apt install python3-venv)"
+command -v node >/dev/null || stop "node is missing; install Node.js 20 or newer"
+command -v npm >/dev/null || stop "npm is missing; it comes with Node.js, or as a package named npm"
+node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' ||
+    stop "node is $(node --version); the peers need 20 or newer"
+
+mkdir -p "$peers"
+rm -f "$stamp"
+
+# An environment whose Python has gone, or which was left half made, is made again.
+"$peers/venv/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$peers/venv"
+"$peers/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --requirement "$here/requirements.txt" --constraint "$here/constraints.txt" ||
+    stop "pip could not install the Python peers"
+
+cp "$here/package.json" "$here/.npmrc" "$peers/"
+# Scripts are not needed: the one there is (the Inspector's) does nothing outside of its own checkout. npm also says
+# that the Inspector wants Node 22; its command line works on 20.
+(cd "$peers" && npm install --no-package-lock --ignore-scripts --loglevel=error) ||
+    stop "npm could not install the Node peers"
+
+touch "$stamp"
+echo "peers: installed in .peers/"

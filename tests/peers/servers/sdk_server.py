@@ -1,0 +1,161 @@
+"""A server on the Python SDK, one tool for each thing a server can do on the wire.
+
+Speaks both eras: `ask` elicits by a request of its own on a legacy connection, and by an `InputRequiredResult`
+on a modern one, where servers have no requests. Nothing it answers depends on the clock or on chance,
+except the sealed `requestState`, whose key the SDK makes anew in each process.
+"""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+
+import anyio
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult, LoggingLevel
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel
+
+# Logging is deprecated in 2026-07-28; being on the wire all the same, it is served here.
+warnings.simplefilter("ignore", MCPDeprecationWarning)
+
+NOTES = {"first": "Alpha", "second": "Βήτα", "third": "גימל 🎈"}
+STEP_SECONDS = 0.02
+HANG_SECONDS = 60  # `hang` is there to be cancelled; it ends by itself should nobody do so.
+
+server = MCPServer(
+    "sdk-peer",
+    version="1.0.0",
+    instructions="A test server. Every tool does what its name says.",
+    log_level="CRITICAL",  # The SDK's tracebacks would name this machine's folders in recordings.
+)
+
+
+class Sum(BaseModel):
+    """What `add` answers, as structured content."""
+
+    a: int
+    b: int
+    total: int
+
+
+class Answer(BaseModel):
+    """The form that `ask` shows."""
+
+    answer: str
+
+
+@server.tool()
+def echo(text: str) -> str:
+    """Give the text back."""
+    return text
+
+
+@server.tool()
+def add(a: int, b: int) -> Sum:
+    """Add two integers."""
+    return Sum(a=a, b=b, total=a + b)
+
+
+@server.tool()
+async def slow(steps: int, ctx: Context) -> str:
+    """Take some steps and report each one."""
+    for step in range(1, steps + 1):
+        await anyio.sleep(STEP_SECONDS)
+        await ctx.report_progress(step, steps, f"step {step}")
+    return f"{steps} steps"
+
+
+@server.tool()
+async def hang(ctx: Context) -> str:
+    """Report one step and then wait to be cancelled."""
+    await ctx.report_progress(1, 2, "waiting")
+    await anyio.sleep(HANG_SECONDS)
+    return "nobody cancelled"
+
+
+@server.tool()
+def fail(crash: bool = False) -> str:
+    """Fail as a tool should, or crash as a tool should not."""
+    if crash:
+        raise RuntimeError("this text stays on the server")
+    raise ToolError("it was asked to fail")
+
+
+@server.tool()
+async def log(text: str, ctx: Context, level: LoggingLevel = "info") -> str:
+    """Send the text as a log message."""
+    await ctx.log(level, text, logger_name="sdk-peer")
+    return "logged"
+
+
+@server.tool()
+async def touch(name: str, ctx: Context) -> str:
+    """Tell those who listen (2026-07-28) that a note changed."""
+    await ctx.notify_resource_updated(f"note://{name}")
+    return f"touched {name}"
+
+
+@server.tool(structured_output=False)
+async def ask(question: str, ctx: Context) -> str | InputRequiredResult:
+    """Ask the user."""
+    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        reply = await ctx.elicit(question, Answer)
+        return reply.data.answer if reply.action == "accept" else f"no answer: {reply.action}"
+    if ctx.input_responses is None:
+        form = ElicitRequestFormParams(message=question, requested_schema=Answer.model_json_schema())
+        return InputRequiredResult(
+            input_requests={"answer": ElicitRequest(params=form)}, request_state=f"asked: {question}"
+        )
+    if ctx.request_state != f"asked: {question}":
+        raise ToolError("the state is not that of this question")
+    response = ctx.input_responses["answer"]
+    if not isinstance(response, ElicitResult):
+        raise ToolError("the answer is not one to a form")
+    if response.action != "accept" or response.content is None:
+        return f"no answer: {response.action}"
+    return Answer.model_validate(response.content).answer
+
+
+@server.resource("note://index", mime_type="text/plain")
+def index() -> str:
+    """List the names of the notes."""
+    return "\n".join(NOTES)
+
+
+@server.resource("note://{name}", mime_type="text/plain")
+def note(name: str) -> str:
+    """Give one note."""
+    if name not in NOTES:
+        raise ResourceNotFoundError(f"there is no note named {name}")
+    return NOTES[name]
+
+
+@server.resource("data://bytes", mime_type="application/octet-stream")
+def some_bytes() -> bytes:
+    """Give all the bytes there are."""
+    return bytes(range(256))
+
+
+@server.prompt()
+def greet(name: str, style: str = "plain") -> str:
+    """Ask for a greeting."""
+    return f"Greet {name} in a {style} way."
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="A server on the Python SDK.")
+    parser.add_argument("--transport", choices=["stdio", "streamable-http", "sse"], default="stdio")
+    parser.add_argument("--port", type=int, default=8000, help="where HTTP listens, on 127.0.0.1")
+    options = parser.parse_args(argv)
+    print("sdk-peer: ready", file=sys.stderr, flush=True)
+    if options.transport == "stdio":
+        server.run("stdio")
+    else:
+        server.run(options.transport, host="127.0.0.1", port=options.port)
+
+
+if __name__ == "__main__":
+    main()
