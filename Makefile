@@ -1,0 +1,52 @@
+# `make` says what there is. Every target makes what it needs first.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo test check lint types wheel peers recordings bench clean
+
+help:
+	@echo "make demo        set up, record a real session and show it"
+	@echo "make test        set up, peers included, and run all tests"
+	@echo "make check       what CI runs: test, lint, types, the wheel alone"
+	@echo "make recordings  record the sessions in recordings/ again"
+	@echo "make bench       the benchmarks (docs/benchmarks.md)"
+
+demo: $(INSTALLED)
+	$(BIN)/mcpspy demo
+
+test: $(INSTALLED) peers
+	$(BIN)/python -m pytest
+
+check: test lint types wheel
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+# The wheel alone, in an environment that has nothing else: what a user gets.
+wheel: $(INSTALLED)
+	$(BIN)/python tests/wheel.py
+
+peers:
+	sh tests/peers/install.sh $(PYTHON)
+
+recordings: $(INSTALLED) peers
+	$(BIN)/python recordings/make.py
+
+bench: $(INSTALLED)
+	$(BIN)/python bench/stdio.py
+
+clean:
+	rm -rf $(VENV) .peers dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,56 @@
+"""The built wheel, alone in an environment that has nothing else: what a user gets.
+
+Builds it, installs it with its own dependencies and no extra, and uses it as a
+stranger would: wrap a command, list, show. Run by `make wheel`; needs no peer.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+MESSAGE = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+
+
+def run(*command: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **environment: str) -> bytes:
+    """Run a command to its end; stop with what it said if it failed."""
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, timeout=300, cwd=cwd, env={**os.environ, **environment}
+    )
+    if done.returncode:
+        sys.exit(
+            f"wheel: {' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr.decode()}"
+        )
+    return done.stdout
+
+
+def main() -> None:
+    """Build, install, use."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder)
+        (wheel,) = folder.glob("*.whl")
+        venv.create(folder / "bare", with_pip=True)
+        scripts = folder / "bare" / ("Scripts" if os.name == "nt" else "bin")
+        pip = (scripts / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        run(*pip, "--constraint", ROOT / "constraints.txt", wheel)
+        mcpspy, sessions = scripts / "mcpspy", str(folder / "sessions")
+
+        echoed = run(
+            mcpspy, "run", "--name", "bare", "--", "cat", stdin=MESSAGE, cwd=folder, MCPSPY_DIR=sessions
+        )
+        assert echoed == MESSAGE, echoed
+        assert b"bare" in run(mcpspy, "ls", cwd=folder, MCPSPY_DIR=sessions)
+        assert b"ping" in run(mcpspy, "show", "last", cwd=folder, MCPSPY_DIR=sessions)
+        assert b"forecast" in run(mcpspy, "demo", cwd=folder, MCPSPY_DIR=sessions)
+        run(mcpspy, "--help", cwd=folder)
+    print(f"wheel: {wheel.name} works alone")
+
+
+if __name__ == "__main__":
+    main()
