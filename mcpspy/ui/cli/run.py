@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-HELP = "wrap a stdio server: pass its traffic on, record it"
-
 EPILOG = """\
 examples:
   mcpspy run -- npx -y @modelcontextprotocol/server-memory
@@ -57,13 +55,11 @@ def main(arguments: list[str]) -> int:
     except McpspyError as error:
         say(str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        return 130
-    if options is None:
-        from mcpspy.ui.cli.table import main as table
+    if options is not None:
+        run(options)
+    from mcpspy.ui.cli.table import main as table
 
-        return table(["run", "--help"])
-    run(options)
+    return table(["run", "--help"])
 
 
 def parse(arguments: list[str]) -> Options | None:
@@ -77,7 +73,9 @@ def parse(arguments: list[str]) -> Options | None:
         if flag in ("-h", "--help"):
             return None
         if flag not in OPTIONS:
-            raise UsageError(f"run: unknown option {flag}", "put -- before the server's command; see mcpspy run --help")
+            raise UsageError(
+                f"run: unknown option {flag}", "put -- before the server's command; see mcpspy run --help"
+            )
         if OPTIONS[flag][0] is None:
             if equals:
                 raise UsageError(f"run: {flag} takes no value")
@@ -108,5 +106,3 @@ def _size(text: str) -> int:
     if not number.isdecimal() or unit not in _UNITS or int(number) == 0:
         raise UsageError(f"run: --max-size {text} is not a size", "like 500k, 100M or 2G")
     return int(number) * _UNITS[unit]
-
-

@@ -1,0 +1,44 @@
+"""`mcpspy demo`: a real session, recorded and shown, in five seconds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from mcpspy.io.folder import sessions_folder
+from mcpspy.io.store import sessions
+from mcpspy.ui.cli.table import main as mcpspy
+from mcpspy.ui.demo.client import converse
+
+EPILOG = """\
+Starts a bundled weather server the way a host would, with mcpspy in between:
+  mcpspy run --name weather -- python -m mcpspy.ui.demo.weather
+talks to it, and opens the recording (or prints it, where there is no terminal).
+"""
+
+NEXT = """\
+That was a real session, recorded to {path}
+  mcpspy show {id} -v        the same with every message's body; mcpspy tui looks at it live
+  mcpspy run -- COMMAND …   put this where your host's config has COMMAND, and look at your own
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the options."""
+    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    parser.add_argument("--plain", action="store_true", help="print the session; do not open the terminal UI")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Record the demo and show it."""
+    folder = sessions_folder(args.dir)
+    server = [sys.executable, "-m", "mcpspy.ui.demo.weather"]
+    run = [sys.executable, "-m", "mcpspy", "run", "--name", "weather", "--dir", folder, "--", *server]
+    code = converse(run)
+    recorded = next(summary for summary in sessions(folder) if summary.header.name == "weather")
+    path = str(Path(recorded.path))
+    screen = sys.stdout.isatty() and sys.stdin.isatty() and not args.plain
+    shown = mcpspy(["tui", path] if screen else ["show", path])
+    sys.stdout.write("\n" + NEXT.format(path=path, id=recorded.header.id))
+    return shown or code

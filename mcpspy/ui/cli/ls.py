@@ -1,0 +1,113 @@
+"""`mcpspy ls`: the recorded sessions."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from mcpspy.io.folder import sessions_folder
+from mcpspy.io.store import State, Summary, sessions
+from mcpspy.ui import rows
+from mcpspy.ui.cli.output import Output, columns
+from mcpspy.ui.inert import inert
+
+EPILOG = """\
+examples:
+  mcpspy ls
+  mcpspy ls --json | jq -r 'select(.state == "live") | .path'
+
+live: its server runs · ended: with its exit code · died: mcpspy was killed, what
+peers had seen is there · entries: messages and notes
+"""
+
+_GLYPHS = {State.LIVE: "●", State.ENDED: "○", State.DIED: "✗"}
+_TONES = {State.LIVE: rows.OK, State.ENDED: None, State.DIED: rows.BAD}
+_WIDTHS = (1, 8, 20, 19, 22, 18, 24, 10, -8, -7, -7)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the options."""
+    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    parser.add_argument("--json", action="store_true", help="one JSON object a session")
+
+
+def main(args: argparse.Namespace) -> int:
+    """List the sessions, the newest last: nearest to the prompt."""
+    found = sessions(args.dir)[::-1]
+    if args.json:
+        for summary in found:
+            sys.stdout.buffer.write(orjson.dumps(as_json(summary), option=orjson.OPT_APPEND_NEWLINE))
+        return 0
+    output = Output()
+    if not found:
+        output.line(f"No session in {sessions_folder(args.dir)} yet. Record one:")
+        output.line("  mcpspy run -- COMMAND …   in place of COMMAND in your host's config")
+        output.line("  mcpspy demo               to see how it looks first")
+        return 0
+    heads = ("", "id", "name", "started", "state", "server", "client", "revision", "time", "entries", "size")
+    table = [_cells(summary) for summary in found]
+    widths = [
+        _fit(width, [head, *(cells[i] for cells in table)])
+        for i, (head, width) in enumerate(zip(heads, _WIDTHS, strict=True))
+    ]
+    output.line(columns(heads, widths), rows.QUIET)
+    for summary, cells in zip(found, table, strict=True):
+        output.line(columns(cells, widths), _TONES[summary.state])
+    return 0
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """Return what a program may want to know of a session."""
+    header, note = summary.header, summary.exit
+    return {
+        "id": header.id,
+        "name": header.name,
+        "state": str(summary.state),
+        "exit": note.fields.get("code") if note else None,
+        "signal": note.fields.get("signal") if note else None,
+        "started": header.started,
+        "seconds": summary.last,
+        "transport": header.transport,
+        "command": header.command,
+        "server": summary.server._asdict() if summary.server else None,
+        "client": summary.client._asdict() if summary.client else None,
+        "revision": summary.revision,
+        "entries": summary.entries,
+        "size": summary.size,
+        "path": str(summary.path),
+    }
+
+
+def _cells(summary: Summary) -> tuple[str, ...]:
+    header = summary.header
+    state = f"{summary.state}, {rows.ending(summary.exit)}" if summary.exit else str(summary.state)
+    return (
+        _GLYPHS[summary.state],
+        inert(header.id),
+        inert(header.name),
+        _local(header.started),
+        state,
+        inert(str(summary.server or "")),
+        inert(str(summary.client or "")),
+        inert(summary.revision or ""),
+        rows.duration(summary.last),
+        str(summary.entries),
+        rows.size(summary.size),
+    )
+
+
+def _local(started: str) -> str:
+    try:
+        return datetime.fromisoformat(started).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return inert(started)
+
+
+def _fit(most: int, cells: list[str]) -> int:
+    """Return the width of a column: of its widest cell, but not more than it may have."""
+    width = min(abs(most), max(map(len, cells)))
+    return width if most > 0 else -width

@@ -1,0 +1,92 @@
+"""Text on a terminal, or in a pipe.
+
+Owns colour (only on a terminal that wants it: NO_COLOR, TERM=dumb), width, and
+glyphs for terminals that cannot show an arrow.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Sequence
+
+from mcpspy.ui import rows
+
+_TONES = {rows.OK: "32", rows.BAD: "31", rows.OPEN: "33", rows.QUIET: "2", rows.ODD: "35"}
+
+_PLAIN = str.maketrans({"→": ">", "←": "<", "·": "-", "…": "~", "µ": "u", "●": "*", "○": "o", "✗": "x"})
+
+
+class Output:
+    """Where a command prints."""
+
+    def __init__(self) -> None:
+        terminal = sys.stdout.isatty()
+        self.colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.width = shutil.get_terminal_size().columns if terminal else 0
+        """Columns; 0 where lines may have any length."""
+        encoding = sys.stdout.encoding or "ascii"
+        try:
+            "→←·…µ●○✗".encode(encoding)
+            self._plain = False
+        except UnicodeEncodeError:
+            self._plain = True
+
+    def line(self, text: str = "", tone: str | None = None) -> None:
+        """Print one line, cut to the terminal's width."""
+        if self._plain:
+            text = (
+                text.translate(_PLAIN)
+                .encode(sys.stdout.encoding or "ascii", "backslashreplace")
+                .decode("ascii")
+            )
+        if self.width:
+            text = cut(text, self.width)
+        if tone is not None and self.colour:
+            text = f"\x1b[{_TONES[tone]}m{text}\x1b[0m"
+        sys.stdout.write(text + "\n")
+
+    def flush(self) -> None:
+        """Have what was printed seen."""
+        sys.stdout.flush()
+
+
+def columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return cells padded to widths; a negative width sets its cell to the right; 0 leaves it as it is."""
+    return "  ".join(_pad(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def cells(text: str) -> int:
+    """Return how many columns a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_cells, text))
+
+
+def cut(text: str, width: int) -> str:
+    """Return at most `width` columns of a text, with an ellipsis where something is gone."""
+    if cells(text) <= width:
+        return text
+    kept, room = [], width - 1
+    for character in text:
+        room -= _cells(character)
+        if room < 0:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _pad(text: str, width: int) -> str:
+    if not width:
+        return text
+    text = cut(text, abs(width))
+    room = " " * (abs(width) - cells(text))
+    return text + room if width > 0 else room + text

@@ -1,0 +1,228 @@
+"""`mcpspy show`: a session in lines, one a message."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import Any
+
+import orjson
+
+from mcpspy.core.exchange import Exchange
+from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
+from mcpspy.core.record import Damaged, Entry, Note
+from mcpspy.core.session import Change, Session
+from mcpspy.io.store import Recording, State, find, follow
+from mcpspy.ui import rows
+from mcpspy.ui.body import pretty
+from mcpspy.ui.cli.output import Output, columns
+from mcpspy.ui.inert import inert
+
+EPILOG = """\
+examples:
+  mcpspy show                   the newest session
+  mcpspy show weather -v        the newest one of that name, with bodies
+  mcpspy show last --follow     as it happens
+  mcpspy show last --json | jq -c 'select(.kind == "failure")'
+
+SESSION is a file, `last`, a session's name, or its id (the beginning will do).
+→ the client said, ← the server said, · nobody said it.
+"""
+
+_METHOD, _ABOUT, _STATUS = 30, 34, 24
+"""Columns of the three that differ, where there is room; the rest are as wide as their numbers."""
+
+_HEADS = ("time", "", "method", "about", "id", "latency", "size", "status")
+_KINDS = {
+    Request: "request",
+    Notification: "notification",
+    Result: "result",
+    Failure: "failure",
+    Malformed: "malformed",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the options."""
+    parser.add_argument(
+        "session", metavar="SESSION", nargs="?", default="last", help="which one (default: last)"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="with the body of every message")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on as the session does, to its end")
+    parser.add_argument("--json", action="store_true", help="one JSON object a message or note")
+    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the session."""
+    recording = Recording(find(args.session, args.dir))
+    session = Session(recording.header)
+    printer = _Json(args.verbose) if args.json else _Lines(session, verbose=args.verbose)
+    printer.begin()
+    if args.follow:
+        asyncio.run(_follow(recording, session, printer))
+    else:
+        _print(recording, session, printer)
+    left = session.pending
+    if recording.state is not State.LIVE:
+        session.end()
+    printer.end(recording, left)
+    return 0
+
+
+def _print(recording: Recording, session: Session, printer: _Lines | _Json) -> None:
+    for entry in recording:
+        _add(entry, session, printer)
+
+
+async def _follow(recording: Recording, session: Session, printer: _Lines | _Json) -> None:
+    async for entry in follow(recording.path):
+        _add(entry, session, printer)
+        sys.stdout.flush()
+
+
+def _add(entry: Entry, session: Session, printer: _Lines | _Json) -> None:
+    for change in session.add(entry):
+        printer.change(change)
+
+
+def widths(terminal: int) -> tuple[int, ...]:
+    """Return the columns of each cell, so that the status is still seen on a narrow terminal."""
+    method, about = _METHOD, _ABOUT
+    if terminal:
+        room = max(terminal - (8 + 1 + 6 + 9 + 6 + 7 * 2) - _STATUS, 20)
+        method = min(method, max(12, room // 2))
+        about = max(min(about, room - method), 8) if room < method + about else room - method
+    return (-8, 1, method, about, 6, -9, -6, 0)
+
+
+class _Lines:
+    """For people."""
+
+    def __init__(self, session: Session, *, verbose: bool) -> None:
+        self._session = session
+        self._verbose = verbose
+        self._output = Output()
+        self._flaws = 0
+        self._widths = widths(self._output.width)
+
+    def begin(self) -> None:
+        header = self._session.header
+        assert header is not None
+        what = " ".join(header.command) if header.command else header.upstream or ""
+        self._output.line(
+            f"{inert(header.name)} · {inert(header.id)} · {inert(header.started)} · {inert(what)}"
+        )
+        self._output.line(columns(_HEADS, self._widths), rows.QUIET)
+
+    def change(self, change: Change) -> None:
+        # While it is printed, a request has no outcome yet; its answer's line will say it.
+        said = rows.row(change)
+        if isinstance(change.what, Request) and not change.flaw and not change.what.flaws:
+            said = said._replace(status="")
+        self._flaws += said.tone == rows.ODD and not isinstance(change.what, Note)
+        cells = (
+            said.time,
+            said.arrow,
+            said.method,
+            said.subject,
+            said.id,
+            said.latency,
+            said.size,
+            said.status,
+        )
+        line = columns(cells, self._widths)
+        if said.arrow == rows.ASIDE:  # A note has one thing to say, and may use the whole line.
+            line = columns((said.time, said.arrow, said.method, said.subject, said.status), (-8, 1, 6, 0, 0))
+        self._output.line(line, None if said.tone == rows.OK else said.tone)
+        if self._verbose and not isinstance(change.what, Note | Damaged):
+            for line in pretty(change.what.data):
+                self._output.line("          " + line)
+
+    def end(self, recording: Recording, left: list[Exchange]) -> None:
+        session, output = self._session, self._output
+        parties = [
+            f"{session.client} → {session.server or '?'}" if session.client else "",
+            f"protocol {session.revision}" if session.revision else "",
+            f"{len(session.exchanges)} requests",
+            f"{sum(rows.outcome(e)[1] == rows.BAD for e in session.exchanges if e.answer)} failed",
+            f"{len(left)} unanswered" if left else "",
+            f"{self._flaws} odd" if self._flaws else "",
+            {State.LIVE: "live", State.DIED: "died: it has no exit note"}.get(recording.state, "")
+            or rows.ending(session.exit),
+        ]
+        output.line()
+        output.line(inert(" · ".join(part for part in parties if part)))
+        for exchange in left:
+            request = exchange.request
+            about = f" {request.subject}" if request.subject else ""
+            output.line(
+                f"no answer yet: {inert(request.method + about)}, id {inert(request.id)}, since {rows.moment(request.at)}",
+                rows.OPEN,
+            )
+        if recording.torn:
+            output.line(
+                f"the last line is torn ({recording.torn} bytes, left out): its writer was stopped while writing",
+                rows.ODD,
+            )
+
+
+class _Json:
+    """For programs."""
+
+    def __init__(self, verbose: bool) -> None:
+        self._verbose = verbose
+
+    def begin(self) -> None:
+        pass
+
+    def change(self, change: Change) -> None:
+        sys.stdout.buffer.write(orjson.dumps(self._as_json(change), option=orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.buffer.flush()
+
+    def end(self, recording: Recording, left: list[Exchange]) -> None:
+        if recording.torn:
+            sys.stderr.write(
+                f"mcpspy: {recording.path}: the last line is torn ({recording.torn} bytes, left out)\n"
+            )
+
+    def _as_json(self, change: Change) -> dict[str, Any]:
+        what, exchange = change.what, change.exchange
+        if isinstance(what, Note):
+            return {"n": change.number, "t": what.at, "kind": "note", "note": what.kind, **what.fields}
+        if isinstance(what, Damaged):
+            text = what.data.decode("utf-8", "backslashreplace")
+            return {"n": change.number, "kind": "damaged", "why": what.why, "text": text}
+        said: dict[str, Any] = {
+            "n": change.number,
+            "t": what.at,
+            "from": what.side,
+            "kind": _KINDS[type(what)],
+            "size": len(what.data),
+        }
+        if isinstance(what, Request | Notification):
+            said |= {"method": what.method, "about": what.subject}
+        elif exchange is not None:
+            said |= {"method": exchange.request.method, "about": exchange.request.subject}
+        if isinstance(what, Request | Result | Failure):
+            said["id"] = orjson.Fragment(what.id) if what.id is not None else None
+        if exchange is not None:
+            said["exchange"] = exchange.number
+            if isinstance(what, Result | Failure):
+                said |= {"latency": round(what.at - exchange.request.at, 6), "status": str(exchange.state)}
+        if isinstance(what, Malformed):
+            said["why"] = what.why
+        if flaws := [*what.flaws, *([change.flaw] if change.flaw else [])]:
+            said["flaws"] = flaws
+        if self._verbose:
+            said |= self._body(what.data)
+        return said
+
+    def _body(self, data: bytes) -> dict[str, Any]:
+        """Return the body as it was, if that is JSON, else as text."""
+        try:
+            orjson.loads(data)
+        except ValueError:
+            return {"raw": data.decode("utf-8", "backslashreplace")}
+        return {"msg": orjson.Fragment(data)}

@@ -1,0 +1,123 @@
+"""The table of commands, and what all of them share.
+
+Owns the choice of a command, its help, and the last line of one that failed:
+what happened, where, what to do next. Imports a command only when it is asked
+for. argparse, because a wrapper for every host cannot afford more: it costs 7
+ms where click costs 34 and typer 145.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from importlib import import_module
+
+from mcpspy import __version__
+from mcpspy.errors import McpspyError, UsageError
+
+BUG = 70
+"""Exit code of a bug in mcpspy (EX_SOFTWARE of sysexits.h)."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+BROKEN_PIPE = 141
+"""Exit code when nobody reads our output any more, as SIGPIPE would have it."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; return its exit code."""
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+    except McpspyError as error:
+        sys.stderr.write(f"mcpspy: {error}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes stdout once more at its end, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except Exception as error:
+        sys.stderr.write(f"mcpspy: a bug in mcpspy: {type(error).__name__}: {error} ({_keep_traceback()})\n")
+        return BUG
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments:
+        arguments = ["tui"] if sys.stdout.isatty() and sys.stdin.isatty() else ["ls"]
+    name, *rest = arguments
+    if name in ("-h", "--help", "help"):
+        if rest and rest[0] in COMMANDS:
+            return _dispatch([rest[0], "--help"])
+        sys.stdout.write(usage())
+        return 0
+    if name in ("-V", "--version"):
+        sys.stdout.write(f"mcpspy {__version__}\n")
+        return 0
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, 1)
+        raise UsageError(
+            f"{name}: no such command", f"did you mean {near[0]}?" if near else "mcpspy --help lists them"
+        )
+    module = import_module(COMMANDS[name][0])
+    parser = argparse.ArgumentParser(
+        prog=f"mcpspy {name}",
+        description=COMMANDS[name][1],
+        epilog=module.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.configure(parser)
+    parsed = parser.parse_args(rest)
+    code: int = module.main(parsed)
+    return code
+
+
+def usage() -> str:
+    """Return the help of the whole program."""
+    width = max(map(len, COMMANDS))
+    lines = "\n".join(f"  {name:{width}}  {text}" for name, (_, text) in COMMANDS.items())
+    return f"""\
+usage: mcpspy COMMAND …
+
+Stands between an MCP host and an MCP server: passes every byte on unchanged,
+records the session, shows it.
+
+{lines}
+
+`mcpspy` alone opens the list of sessions; `mcpspy COMMAND --help` says more.
+
+  mcpspy demo                                               see how it looks
+  mcpspy run -- npx -y @modelcontextprotocol/server-memory  wrap a server
+  mcpspy show last                                          read what was said
+
+exit codes: 0 fine, 1 findings, 2 usage, 3 could not start; `run`: the server's own
+"""
+
+
+def _keep_traceback() -> str:
+    """Write the traceback where only its owner can read it: it may hold traffic."""
+    import tempfile
+    import traceback
+
+    try:
+        fd, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".log")
+        with open(fd, "w", encoding="utf-8") as log:
+            traceback.print_exc(file=log)
+    except OSError:
+        return "its traceback could not be kept"
+    return f"please report it with {path}"
+
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("mcpspy.ui.cli.run", "wrap a stdio server: pass its traffic on, record it"),
+    "tui": ("mcpspy.ui.cli.tui", "look at sessions, live ones too, in the terminal"),
+    "ls": ("mcpspy.ui.cli.ls", "list the recorded sessions"),
+    "show": ("mcpspy.ui.cli.show", "print a session, one line a message"),
+    "demo": ("mcpspy.ui.cli.demo", "record a small weather server and show the session"),
+}

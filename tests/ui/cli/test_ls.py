@@ -1,0 +1,78 @@
+"""`mcpspy ls`: the recorded sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from mcpspy.ui.cli.table import main
+
+Make = Callable[..., Path]
+
+
+def test_sessions_are_listed_with_who_spoke_and_how_it_ended(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_recording(exit_code=3)
+
+    assert main(["ls", "--dir", str(tmp_path)]) == 0
+
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split() == "id name started state server client revision time entries size".split()
+    assert line.startswith("○")
+    for part in ("tested", "ended, exit 3", "tested 2", "tested 2", "2025-11-25"):
+        assert part in line
+
+
+def test_a_session_without_exit_died(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_recording(exit_code=None)
+
+    main(["ls", "--dir", str(tmp_path)])
+
+    assert "died" in capsys.readouterr().out
+
+
+def test_the_newest_is_nearest_to_the_prompt(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = make_recording(name="first"), make_recording(name="second")
+    for path, started in ((first, b"2026-01-01T00:00:00.000Z"), (second, b"2026-01-02T00:00:00.000Z")):
+        head, rest = path.read_bytes().split(b"\n", 1)
+        header = orjson.loads(head) | {"started": started.decode()}
+        path.write_bytes(orjson.dumps(header) + b"\n" + rest)
+
+    main(["ls", "--dir", str(tmp_path)])
+
+    assert [line.split()[2] for line in capsys.readouterr().out.splitlines()[1:]] == ["first", "second"]
+
+
+def test_json_is_an_object_a_session(
+    make_recording: Make, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = make_recording()
+
+    main(["ls", "--dir", str(tmp_path), "--json"])
+
+    said = orjson.loads(capfdbinary.readouterr().out)
+    assert said["path"] == str(path)
+    assert (said["state"], said["exit"], said["entries"]) == ("ended", 0, 6)
+    assert said["server"] == {"name": "tested", "version": "2"}
+
+
+def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ls", "--dir", str(tmp_path)]) == 0
+
+    out = capsys.readouterr().out
+    assert str(tmp_path) in out
+    assert "mcpspy run -- COMMAND" in out
+    assert "mcpspy demo" in out
+
+
+def test_a_folder_that_is_not_there_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ls", "--dir", str(tmp_path / "nowhere")]) == 0
+    assert "No session" in capsys.readouterr().out

@@ -1,0 +1,172 @@
+"""`mcpspy show`: a session in lines."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from mcpspy.ui.cli.show import widths
+from mcpspy.ui.cli.table import main
+
+Make = Callable[..., Path]
+
+
+def test_each_message_is_a_line_and_the_end_says_how_it_went(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", str(make_recording())]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("tested · ")
+    assert [line.split()[1:3] for line in lines[2:8]] == [
+        ["→", "initialize"],
+        ["←", "initialize"],
+        ["→", "tools/call"],
+        ["←", "(not"],
+        ["←", "tools/call"],
+        ["·", "exit"],
+    ]
+    assert "error -32602 invalid params: no" in lines[6]
+    assert lines[-1] == "tested 2 → tested 2 · protocol 2025-11-25 · 2 requests · 1 failed · 1 odd · exit 0"
+
+
+def test_what_a_peer_sent_is_never_interpreted(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["show", str(make_recording()), "-v"])
+
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_bodies_are_laid_out_when_asked_for(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["show", str(make_recording()), "-v"])
+
+    assert '            "method": "initialize",' in capsys.readouterr().out.splitlines()
+
+
+def test_json_is_strict_lines_with_the_message_as_it_was(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = make_recording(
+        [("client", b'{"jsonrpc":"2.0","id":1.0,"method":"x","params":{"n":1E5}}'), ("server", b"{oops}")]
+    )
+
+    assert main(["show", str(path), "--json", "-v"]) == 0
+
+    out = capfdbinary.readouterr().out
+    request, garbage, note = map(orjson.loads, out.splitlines())
+    assert b'"n":1E5' in out
+    assert (request["kind"], request["method"], request["size"]) == ("request", "x", 58)
+    assert request["flaws"] == ["id is 1.0"]
+    assert (garbage["kind"], garbage["raw"]) == ("malformed", "{oops}")
+    assert (note["kind"], note["note"], note["code"]) == ("note", "exit", 0)
+
+
+def test_a_request_without_answer_is_named_at_the_end(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_recording(
+        [("client", b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"slow"}}')],
+        exit_code=None,
+    )
+
+    assert main(["show", str(path)]) == 0
+
+    out = capsys.readouterr().out
+    assert "1 unanswered" in out
+    assert "died: it has no exit note" in out
+    assert "no answer yet: tools/call slow, id 7, since 0.000" in out
+
+
+def test_a_torn_last_line_is_left_out_and_said(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_recording(exit_code=None, torn=b'{"t":0.5,"from":"cli')
+
+    assert main(["show", str(path)]) == 0
+    assert "the last line is torn (20 bytes, left out)" in capsys.readouterr().out
+
+
+def test_json_says_of_a_torn_line_on_stderr(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    path = make_recording(exit_code=None, torn=b'{"t":')
+
+    assert main(["show", str(path), "--json"]) == 0
+    assert "the last line is torn (5 bytes" in capsys.readouterr().err
+
+
+def test_following_shows_what_comes_and_ends_with_the_session(tmp_path: Path) -> None:
+    run = [sys.executable, "-m", "mcpspy", "run", "--dir", str(tmp_path), "--name", "live", "--", "cat"]
+    message = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+    with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(message)
+        server.stdin.flush()
+        assert server.stdout.readline() == message
+        show = [sys.executable, "-u", "-m", "mcpspy", "show", "live", "-f", "--dir", str(tmp_path)]
+        with subprocess.Popen(show, stdout=subprocess.PIPE, env={**os.environ, "PYTHONUTF8": "1"}) as viewer:
+            bound = threading.Timer(30, viewer.kill)
+            bound.start()
+            assert viewer.stdout is not None
+            seen = [viewer.stdout.readline() for _ in range(4)]
+            server.stdin.close()
+            rest = viewer.stdout.read().decode()
+            assert viewer.wait(timeout=10) == 0
+            bound.cancel()
+
+    assert "→  ping" in seen[2].decode()
+    assert rest.splitlines()[-1].endswith("exit 0") or "exit 0" in rest
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "code"),
+    [
+        (None, "no such file", 2),
+        (b"", "empty, so not a recording", 2),
+        (b"\x7fELF\x02\x01\x00\xff\xfe", "not an mcpspy recording", 2),
+        (b'{"mcpspy":1,"id":"a"', "its header is cut off", 2),
+        (b'{"mcpspy":99,"id":"a","started":"x"}\n', "recorded by a newer mcpspy (format 99", 2),
+        (b'{"mcpspy":1}\n', "its header is not that of a recording", 2),
+        (b"[1]\n", "not an mcpspy recording", 2),
+    ],
+    ids=["missing", "empty", "binary", "cut header", "newer", "header without keys", "array"],
+)
+def test_a_file_that_is_no_recording_is_one_line_and_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, line: str, code: int
+) -> None:
+    path = tmp_path / "given.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+
+    assert main(["show", str(path)]) == code
+
+    said = capsys.readouterr().err
+    assert said.startswith(f"mcpspy: {path}: {line}")
+    assert said.count("\n") == 1
+    assert said.rstrip().endswith(")")
+
+
+def test_a_folder_is_one_line_and_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", f"{tmp_path}/"]) == 2
+    assert capsys.readouterr().err == (
+        f"mcpspy: {tmp_path}: a folder, not a recording (mcpspy ls --dir {tmp_path} lists what is in it)\n"
+    )
+
+
+def test_an_empty_folder_says_how_to_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--dir", str(tmp_path)]) == 2
+    assert "mcpspy demo" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("terminal", [60, 80, 100, 120, 200])
+def test_the_status_is_still_seen_on_a_narrow_terminal(terminal: int) -> None:
+    shown = widths(terminal)
+
+    assert sum(map(abs, shown)) + 2 * 7 + 10 <= max(terminal, 78)

@@ -1,0 +1,35 @@
+"""A body is laid out without being changed."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.ui.body import WIDE, pretty
+
+
+def test_json_is_laid_out_with_its_numbers_and_duplicates_as_sent() -> None:
+    body = b'{"a":1.0,"a":1E5,"n":123456789012345678901234567890,"s":"\\u00e9"}'
+
+    assert pretty(body) == [
+        "{",
+        '  "a": 1.0,',
+        '  "a": 1E5,',
+        '  "n": 123456789012345678901234567890,',
+        '  "s": "\\u00e9"',
+        "}",
+    ]
+
+
+def test_what_is_no_json_is_shown_as_the_text_it_is() -> None:
+    assert pretty(b'{"half') == ['{"half']
+    assert pretty(b"caf\xe9\x1b[2J") == ["caf\\xe9\\x1b[2J"]
+
+
+def test_a_long_line_is_cut_and_counted() -> None:
+    assert pretty(b"x" * (WIDE + 7)) == ["x" * WIDE + "… 7 more characters"]
+
+
+@given(st.binary(max_size=200))
+def test_no_body_raises_and_no_line_acts(body: bytes) -> None:
+    assert all(len(line.splitlines()) <= 1 for line in pretty(body))
