@@ -1,7 +1,7 @@
 """A request, and what became of it.
 
 Owns the states and what leads from one to the next, as a table; the diagram in
-docs/architecture.md is drawn from it. Refuses to know where the events come
+ARCHITECTURE.md is drawn from it. Refuses to know where the events come
 from: `core.session` pairs, and says what happened.
 """
 
@@ -70,7 +70,17 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
 class Exchange:
     """A request and what became of it. Changes only through `Session.add`."""
 
-    __slots__ = ("answer", "cancel", "continued_by", "continues", "flaws", "number", "progress", "request", "state")
+    __slots__ = (
+        "answer",
+        "cancel",
+        "continued_by",
+        "continues",
+        "flaws",
+        "number",
+        "progress",
+        "request",
+        "state",
+    )
 
     def __init__(self, number: int, request: Request) -> None:
         self.number = number

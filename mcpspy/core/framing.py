@@ -66,13 +66,122 @@ class LineFramer:
         return torn
 
     def _keep(self, data: bytes) -> None:
-        if not data:
+        if data:
+            _gather(self._pieces, data)
+
+
+def _gather(pieces: Pieces, data: bytes) -> None:
+    """Add a chunk to the pieces of an unfinished line."""
+    if len(data) >= SMALL:
+        pieces.append(data)
+        return
+    last = pieces[-1] if pieces else None
+    if isinstance(last, bytearray) and len(last) < GATHERED:
+        last += data
+    else:
+        pieces.append(bytearray(data))
+
+
+class SseEvent:
+    """One server-sent event, as its fields say (HTML Living Standard, 9.2.6)."""
+
+    __slots__ = ("data", "event", "id", "retry", "torn")
+
+    def __init__(self) -> None:
+        self.event: str | None = None
+        """The `event` field; absent means `message`."""
+        self.data: Pieces | None = None
+        """The `data` lines, joined by LF, as pieces; None if there was none."""
+        self.id: str | None = None
+        self.retry: int | None = None
+        """Milliseconds."""
+        self.torn = False
+        """Whether the stream ended before the blank line that makes it count."""
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it carries a message: not one of the events that only prime, name or pace a stream."""
+        return self.data is not None and any(self.data) and self.event in (None, "message")
+
+
+class SseFramer:
+    """Events of a `text/event-stream` body (MCP Streamable HTTP, and HTTP+SSE of 2024-11-05).
+
+    CR, LF and CRLF end lines and may be mixed. An event is returned by the
+    call whose bytes end its blank line, so nothing waits for a next one.
+    """
+
+    __slots__ = ("_after_cr", "_begun", "_current", "_line")
+
+    def __init__(self) -> None:
+        self._line: Pieces = []
+        self._current = SseEvent()
+        self._after_cr = False
+        self._begun = False
+
+    def feed(self, data: bytes) -> list[SseEvent]:
+        """Return the events that ended in this chunk."""
+        if self._after_cr and data:
+            # The CR ended its line already; this LF is the other half of it.
+            self._after_cr = False
+            if data.startswith(b"\n"):
+                data = data[1:]
+        events: list[SseEvent] = []
+        for line in data.splitlines(keepends=True):  # On bytes: at CR, LF and CRLF only.
+            if not line.endswith((b"\n", b"\r")):
+                _gather(self._line, line)
+                break
+            self._after_cr = line.endswith(b"\r")
+            self._end_line(line.rstrip(b"\r\n"), events)
+        if self._after_cr and not data.endswith(b"\r"):
+            self._after_cr = False
+        return events
+
+    def close(self) -> SseEvent | None:
+        """Return the event that never got its blank line, if it had begun."""
+        events: list[SseEvent] = []
+        if self._line:
+            self._end_line(b"", events)
+        event, self._current = self._current, SseEvent()
+        event.torn = True
+        return event if _has_fields(event) else None
+
+    def _end_line(self, rest: bytes, events: list[SseEvent]) -> None:
+        pieces, self._line = self._line, []
+        if rest:
+            pieces.append(rest)
+        if not self._begun:
+            self._begun = True
+            if pieces and pieces[0].startswith(b"\xef\xbb\xbf"):
+                pieces[0] = pieces[0][3:]
+        if not pieces or not any(pieces):
+            if _has_fields(self._current):
+                events.append(self._current)
+                self._current = SseEvent()
             return
-        if len(data) >= SMALL:
-            self._pieces.append(data)
+        self._field(pieces)
+
+    def _field(self, pieces: Pieces) -> None:
+        if len(pieces) > 1 and len(pieces[0]) < SMALL:  # The name may be split; a megabyte of data is not joined.
+            pieces[:2] = [b"".join(pieces[:2])]
+        name, colon, first = bytes(pieces[0]).partition(b":")
+        event = self._current
+        if name == b"data":
+            pieces[0] = first.removeprefix(b" ")
+            if event.data is None:
+                event.data = pieces
+            else:
+                event.data.append(b"\n")
+                event.data += pieces
             return
-        last = self._pieces[-1] if self._pieces else None
-        if isinstance(last, bytearray) and len(last) < GATHERED:
-            last += data
-        else:
-            self._pieces.append(bytearray(data))
+        value = b"".join([first, *pieces[1:]]).removeprefix(b" ").decode("utf-8", "replace") if colon else ""
+        if name == b"event":
+            event.event = value
+        elif name == b"id" and "\0" not in value:
+            event.id = value
+        elif name == b"retry" and value.isascii() and value.isdigit():
+            event.retry = int(value)
+
+
+def _has_fields(event: SseEvent) -> bool:
+    return any(value is not None for value in (event.data, event.id, event.event, event.retry))

@@ -143,7 +143,8 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
     @property
     def result_type(self) -> str:
         """`complete`, `input_required`, `task` … (2026-07-28); absent is complete."""
-        return decoded(self.body.result_type) or "complete"
+        kind = decoded(self.body.result_type)
+        return kind if isinstance(kind, str) and kind else "complete"
 
 
 class Failure(Message, frozen=True, kw_only=True, gc=False):
@@ -167,8 +168,10 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The error's message."""
+        """The error's message; of an error that is a string, that string."""
         error = self.error
+        if isinstance(error, str):
+            return error
         return str(error.get("message", "")) if isinstance(error, dict) else ""
 
 
@@ -223,16 +226,28 @@ def _read_loosely(frame: Frame, data: bytes, flaws: tuple[str, ...]) -> list[Any
         return [Malformed(frame=frame, data=frame.data, why="blank line")]
     try:
         value = json.loads(data.decode())
+        flaws = (*flaws, "not strict JSON")
+        if isinstance(value, list):
+            return [
+                _read_value(frame, json.dumps(item).encode(), item, flaws, index)
+                for index, item in enumerate(value)
+            ]
+        return [_read_value(frame, frame.data, value, flaws, None)]
     except RecursionError:
         return [Malformed(frame=frame, data=frame.data, why="nested too deep")]
     except ValueError as error:
         return [Malformed(frame=frame, data=frame.data, flaws=flaws, why=_reason(data, error))]
+
+
+def _read_value(
+    frame: Frame, data: bytes, value: Any, flaws: tuple[str, ...], index: int | None
+) -> AnyMessage:
     if not isinstance(value, dict):
-        return [Malformed(frame=frame, data=frame.data, flaws=flaws, why="not an object")]
+        return Malformed(frame=frame, data=data, index=index, flaws=flaws, why="not an object")
     members = {
         key: Raw(json.dumps(value[key]).encode()) for key in _Envelope.__struct_fields__ if key in value
     }
-    return [_read(frame, frame.data, _Envelope(**members), (*flaws, "not strict JSON"), None)]
+    return _read(frame, data, _Envelope(**members), flaws, index)
 
 
 def _read(
@@ -271,7 +286,7 @@ def _read(
     has_result, has_error = bytes(envelope.result), bytes(envelope.error)
     if has_result and has_error:
         flaws = (*flaws, "both result and error")
-    if has_error:
+    if has_error and not (has_result and has_error == b"null"):  # Some peers write an error of null.
         return Failure(
             frame=frame, data=data, index=index, flaws=flaws, id=answered, raw_error=envelope.error
         )
@@ -285,9 +300,7 @@ def _read(
             raw_result=envelope.result,
             body=_body(envelope.result),
         )
-    return Malformed(
-        frame=frame, data=data, index=index, flaws=flaws, why="neither method, result nor error"
-    )
+    return Malformed(frame=frame, data=data, index=index, flaws=flaws, why="neither method, result nor error")
 
 
 def _body(raw: Raw) -> Body:
@@ -297,7 +310,8 @@ def _body(raw: Raw) -> Body:
     try:
         return _decode_body(raw)
     except (DecodeError, RecursionError):
-        return _NOTHING
+        members = _loose_members(raw)
+        return Body(**{name: members[key] for key, name in _ATTRIBUTES.items() if key in members})
 
 
 def meta_raw(meta: Raw, key: str) -> Raw:
@@ -306,8 +320,18 @@ def meta_raw(meta: Raw, key: str) -> Raw:
         return _ABSENT
     try:
         return _decode_members(meta).get(key, _ABSENT)
-    except DecodeError:
-        return _ABSENT
+    except (DecodeError, RecursionError):
+        return _loose_members(meta).get(key, _ABSENT)
+
+
+def _loose_members(raw: Raw) -> dict[str, Raw]:
+    """Return the members of an object that a strict parser refuses; none of one that nobody can read."""
+    value = loads(raw)
+    members = value if isinstance(value, dict) else {}
+    try:
+        return {key: Raw(json.dumps(item).encode()) for key, item in members.items()}
+    except RecursionError:
+        return {}
 
 
 def text(raw: Raw) -> str | None:
@@ -347,7 +371,7 @@ def _id_text(data: bytes) -> str:
     if b"\\" in data:  # `"\u0031"` is the string `"1"`.
         try:
             return orjson.dumps(orjson.loads(data)).decode()
-        except ValueError:
+        except (ValueError, TypeError):  # A lone surrogate; nested too deep to be written.
             pass
     return data.decode("utf-8", "replace")
 
@@ -367,7 +391,7 @@ def _subject(method: str, body: Body) -> str | None:
     value = decoded(raw)
     if isinstance(value, dict):  # A completion's `ref` names a prompt or a resource template.
         value = value.get("name", value.get("uri"))
-    return None if value is None else str(value)
+    return value if value is None or isinstance(value, str) else text(raw)
 
 
 _ATTRIBUTES = dict(zip(Body.__struct_encode_fields__, Body.__struct_fields__, strict=True))

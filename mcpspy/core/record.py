@@ -8,16 +8,16 @@ an entry like any other, and only a file that is no recording is an error.
 
 from __future__ import annotations
 
-from binascii import Error as Base64Error
+import json
 from binascii import a2b_base64
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import orjson
-from msgspec import DecodeError, Struct, ValidationError, field
+from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder
 
-from mcpspy.core.envelope import FORMAT
+from mcpspy.core.envelope import CLIENT, FORMAT, SERVER
 from mcpspy.errors import UsageError
 
 
@@ -96,6 +96,12 @@ class _Head(Struct):
 
 _read_header = Decoder(Header).decode
 _read_head = Decoder(_Head).decode
+_read_members = Decoder(dict[str, Raw]).decode
+
+_SIDES = (CLIENT, SERVER)
+
+_BEYOND_TIME = 1e12
+"""Seconds that no session lasts, and that a float still counts."""
 
 LADDER: dict[int, Callable[[bytes], bytes]] = {}
 """Format n → what turns a line of format n into one of n + 1. Empty until there is a format 2."""
@@ -114,9 +120,11 @@ def read_header(line: bytes) -> Header:
             f"recorded by a newer mcpspy (format {number}, this one reads up to {FORMAT})",
             "upgrade mcpspy and try again",
         )
+    if number != FORMAT and number not in LADDER:
+        raise UsageError(f"format {number} is none that mcpspy ever wrote", "see docs/format.md")
     try:
         return _read_header(climb(line, number))
-    except ValidationError as error:
+    except (DecodeError, RecursionError) as error:
         raise UsageError(f"its header is not that of a recording: {error}", "see docs/format.md") from None
 
 
@@ -132,15 +140,19 @@ def read_entry(line: bytes) -> Entry:
 
     `msg` is the last key of its line, and no JSON string can hold the bytes
     `,"msg":` with their quotes unescaped: so the payload is a slice, exact
-    even where it is not valid JSON.
+    even where it is not valid JSON. It ends in a bracket, by the writer's gate;
+    if not, somebody put a key behind it.
     """
     before, found, rest = line.partition(b',"msg":')
     if found and rest.endswith(b"}"):
         try:
             head = _read_head(before + b"}")
-        except DecodeError:
+        except (DecodeError, RecursionError):
             return _read_whole(line)
-        return Frame(head.t, head.side, rest[:-1], head.stream, head.http, head.eol)
+        if not _ends_in_bracket(rest) and isinstance(whole := _read_whole(line), Frame):
+            return whole
+        if head.side in _SIDES:
+            return Frame(head.t, head.side, rest[:-1], head.stream, head.http, head.eol)
     return _read_whole(line)
 
 
@@ -149,18 +161,24 @@ def _read_whole(line: bytes) -> Entry:
     try:
         whole = orjson.loads(line)
     except ValueError as error:
-        return Damaged(line, f"not JSON: {error}")
+        try:
+            whole = json.loads(line.decode())  # NaN and lone surrogates, which Python's own `json` writes.
+        except (ValueError, RecursionError):
+            return Damaged(line, f"not JSON: {error}")
     if not isinstance(whole, dict):
         return Damaged(line, "not an entry")
     at = whole.pop("t", None)
-    if isinstance(at, bool) or not isinstance(at, int | float):
+    if isinstance(at, bool) or not isinstance(at, int | float) or not abs(at) < _BEYOND_TIME:
         return Damaged(line, "an entry without its time")
     kind = whole.pop("note", None)
     if isinstance(kind, str):
         return Note(float(at), kind, whole)
-    data = _payload(whole)
+    try:
+        data = _payload(line, whole)
+    except RecursionError:
+        return Damaged(line, "nested too deep")
     side = whole.get("from")
-    if data is None or not isinstance(side, str):
+    if data is None or side not in _SIDES:
         return Damaged(line, "neither a frame nor a note")
     stream, http, eol = whole.get("stream"), whole.get("http"), whole.get("eol", "\n")
     return Frame(
@@ -173,18 +191,25 @@ def _read_whole(line: bytes) -> Entry:
     )
 
 
-def _payload(whole: dict[str, Any]) -> bytes | None:
+def _ends_in_bracket(rest: bytes) -> bool:
+    return rest.endswith((b"}}", b"]}")) or rest[:-1].rstrip(b" \t\r").endswith((b"}", b"]"))
+
+
+def _payload(line: bytes, whole: dict[str, Any]) -> bytes | None:
     if isinstance(raw := whole.get("raw"), str):
         return raw.encode("utf-8", "surrogatepass")
     if isinstance(encoded := whole.get("b64"), str):
         return _unbase64(encoded)
-    return orjson.dumps(whole["msg"]) if "msg" in whole else None
+    if "msg" not in whole:
+        return None
+    try:
+        return bytes(_read_members(line)["msg"])  # As it stands there: a float would round a long integer.
+    except DecodeError:
+        return json.dumps(whole["msg"]).encode()
 
 
 def _unbase64(text: str) -> bytes:
     try:
         return a2b_base64(text)
-    except Base64Error:
-        return text.encode()
-
-
+    except ValueError:
+        return text.encode("utf-8", "surrogatepass")

@@ -27,7 +27,7 @@ from mcpspy.core.message import (
     text,
 )
 from mcpspy.core.record import Damaged, Entry, Frame, Header, Note
-from mcpspy.core.spec import META, MODERN, other
+from mcpspy.core.spec import CLIENT, META, MODERN, SERVER, other
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -55,6 +55,9 @@ class Party(NamedTuple):
 _Key = tuple[str | None, str, str]
 """Stream, side that asked, id as JSON text."""
 
+_Question = tuple[str | None, str, str | None, str]
+"""What a question and the request that answers it share."""
+
 
 class Session:
     """A session, as far as it has been read."""
@@ -75,7 +78,8 @@ class Session:
         self._asked: dict[_Key, list[Exchange]] = {}
         self._answered: dict[_Key, Exchange] = {}
         self._progress: dict[_Key, Exchange] = {}
-        self._questions: dict[tuple[str | None, str, str | None, str], Exchange] = {}
+        self._questions: dict[_Question, list[Exchange]] = {}
+        self._posted: dict[int, _Key | None] = {}
 
     @property
     def is_modern(self) -> bool:
@@ -149,6 +153,8 @@ class Session:
         if flaw:
             exchange.flaws.append(flaw)
         waiting.append(exchange)
+        if (http := message.frame.http) is not None and side == CLIENT:
+            self._posted[http] = None if http in self._posted else key  # A batch is refused as a whole.
         body = message.body
         if bytes(body.meta):
             token = message.progress_token
@@ -164,12 +170,14 @@ class Session:
 
     def _answer(self, message: Result | Failure) -> None:
         key = (message.frame.stream, other(message.side), message.id or "")
+        flaw = None
+        if message.id is None and (posted := self._posted_by(message)) is not None:
+            key, flaw = posted, "it has no id: paired by the HTTP exchange that carried it"
         waiting = self._asked.get(key)
         if not waiting:
             self._changed(message, *self._stray(message, key))
             return
-        # A cancelled request with the same id may never be answered: the open one goes first.
-        exchange = next((e for e in waiting if e.is_open), waiting[0])
+        exchange = _first(waiting)
         waiting.remove(exchange)
         if not waiting:
             del self._asked[key]
@@ -177,21 +185,28 @@ class Session:
         exchange.answer = message
         if isinstance(message, Failure):
             exchange.happen(Event.FAILURE)
+            if exchange.request.method in _INTRODUCTIONS:
+                self.revision = None  # What was asked for was refused: the next request says it anew.
         elif message.is_tool_error:
             exchange.happen(Event.TOOL_ERROR)
         elif bytes(message.body.result_type) == b'"input_required"':
             exchange.happen(Event.QUESTION)
-            self._questions[_question(exchange.request, message.body.request_state, message.body.input_requests)] = (
-                exchange
-            )
+            question = _question(exchange.request, message.body.request_state, message.body.input_requests)
+            self._questions.setdefault(question, []).append(exchange)
         else:
             exchange.happen(Event.RESULT)
-            if exchange.request.method in ("initialize", "server/discover"):
+            if exchange.request.method in _INTRODUCTIONS:
                 self._introduce(message, exchange.request.method)
         if self.server is None and isinstance(message, Result) and bytes(message.body.meta):
             self.server = _party(meta_raw(message.body.meta, META + "serverInfo"))
-        flaw = "answered after it was cancelled" if exchange.state is State.LATE else None
+        if exchange.state is State.LATE:
+            flaw = "answered after it was cancelled"
         self._changed(message, exchange, flaw)
+
+    def _posted_by(self, message: Result | Failure) -> _Key | None:
+        """Return what the HTTP exchange of a server's answer asked for: a 4xx answers it without an id."""
+        http = message.frame.http
+        return self._posted.get(http) if http is not None and message.side == SERVER else None
 
     def _stray(self, message: Result | Failure, key: _Key) -> tuple[Exchange | None, str]:
         """Say what is known of an answer that no open request waits for."""
@@ -214,16 +229,22 @@ class Session:
                 self._changed(message, None, "nobody asked for progress under this token")
                 return
             exchange.progress.append(message)
-            flaw = None if exchange.happen(Event.PROGRESS) or _is_task(exchange) else "progress after the answer"
+            flaw = (
+                None if exchange.happen(Event.PROGRESS) or _is_task(exchange) else "progress after the answer"
+            )
             self._changed(message, exchange, flaw)
         elif message.method == "notifications/cancelled":
             self._cancel(message)
         else:
             listen = text(meta_raw(body.meta, META + "subscriptionId")) if bytes(body.meta) else None
-            waiting = self._asked.get((stream, other(side), listen)) if listen is not None else None
-            if waiting:
-                waiting[0].progress.append(message)
-            self._changed(message, waiting[0] if waiting else None)
+            subscription = self._subscription((stream, other(side), listen)) if listen is not None else None
+            if subscription is not None:
+                subscription.progress.append(message)
+            self._changed(message, subscription)
+
+    def _subscription(self, key: _Key) -> Exchange | None:
+        listening = [exchange for exchange in self._asked.get(key, ()) if exchange.is_subscription]
+        return _first(listening) if listening else None
 
     def _cancel(self, message: Notification) -> None:
         stream, side = message.frame.stream, message.side
@@ -233,18 +254,13 @@ class Session:
             return
         key = (stream, side, wanted)
         waiting = self._asked.get(key)
-        if waiting:
-            exchange = next((e for e in waiting if e.is_open), waiting[0])
-            exchange.happen(Event.CANCEL)
-            exchange.cancel = message
-            self._changed(message, exchange)
-            return
         # A server may take a subscription down, and a subscription only (2026-07-28, subscriptions).
-        listening = self._asked.get((stream, other(side), wanted), [])
-        if listening and listening[0].is_subscription:
-            listening[0].happen(Event.CLOSE)
-            listening[0].cancel = message
-            self._changed(message, listening[0])
+        exchange = _first(waiting) if waiting else self._subscription((stream, other(side), wanted))
+        if exchange is not None:
+            # On stdio this is how a client ends a subscription (2026-07-28): it was not cut short.
+            exchange.happen(Event.CLOSE if exchange.is_subscription else Event.CANCEL)
+            exchange.cancel = exchange.cancel or message
+            self._changed(message, exchange)
             return
         answered = self._answered.get(key)
         self._changed(
@@ -254,10 +270,10 @@ class Session:
     def _continue(self, exchange: Exchange) -> None:
         """Link a request that carries answers to the exchange that asked for them."""
         body = exchange.request.body
-        asked = self._questions.pop(_question(exchange.request, body.request_state, body.input_responses), None)
-        if asked is not None:
-            asked.continued_by = exchange
-            exchange.continues = asked
+        asked = self._questions.get(_question(exchange.request, body.request_state, body.input_responses))
+        if asked:
+            exchange.continues = asked.pop(0)
+            exchange.continues.continued_by = exchange
 
     def _greet(self, message: Request) -> None:
         params = message.params
@@ -286,28 +302,40 @@ class Session:
             self.revision = version
 
 
-def _question(request: Request, state: Raw, parts: Raw) -> tuple[str | None, str, str | None, str]:
-    """Return what a question and the request that answers it share: the state, else the names of the parts."""
+_INTRODUCTIONS = ("initialize", "server/discover")
+
+
+def _first(waiting: list[Exchange]) -> Exchange:
+    """Return whom the next answer is for: a cancelled request may never get one, so an open one goes first."""
+    return next((exchange for exchange in waiting if exchange.is_open), waiting[0])
+
+
+def _question(request: Request, state: Raw, parts: Raw) -> _Question:
+    """Return what a question and the request that answers it share: the state, else the names of the parts.
+
+    A state is the server's own word for the one question, whichever HTTP
+    exchange brings it back; names of parts are anybody's.
+    """
     shared = text(state)
-    if shared is None:
-        members = loads(parts)
-        shared = ",".join(sorted(members)) if isinstance(members, dict) else ""
+    if shared is not None:
+        return None, request.method, request.subject, shared
+    members = loads(parts)
+    shared = ",".join(sorted(members)) if isinstance(members, dict) else ""
     return request.frame.stream, request.method, request.subject, shared
 
 
 def _is_task(exchange: Exchange) -> bool:
     """Whether the answer was a task: its progress goes on after it (2025-11-25, tasks)."""
     answer = exchange.answer
-    return isinstance(answer, Result) and bool(bytes(answer.body.task)) or (
-        isinstance(answer, Result) and answer.result_type == "task"
-    )
+    return isinstance(answer, Result) and (bool(bytes(answer.body.task)) or answer.result_type == "task")
 
 
 def _party(info: object) -> Party | None:
     value = loads(info) if isinstance(info, Raw) else info
-    if not isinstance(value, dict) or not value.get("name"):
+    if not isinstance(value, dict) or not isinstance(name := value.get("name"), str) or not name:
         return None
-    return Party(str(value["name"]), str(value.get("version", "")))
+    version = value.get("version")
+    return Party(name, version if isinstance(version, str) else "")
 
 
 def _dict(value: object) -> dict[str, Any]:

@@ -55,7 +55,12 @@ METHODS = {
             "resources/subscribe", REQUEST, CLIENT, until=_LEGACY, needs="resources.subscribe", subject="uri"
         ),
         Method(
-            "resources/unsubscribe", REQUEST, CLIENT, until=_LEGACY, needs="resources.subscribe", subject="uri"
+            "resources/unsubscribe",
+            REQUEST,
+            CLIENT,
+            until=_LEGACY,
+            needs="resources.subscribe",
+            subject="uri",
         ),
         Method("prompts/list", REQUEST, CLIENT, needs="prompts", subject="cursor"),
         Method("prompts/get", REQUEST, CLIENT, needs="prompts", subject="name"),
@@ -64,8 +69,12 @@ METHODS = {
         Method("subscriptions/listen", REQUEST, CLIENT, since=MODERN),
         # 2025-11-25 has tasks in its core, for both sides; 2026-07-28 as an extension, for the client.
         Method("tasks/get", REQUEST, EITHER, since=_LEGACY, needs="tasks", subject="taskId"),
-        Method("tasks/result", REQUEST, EITHER, since=_LEGACY, until=_LEGACY, needs="tasks", subject="taskId"),
-        Method("tasks/list", REQUEST, EITHER, since=_LEGACY, until=_LEGACY, needs="tasks.list", subject="cursor"),
+        Method(
+            "tasks/result", REQUEST, EITHER, since=_LEGACY, until=_LEGACY, needs="tasks", subject="taskId"
+        ),
+        Method(
+            "tasks/list", REQUEST, EITHER, since=_LEGACY, until=_LEGACY, needs="tasks.list", subject="cursor"
+        ),
         Method("tasks/update", REQUEST, CLIENT, since=MODERN, subject="taskId"),
         Method("tasks/cancel", REQUEST, EITHER, since=_LEGACY, needs="tasks.cancel", subject="taskId"),
         # From 2026-07-28 on these three travel inside `input_required` results.
@@ -136,6 +145,4 @@ def other(side: str) -> str:
 def is_known(method: str, revision: str) -> bool:
     """Whether this revision has the method. False says nothing about extensions."""
     entry = METHODS.get(method)
-    return (
-        entry is not None and entry.since <= revision and (entry.until is None or revision <= entry.until)
-    )
+    return entry is not None and entry.since <= revision and (entry.until is None or revision <= entry.until)

@@ -77,15 +77,10 @@ class Recording:
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield the entries as the file is now, and those of the parts that follow."""
-        path: Path | None = self.path
-        while path is not None:
-            following: Path | None = None
+        self.torn = 0
+        for path in _parts(self.path):
             for line in self._lines(path):
-                entry = read_entry(line)
-                if isinstance(entry, Note) and entry.kind == "part":
-                    following = path.with_name(str(entry.fields.get("next")))
-                yield entry
-            path = following if following is not None and following.exists() else None
+                yield read_entry(line)
 
     def _lines(self, path: Path) -> Iterator[bytes]:
         framer = LineFramer()
@@ -97,12 +92,13 @@ class Recording:
                         first = False
                     else:
                         yield line
-        self.torn = sum(map(len, framer.close()))
+        self.torn += sum(map(len, framer.close()))
 
     @property
     def state(self) -> State:
         """How it stands now."""
-        return _standing(self.path)[0]
+        *_, last = _parts(self.path)
+        return _standing(last)[0]
 
 
 def read_header_of(path: Path) -> Header:
@@ -135,13 +131,17 @@ def find(which: str, folder: str | None = None) -> Path:
     if len(matching) == 1:
         return matching[0]
     if matching:
-        raise UsageError(f"{which}: {len(matching)} sessions have such an id", "give more of it; see mcpspy ls")
+        raise UsageError(
+            f"{which}: {len(matching)} sessions have such an id", "give more of it; see mcpspy ls"
+        )
+    if Path(which).is_dir():
+        raise UsageError(
+            f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists what is in it"
+        )
     if not newest:
         raise UsageError(
             f"no session in {home}", "record one: mcpspy run -- COMMAND, or see how it looks: mcpspy demo"
         )
-    if Path(which).is_dir():
-        raise UsageError(f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists what is in it")
     raise UsageError(f"{which}: no such file or session", "mcpspy ls lists the sessions")
 
 
@@ -151,7 +151,7 @@ def sessions(folder: str | None = None) -> list[Summary]:
     for path, header in _recordings(Path(sessions_folder(folder))):
         try:
             found.append(summarize(path, header))
-        except OSError:  # Deleted while we looked.
+        except (OSError, UsageError, CannotStart):  # Deleted while we looked.
             continue
     return sorted(found, key=lambda summary: summary.header.started, reverse=True)
 
@@ -159,20 +159,17 @@ def sessions(folder: str | None = None) -> list[Summary]:
 def summarize(path: Path, header: Header) -> Summary:
     """Return what a list shows of a session, from the start and the end of its file."""
     session = Session(header)
-    with path.open("rb") as file:
+    with _opened(path) as file:
         lines = file.read(HEAD).split(b"\n")
         for line in lines[1:-1]:
             session.add(read_entry(line))
             if session.server is not None:
                 break
     size = entries = 0
-    part: Path | None = path
     last_part = path
-    while part is not None:
-        last_part = part
-        size += part.stat().st_size
-        entries += _count_lines(part) - 1
-        part = _next_part(part)
+    for last_part in _parts(path):
+        size += last_part.stat().st_size
+        entries += _count_lines(last_part) - 1
     state, last = _standing(last_part)
     return Summary(
         path=path,
@@ -194,13 +191,16 @@ async def follow(path: Path, *, poll: float = POLL) -> AsyncIterator[Entry]:
     Ends after the exit note, or when nobody writes to the file any more. Goes
     on in the next part. Begins again, after a `Damaged` entry that says so,
     when the file was cut, or another took its name; a deleted file is read to
-    the end of what its writer still appends.
+    the end of what its writer still appends. Raises UsageError or CannotStart
+    if there is nothing to open.
     """
+    _opened(path).close()
+    seen: set[Path] = set()
     while True:
         async with aiofiles.open(path, "rb") as file:
             framer = LineFramer()
             position = 0
-            header = True
+            first = True
             last: Entry | None = None
             while (now := _what_now(file.fileno(), path, position)) is not _Now.OVER:
                 if now is _Now.ANOTHER:
@@ -214,16 +214,22 @@ async def follow(path: Path, *, poll: float = POLL) -> AsyncIterator[Entry]:
                 chunk = await file.read(CHUNK)
                 position += len(chunk)
                 for line in framer.feed(chunk):
-                    if header:
-                        header = False
+                    entry = read_entry(line)
+                    if first and isinstance(entry, Damaged):  # The header; a file that was cut has none.
+                        first = False
                         continue
-                    last = read_entry(line)
-                    yield last
+                    first, last = False, entry
+                    yield entry
+            torn = b"".join(framer.close())
+        if torn and now is _Now.OVER:
+            yield Damaged(torn, "torn: its writer was stopped while writing")
         if now is _Now.ANOTHER:
             continue
-        if not (isinstance(last, Note) and last.kind == "part"):
+        seen.add(path)
+        following = _part_after(path, last)
+        if following is None or following in seen:
             return
-        path = path.with_name(str(last.fields.get("next")))
+        path = following
 
 
 class _Now(Enum):
@@ -240,13 +246,14 @@ def _what_now(fd: int, path: Path, position: int) -> _Now:
     mine = os.fstat(fd)
     if mine.st_size > position:
         return _Now.MORE
-    if mine.st_size < position:
-        return _Now.ANOTHER
+    cut = mine.st_size < position
     try:
         named = os.stat(path)
-    except OSError:
+    except OSError:  # Deleted: what its writer still appends is there to be read, what was cut is not.
+        if cut:
+            return _Now.OVER
         named = mine
-    if (named.st_ino, named.st_dev) != (mine.st_ino, mine.st_dev):
+    if cut or (named.st_ino, named.st_dev) != (mine.st_ino, mine.st_dev):
         return _Now.ANOTHER
     return _Now.QUIET if live else _Now.OVER
 
@@ -254,7 +261,9 @@ def _what_now(fd: int, path: Path, position: int) -> _Now:
 def _recordings(folder: Path) -> Iterator[tuple[Path, Header]]:
     """Yield the first parts of the sessions in a folder."""
     try:
-        paths = list(folder.glob("*.jsonl"))
+        paths = [path for path in folder.iterdir() if path.suffix == ".jsonl"]
+    except FileNotFoundError:
+        return
     except OSError as error:
         raise CannotStart(f"{folder}: {error.strerror}", "name another folder with --dir") from None
     for path in paths:
@@ -270,7 +279,9 @@ def _opened(path: Path) -> BinaryIO:
     """Open for reading; raise what a person can act on."""
     try:
         if path.is_dir():
-            raise UsageError(f"{path}: a folder, not a recording", f"mcpspy ls --dir {path} lists what is in it")
+            raise UsageError(
+                f"{path}: a folder, not a recording", f"mcpspy ls --dir {path} lists what is in it"
+            )
         return path.open("rb")
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file", "mcpspy ls lists the sessions") from None
@@ -280,7 +291,7 @@ def _opened(path: Path) -> BinaryIO:
 
 def _standing(path: Path) -> tuple[State, Entry | None]:
     """Return how the last part of a recording stands, and its last whole entry."""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         live = is_live(file.fileno())
         size = file.seek(0, os.SEEK_END)
         back = TAIL
@@ -298,12 +309,25 @@ def _standing(path: Path) -> tuple[State, Entry | None]:
     return (State.LIVE if live else State.DIED), last
 
 
-def _next_part(path: Path) -> Path | None:
-    last = _standing(path)[1]
-    if isinstance(last, Note) and last.kind == "part":
+def _parts(path: Path) -> Iterator[Path]:
+    """Yield the files of a session, from this one on; looks for the next once the last was taken."""
+    seen: set[Path] = set()
+    following: Path | None = path
+    while following is not None and following not in seen:
+        yield following
+        seen.add(following)
+        following = _part_after(following, _standing(following)[1])
+
+
+def _part_after(path: Path, last: Entry | None) -> Path | None:
+    """Return the part that the last entry of a file names: a file beside it, or none."""
+    if not (isinstance(last, Note) and last.kind == "part"):
+        return None
+    try:
         following = path.with_name(str(last.fields.get("next")))
-        return following if following.exists() else None
-    return None
+    except ValueError:  # A path is not a name: a recording from elsewhere must not choose what we read.
+        return None
+    return following if following.is_file() else None
 
 
 def _count_lines(path: Path) -> int:
