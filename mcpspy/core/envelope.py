@@ -53,17 +53,20 @@ def plain(head: bytes, run: bytes) -> bytes | None:
     """Return the lines of a run of ordinary messages, or None if one is not ordinary.
 
     `run` is whole lines, `head` what goes before each message. Ordinary means
-    from `{` to `}` and UTF-8 throughout. Every LF then stands in a `}LF{`, so
-    two counts prove it, and one replace writes all envelopes at once.
+    from `{` to `}` and UTF-8 throughout. One replace writes all envelopes at
+    once; that each of them then stands between `}` and `{` is a single count.
     """
-    if (
-        run.startswith(b"{")
-        and run.endswith(b"}\n")
-        and (run.isascii() or is_utf8([run]))
-        and run.count(b"}\n{") == run.count(b"\n") - 1
-    ):
-        return head + run[:-1].replace(b"}\n{", b"}}\n" + head + b"{") + b"}\n"
-    return None
+    if not (run.startswith(b"{") and run.endswith(b"}\n") and (run.isascii() or is_utf8([run]))):
+        return None
+    body = run[:-1]
+    if b"\n" in body:
+        # Searched after the replace and not before: a long needle is found ten times as fast as `}LF{`.
+        between = b"}\n" + head
+        lines = body.replace(b"\n", between)
+        if lines.count(b"}" + between + b"{") * (len(between) - 1) != len(lines) - len(body):
+            return None
+        body = lines
+    return head + body + b"}\n"
 
 
 def splice(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterator[bytes | bytearray]:
@@ -74,14 +77,15 @@ def splice(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterator[byt
     the message's LF never came.
     """
     end = _line_end(pieces, torn=torn)
-    if not is_utf8(pieces):
-        yield prefix + end + b'"why":"not UTF-8","b64":"'
-        yield from _base64(pieces)
-        yield b'"}\n'
-    elif _has_brackets(pieces):
+    text = is_utf8(pieces)
+    if text and _has_brackets(pieces):
         yield prefix + end + b'"msg":'
         yield from pieces
         yield b"}\n"
+    elif not text or any(b"\0" in piece for piece in pieces):  # A NUL would take six bytes as text.
+        yield prefix + end + b'"why":"%b","b64":"' % (b"NUL bytes" if text else b"not UTF-8")
+        yield from _base64(pieces)
+        yield b'"}\n'
     else:
         why = b"not a JSON object or array" if any(pieces) else b"blank line"
         yield prefix + end + b'"why":"' + why + b'","raw":"'

@@ -27,10 +27,10 @@ class LineFramer:
     `splitlines` would not know.
     """
 
-    __slots__ = ("_pieces",)
+    __slots__ = ("pieces",)
 
     def __init__(self) -> None:
-        self._pieces: Pieces = []
+        self.pieces: Pieces = []
 
     def split(self, data: bytes) -> tuple[Pieces, bytes]:
         """Cut a chunk without joining: what a pump of 1 MB lines needs.
@@ -45,10 +45,10 @@ class LineFramer:
             return [], b""
         ended: Pieces = []
         start = 0
-        if self._pieces:
+        if self.pieces:
             start = data.index(b"\n") + 1
             self._keep(data[: start - 1])
-            ended, self._pieces = self._pieces, []
+            ended, self.pieces = self.pieces, []
         self._keep(data[end:])
         return ended, data[start:end]
 
@@ -62,12 +62,12 @@ class LineFramer:
 
     def close(self) -> Pieces:
         """Return the pieces of the line that never ended; empty if there is none."""
-        torn, self._pieces = self._pieces, []
+        torn, self.pieces = self.pieces, []
         return torn
 
     def _keep(self, data: bytes) -> None:
         if data:
-            _gather(self._pieces, data)
+            _gather(self.pieces, data)
 
 
 def _gather(pieces: Pieces, data: bytes) -> None:
@@ -152,6 +152,7 @@ class SseFramer:
             pieces.append(rest)
         if not self._begun:
             self._begun = True
+            pieces[:2] = [b"".join(pieces[:2])]  # The mark may be split, too.
             if pieces and pieces[0].startswith(b"\xef\xbb\xbf"):
                 pieces[0] = pieces[0][3:]
         if not pieces or not any(pieces):
@@ -162,7 +163,9 @@ class SseFramer:
         self._field(pieces)
 
     def _field(self, pieces: Pieces) -> None:
-        if len(pieces) > 1 and len(pieces[0]) < SMALL:  # The name may be split; a megabyte of data is not joined.
+        if (
+            len(pieces) > 1 and len(pieces[0]) < SMALL
+        ):  # The name may be split; a megabyte of data is not joined.
             pieces[:2] = [b"".join(pieces[:2])]
         name, colon, first = bytes(pieces[0]).partition(b":")
         event = self._current

@@ -13,8 +13,12 @@ from mcpspy.core.framing import LineFramer
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
 
     from mcpspy.core.framing import Pieces
+
+    Lines: TypeAlias = bytes | Iterable[bytes | bytearray]
+    """Whole lines of a recording: nearly always as one piece, else as buffers to be written in their order."""
 
 
 class Lane:
@@ -27,15 +31,26 @@ class Lane:
         self._prefix = b'{"t":%%.6f,"from":"%b",' % side.encode()
         self._head = self._prefix + b'"msg":'
 
-    def feed(self, at: float, data: bytes) -> Iterable[bytes | bytearray]:
-        """Return the buffers to append for the messages that end in `data`, `at` seconds from the start."""
-        ended, run = self._framer.split(data)
+    def feed(self, at: float, data: bytes) -> Lines:
+        """Return what to append for the messages that end in `data`, `at` seconds from the start."""
+        framer = self._framer
+        if (
+            not framer.pieces
+            and data.startswith(b"{")
+            and data.endswith(b"}\n")
+            and data.find(b"\n") == len(data) - 1
+            and data.isascii()
+        ):
+            # One whole message: nearly always, and what a round trip waits for.
+            return self._head % at + data[:-1] + b"}\n"
+        ended, run = framer.split(data)
+        if len(ended) == 1:
+            # A line that a flood's chunk cut in two: joining it costs less than buffers of its own.
+            ended, run = [], b"".join((ended[0], b"\n", run))
         if not ended:
-            if not run:
-                return ()
-            lines = plain(self._head % at, run)
+            lines = plain(self._head % at, run) if run else b""
             if lines is not None:
-                return (lines,)
+                return lines
         return self._lines(at, ended, run)
 
     def close(self, at: float) -> Iterable[bytes | bytearray]:

@@ -24,10 +24,11 @@ def sessions_folder(chosen: str | None = None) -> str:
         return os.path.abspath(os.path.expanduser(chosen))
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
-    elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Application Support")
     else:
-        base = os.environ.get("XDG_DATA_HOME", "").strip() or os.path.expanduser("~/.local/share")
+        base = os.environ.get("XDG_DATA_HOME", "")
+        if not os.path.isabs(base):  # XDG: a relative one counts as unset.
+            home = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share"
+            base = os.path.expanduser(home)
     return os.path.join(base, "mcpspy", "sessions")
 
 

@@ -42,17 +42,22 @@ class Guard:
         """Fork the guard of the process `server`; None where the system refuses."""
         alive_read, alive_write = os.pipe()
         seen_read, seen_write = os.pipe()
+        signals = tuple(signals)
+        # Held back until each of the two has its own way to tell of them, or the guard would use ours.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         try:
             pid = os.fork()
+            if pid == 0:
+                try:
+                    _watch(server, alive_read, seen_write, signals, blocked)
+                finally:
+                    os._exit(0)
         except OSError:  # No process to spare. Without a guard the server still gets EOF when we die.
             for fd in (alive_read, alive_write, seen_read, seen_write):
                 os.close(fd)
             return None
-        if pid == 0:
-            try:
-                _watch(server, alive_read, seen_write, signals)
-            finally:
-                os._exit(0)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         os.close(alive_read)
         os.close(seen_write)
         os.set_blocking(seen_read, False)
@@ -64,12 +69,12 @@ class Guard:
         os.waitpid(self.pid, 0)
 
 
-def _watch(server: int, alive: int, seen: int, signals: Iterable[int]) -> None:
-    # Before anything else: until here a signal would be reported down our parent's own pipe.
+def _watch(server: int, alive: int, seen: int, signals: Iterable[int], blocked: Iterable[int]) -> None:
     os.set_blocking(seen, False)
     signal.set_wakeup_fd(seen, warn_on_full_buffer=False)
     for number in signals:
         signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     # The host's pipes and the server's must not be held open by us.
     kept = sorted((alive, seen))

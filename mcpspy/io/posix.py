@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 import select
 import signal
+import stat
 import sys
 import time
-from errno import EACCES, ENOENT, ENOTDIR
+from errno import EACCES, EINVAL, ENOENT, ENOSYS, ENOTDIR, EOPNOTSUPP
 
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
 from mcpspy.io.guard import Guard
@@ -42,20 +43,31 @@ LAST_WORDS = 1 << 20
 ECHO = 0.05
 """Seconds we wait for the guard to say that a signal went to the whole group, before passing it on."""
 
+PATIENCE = 1.0
+"""Seconds a host that told us to leave has to take the server's last words. Contract: gone within 2 s."""
+
+NEVER = float("inf")
+
 FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""Those that ask the server to leave, and so, once it has, us."""
+
+_NO_NOWAIT = (EOPNOTSUPP, ENOSYS, EINVAL)
+"""What a kernel says that has no RWF_NOWAIT for pipes (before 6.4) or at all."""
 
 _GONE = select.POLLERR | select.POLLNVAL
 _HUNG_UP = select.POLLHUP
 
 
 class Child:
-    """The server: its pid and our ends of its three pipes."""
+    """The server: its pid, our ends of its three pipes, where our signals arrive, and its guard."""
 
-    def __init__(self, pid: int, stdin: int, stdout: int, stderr: int) -> None:
+    def __init__(self, pid: int, pipes: tuple[int, int, int], signals: int, guard: Guard | None) -> None:
         self.pid = pid
-        self.stdin = stdin
-        self.stdout = stdout
-        self.stderr = stderr
+        self.stdin, self.stdout, self.stderr = pipes
+        self.signals = signals
+        self.guard = guard
 
 
 def spawn(command: list[str]) -> Child:
@@ -64,6 +76,8 @@ def spawn(command: list[str]) -> Child:
     Raises OSError if the command is not found or cannot be executed.
     """
     _occupy_standard_descriptors()
+    # Before there is a server: from its first moment on, no signal ends us and leaves it behind.
+    wake, signals = _catch_signals()
     in_read, in_write = os.pipe()
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
@@ -83,7 +97,7 @@ def spawn(command: list[str]) -> Child:
     finally:
         for fd in (in_read, out_write, err_write):
             os.close(fd)
-    return Child(pid, in_write, out_read, err_read)
+    return Child(pid, (in_write, out_read, err_read), wake, Guard.start(pid, signals))
 
 
 def explain(error: OSError, program: str) -> tuple[int, str]:
@@ -138,9 +152,13 @@ class _Leg:
         # A pipe of our own may be O_NONBLOCK. One we inherited may not, since others share it: it
         # gets PIPE_BUF bytes after each POLLOUT, which never blocks.
         self._gate: select.poll | None = None
+        self._nowait = False
         if target <= 2:
             self._gate = select.poll()
             self._gate.register(target, select.POLLOUT)
+            # Linux can leave the descriptor alone and not block for this one write.
+            kind = os.fstat(target).st_mode
+            self._nowait = hasattr(os, "RWF_NOWAIT") and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
         else:
             os.set_blocking(target, False)
         pump.route(source, self._on_source, select.POLLIN)
@@ -162,18 +180,19 @@ class _Leg:
             self.taken += len(data)
         self._push(data)
         if self.pending:
-            self._pump.watch(self.source, 0)
-            self._pump.watch(self.target, select.POLLOUT)
+            # Not even with no events: poll() would still report the source's end, and with it more to read.
+            self._pump.unroute(self.source)
+            self._pump.route(self.target, self._on_target, select.POLLOUT)
 
     def _on_target(self, events: int) -> None:
         if self.pending:
             self._push(self.pending)
             if self.open and not self.pending:
-                self._pump.watch(self.target, 0)
                 if self.ended:
                     self.close()
                 else:
-                    self._pump.watch(self.source, select.POLLIN)
+                    self._pump.route(self.target, self._on_target, 0)
+                    self._pump.route(self.source, self._on_source, select.POLLIN)
         elif events & _GONE:
             self._broken()
         elif events & _HUNG_UP:
@@ -187,6 +206,10 @@ class _Leg:
                 sent = os.write(self.target, data)
                 self.pending = b"" if sent == len(data) else memoryview(data)[sent:]
                 return
+            if self._nowait:
+                sent = os.pwritev(self.target, (data,), -1, os.RWF_NOWAIT)
+                self.pending = b"" if sent == len(data) else memoryview(data)[sent:]
+                return
             if len(data) > select.PIPE_BUF:
                 data = memoryview(data)
             while data and self._gate.poll(0):
@@ -195,7 +218,11 @@ class _Leg:
             self.pending = data
         except BlockingIOError:
             self.pending = self.pending or data
-        except OSError:
+        except OSError as error:
+            if self._nowait and error.errno in _NO_NOWAIT:
+                self._nowait = False
+                self._push(data)
+                return
             self.pending = self.pending or data
             self._broken()
 
@@ -236,13 +263,14 @@ class Pump:
         self._routes: dict[int, Callable[[int], None]] = {}
         self._status: int | None = None
         self._ended_at = 0.0
-        self._told_to_leave = False
+        self._asked_at = 0.0
+        self._leave_by = NEVER
         self._received: list[tuple[float, int]] = []
         self._relays: list[_Relay] = []
         self.counting = False
-        self._wake, signals = _catch_signals()
-        self._guard = Guard.start(child.pid, signals)
-        self._group_got: list[int] = []
+        self._wake = child.signals
+        self._guard = child.guard
+        self._group_got: list[tuple[float, int]] = []
         self._legs: list[_Leg] = []
 
     def run(self) -> int:
@@ -257,11 +285,14 @@ class Pump:
             _Leg(self, "server", child.stdout, self._writable(1), taps[1]),
             _Leg(self, "stderr", child.stderr, self._writable(2), taps[2]),
         ]
+        # glibc gives the top of the heap back, and faults it in again, with every chunk, until it has once
+        # seen a large block freed: 80 µs of 100 per chunk of a flood.
+        bytes(1 << 22)
         self._reap()  # It may have ended before we listened.
         poll, routes = self._poller.poll, self._routes
         while True:
             quiet = True
-            for fd, events in poll(self._timeout()):
+            for fd, events in poll(self._timeout() if self._status is not None or self._received else None):
                 handler = routes.get(fd)  # A handler before it may have closed this one.
                 if handler is not None:
                     quiet = False
@@ -274,14 +305,9 @@ class Pump:
         return self._status
 
     def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
-        """Call the handler when poll() has `events` (errors, always) for the descriptor."""
+        """Call the handler when poll() has `events` (errors and hang-ups, always) for the descriptor."""
         self._routes[fd] = handler
         self._poller.register(fd, events)
-
-    def watch(self, fd: int, events: int) -> None:
-        """Change what is waited for."""
-        if fd in self._routes:
-            self._poller.modify(fd, events)
 
     def unroute(self, fd: int) -> None:
         """Wait for nothing more on the descriptor."""
@@ -307,14 +333,17 @@ class Pump:
                 due.append(self._ended_at + LINGER)
             elif not any(leg.pending for leg in self._legs):
                 return 0
+            if self._leave_by != NEVER:
+                due.append(self._leave_by)
         return max(0.0, min(due) - now) * 1000 if due else None
 
     def _is_done(self, status: int, *, quiet: bool) -> bool:
         host, *ours = self._legs
         host.close()
-        if self._told_to_leave or not any(leg.open for leg in ours):
+        now = time.monotonic()
+        if now >= self._leave_by or not any(leg.open for leg in ours):
             return True
-        if time.monotonic() < self._ended_at + LINGER:
+        if now < self._ended_at + LINGER:
             return False
         for leg in ours:
             if leg.open and not leg.pending and leg.taken >= LAST_WORDS:
@@ -333,23 +362,33 @@ class Pump:
         seen = os.read(self._guard.seen, 512)
         if not seen:  # Somebody killed the guard. From now on we pass every signal on.
             self.unroute(self._guard.seen)
-        self._group_got += seen
+        now = time.monotonic()
+        self._group_got += [(now, number) for number in seen]
 
     def _forward(self) -> None:
         """Pass signals on to the server, each once: not those that the whole group got anyway."""
         now = time.monotonic()
         waiting = []
+        # Two that came as one to us came as two to the guard: its second must not answer for a later one.
+        self._group_got = [(at, number) for at, number in self._group_got if now < at + ECHO]
         for at, number in self._received:
-            if number in self._group_got:
-                self._group_got.remove(number)
+            echo = next((echo for echo in self._group_got if echo[1] == number), None)
+            if echo is not None:
+                self._group_got.remove(echo)
             elif self._guard is not None and now < at + ECHO:
                 waiting.append((at, number))
                 continue
             elif self._status is None:
                 os.kill(self._child.pid, number)
-            self._told_to_leave = self._told_to_leave or self._status is not None
+            if number in ENDING:
+                self._asked_at = at
+                self._set_patience()
             self._recorder.note("signal", signal=_signal_name(number))
         self._received = waiting
+
+    def _set_patience(self) -> None:
+        if self._asked_at and self._status is not None and self._leave_by == NEVER:
+            self._leave_by = max(self._asked_at, self._ended_at) + PATIENCE
 
     def _reap(self) -> None:
         if self._status is not None:
@@ -359,12 +398,15 @@ class Pump:
             self._status = status
             self._ended_at = time.monotonic()
             self.counting = True
+            self._set_patience()
 
     def _finish(self) -> None:
+        if self._received:  # It has done its work on the server, and is meant for us too.
+            self._leave_by = min(self._leave_by, time.monotonic() + PATIENCE)
         for leg in self._legs:
             leg.close()
         for relay in self._relays:
-            relay.drain(lambda: bool(self._received) or self._has_signal())
+            relay.drain(lambda: time.monotonic() >= self._leave_by or self._has_signal())
         if self._guard is not None:
             self._guard.dismiss()
 

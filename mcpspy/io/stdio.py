@@ -68,6 +68,8 @@ class Recorder:
             except OSError as error:
                 where = options.record or error.filename or "the default folder"
                 say(f"cannot record to {where}: {error.strerror}; traffic goes on unrecorded")
+            except Exception as error:
+                self.broke(error)
 
     def taps(self) -> tuple[Tap | None, Tap | None, Tap | None]:
         """Return the taps of stdin, stdout and stderr, or none of them."""
@@ -75,7 +77,11 @@ class Recorder:
             return None, None, None
         from mcpspy.core.lane import Lane, TextLane
 
-        return Tap(self, Lane(CLIENT), CLIENT), Tap(self, Lane(SERVER), SERVER), Tap(self, TextLane("stderr"), None)
+        return (
+            Tap(self, Lane(CLIENT), CLIENT),
+            Tap(self, Lane(SERVER), SERVER),
+            Tap(self, TextLane("stderr"), None),
+        )
 
     def note(self, kind: str, **fields: Value) -> None:
         """Keep what nobody said."""
@@ -94,17 +100,20 @@ class Recorder:
     def broke(self, error: Exception) -> None:
         """End the recording because of a bug of ours, and only the recording."""
         self.writer = None
-        say(f"recording stopped by a bug in mcpspy: {type(error).__name__}: {error}; traffic goes on unrecorded")
+        say(
+            f"recording stopped by a bug in mcpspy: {type(error).__name__}: {error}; traffic goes on unrecorded"
+        )
 
 
 class Tap:
     """One direction, as the pump sees its recording. Nothing here raises."""
 
-    __slots__ = ("_lane", "_recorder", "_side")
+    __slots__ = ("_feed", "_lane", "_recorder", "_side")
 
     def __init__(self, recorder: Recorder, lane: Lane | TextLane, side: str | None) -> None:
         self._recorder = recorder
         self._lane = lane
+        self._feed = lane.feed
         self._side = side
 
     def feed(self, data: bytes) -> None:
@@ -112,9 +121,9 @@ class Tap:
         writer = self._recorder.writer
         if writer is not None:
             try:
-                buffers = self._lane.feed(writer.now(), data)
-                if buffers:
-                    writer.write(buffers)
+                lines = self._feed(writer.now(), data)
+                if lines:
+                    writer.write(lines)
             except Exception as error:
                 self._recorder.broke(error)
 

@@ -12,6 +12,7 @@ import os
 import stat
 import sys
 import time
+from errno import ENOSPC
 
 from mcpspy.core import envelope
 from mcpspy.io.folder import sessions_folder, slug
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from mcpspy.core.envelope import Value
+    from mcpspy.core.lane import Lines
 
 if sys.platform == "win32":
     import msvcrt
@@ -63,8 +65,9 @@ class Writer:
         next part. Raises OSError if there can be no file.
         """
         self._say = say
-        self._max_size = max_size
+        self._max_size = self._limit = max_size
         self._lost = 0
+        self._flushed = 0
         self._trouble = ""
         self._retry_at = 0.0
         self._part = 1
@@ -77,17 +80,18 @@ class Writer:
             "started": time.strftime("%Y-%m-%dT%H:%M:%S", seconds) + f".{int(now * 1000) % 1000:03d}Z",
             **fields,
         }
-        name = f"{time.strftime('%Y%m%d-%H%M%S', seconds)}-{slug(str(fields.get('name', '')))}-{self.id}.jsonl"
+        name = (
+            f"{time.strftime('%Y%m%d-%H%M%S', seconds)}-{slug(str(fields.get('name', '')))}-{self.id}.jsonl"
+        )
         wanted, named = _target(folder, record, name)
         self.path, self._fd = _create(wanted)
         if named and self.path != wanted:
             say(f"{wanted} exists; recording to {self.path}")
         self._size = 0
         try:
-            self._start_part()
-        except OSError:
-            os.close(self._fd)
-            raise
+            self._size = self._begin(self._fd, 1)
+        except OSError as error:
+            self._refused(error, 0)
 
     def now(self) -> float:
         """Return the seconds since `started`."""
@@ -95,92 +99,114 @@ class Writer:
 
     def note(self, at: float, kind: str, **fields: Value) -> None:
         """Append a note."""
-        self.write((envelope.note(at, kind, fields),))
+        self.write(envelope.note(at, kind, fields))
 
-    def write(self, buffers: Iterable[bytes | bytearray]) -> None:
-        """Append whole lines, given as buffers, in one write (a few, if they are large).
+    def write(self, lines: Lines) -> None:
+        """Append whole lines in one write (a few, if they are large).
 
         A disk that refuses costs these lines, and leaves none of them half in
         the file; a note says how many entries were lost once it takes more.
         """
         if self._trouble and (time.monotonic() < self._retry_at or not self._recover()):
-            self._lost += _entries(buffers)
+            self._lost += _entries(lines)
             return
-        start = self._size
-        buffers = iter(buffers)
-        batch: list[bytes | bytearray] = []
-        try:
-            self._append(buffers, batch)
-        except OSError as error:
-            self._lost += _entries(batch) + _entries(buffers)
-            self._refused(error, start)
-            return
-        if self._max_size and self._size >= self._max_size:
+        if self._limit and self._size >= self._limit:
             self._next_part()
+        start = self._size
+        try:
+            if isinstance(lines, bytes):
+                self._write_one(lines)
+                return
+            batch: list[bytes | bytearray] = []
+            lines = iter(lines)
+            self._append(lines, batch)
+        except OSError as error:
+            self._lost += _entries(lines)
+            if not isinstance(lines, bytes):
+                self._lost += self._flushed + _entries(batch)
+                self._flushed = 0
+            self._refused(error, start)
 
     def close(self) -> None:
         """Flush to the disk once, and give up the mark of a live file."""
         if self._trouble:
             self._recover()
-        try:
-            os.fsync(self._fd)
-        except OSError:  # A device, or a disk that refused all along: said already.
-            pass
-        os.close(self._fd)
+        for last in (os.fsync, os.close):
+            try:
+                last(self._fd)
+            except OSError:  # A device, or a disk that refused all along: said already.
+                pass
 
     def _append(self, buffers: Iterable[bytes | bytearray], batch: list[bytes | bytearray]) -> None:
-        """Write the buffers through `batch`, which holds what was at hand if this raises."""
+        """Write the buffers through `batch`, which holds what was at hand if this raises.
+
+        What went before it, in batches of its own, is counted in `_flushed`.
+        """
         size = 0
         for buffer in buffers:
             batch.append(buffer)
             size += len(buffer)
             if size >= BATCH or len(batch) >= IOV_MAX:
                 self._write_all(batch, size)
+                self._flushed += _entries(batch)
                 batch.clear()
                 size = 0
         if size:
             self._write_all(batch, size)
+        if self._flushed:
+            self._flushed = 0
 
     def _write_all(self, batch: list[bytes | bytearray], size: int) -> None:
         if len(batch) == 1 or not hasattr(os, "writev"):
-            data = batch[0] if len(batch) == 1 else b"".join(batch)
-            written = os.write(self._fd, data)
-        else:
-            written = os.writev(self._fd, batch)
+            self._write_one(batch[0] if len(batch) == 1 else b"".join(batch))
+            return
+        written = os.writev(self._fd, batch)
         self._size += written
-        if written < size:  # A disk that is nearly full takes a part, then says why.
-            rest = memoryview(b"".join(batch))[written:]
-            while rest:
-                written = os.write(self._fd, rest)
-                self._size += written
-                rest = rest[written:]
+        if written < size:
+            self._write_one(memoryview(b"".join(batch))[written:])
 
-    def _start_part(self) -> None:
-        _mark_live(self._fd)
-        part: dict[str, Value] = {"part": self._part} if self._part > 1 else {}
-        self._append((envelope.header({**self._fields, **part}),), [])
+    def _write_one(self, data: bytes | bytearray | memoryview) -> None:
+        written = os.write(self._fd, data)
+        self._size += written
+        while written < len(data):  # A disk that is nearly full takes a part, then says why.
+            data = memoryview(data)[written:]
+            written = os.write(self._fd, data)
+            self._size += written
+
+    def _begin(self, fd: int, part: int) -> int:
+        """Make an empty file a part of this session: its mark and its header. Returns the bytes in it."""
+        _mark_live(fd)
+        header = envelope.header({**self._fields, "part": part} if part > 1 else self._fields)
+        written = os.write(fd, header)
+        if written < len(header):
+            _cut(fd, written)
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
+        return len(header)
 
     def _next_part(self) -> None:
+        """Go on in a new file, whole before the old one points to it: somebody may be following."""
         stem, ending = os.path.splitext(self.path)
         stem = stem.removesuffix(f".part{self._part}")
         try:
             path, fd = _create(f"{stem}.part{self._part + 1}{ending}")
+            try:
+                size = self._begin(fd, self._part + 1)
+            except OSError:
+                os.close(fd)
+                os.unlink(path)
+                raise
         except OSError as error:
-            self._max_size = 0
+            self._limit = self._size + self._max_size
             self._say(f"cannot begin the next part of {self.path}: {error.strerror}; going on in this one")
             return
-        old, self._fd = self._fd, fd
         try:
-            os.write(old, envelope.note(self.now(), "part", {"next": os.path.basename(path)}))
+            os.write(self._fd, envelope.note(self.now(), "part", {"next": os.path.basename(path)}))
         except OSError:  # The next part names the session itself; only the pointer is missing.
             pass
-        os.close(old)
+        os.close(self._fd)
+        self._fd, self.path, self._size = fd, path, size
         self._part += 1
-        self.path, self._size = path, 0
-        try:
-            self._start_part()
-        except OSError as error:
-            self._refused(error, 0)
+        self._limit = self._max_size
 
     def _refused(self, error: OSError, start: int) -> None:
         self._cut_back(start)
@@ -191,12 +217,7 @@ class Writer:
 
     def _cut_back(self, start: int) -> None:
         """Take the lines that are half in the file out of it again."""
-        try:
-            size = os.fstat(self._fd).st_size
-            if size >= self._size > start:
-                os.ftruncate(self._fd, size - (self._size - start))
-        except OSError:  # A device has no length; readers leave a torn line out.
-            pass
+        _cut(self._fd, self._size - start)
         self._size = start
 
     def _recover(self) -> bool:
@@ -204,8 +225,8 @@ class Writer:
         lost, why = self._lost, self._trouble
         try:
             if not start:
-                self._start_part()
-            self._append((envelope.note(self.now(), "lost", {"entries": lost, "why": why}),), [])
+                self._size = self._begin(self._fd, self._part)
+            self._write_one(envelope.note(self.now(), "lost", {"entries": lost, "why": why}))
         except OSError:
             self._cut_back(start)
             self._retry_at = time.monotonic() + RETRY
@@ -232,6 +253,8 @@ def is_live(fd: int) -> bool:
 
 def _mark_live(fd: int) -> None:
     """Hold a lock for as long as the process lives: the one mark that a `kill -9` removes too."""
+    if not stat.S_ISREG(os.fstat(fd).st_mode):  # Two processes may well record to /dev/null.
+        return
     try:
         if sys.platform == "win32":
             os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
@@ -243,8 +266,17 @@ def _mark_live(fd: int) -> None:
         pass
 
 
-def _entries(buffers: Iterable[bytes | bytearray]) -> int:
-    return sum(buffer.count(b"\n") for buffer in buffers)
+def _cut(fd: int, size: int) -> None:
+    """Take the last bytes off a file."""
+    try:
+        if size and os.fstat(fd).st_size >= size:
+            os.ftruncate(fd, os.fstat(fd).st_size - size)
+    except OSError:  # A device has no length; readers leave a torn line out.
+        pass
+
+
+def _entries(lines: Lines) -> int:
+    return lines.count(b"\n") if isinstance(lines, bytes) else sum(line.count(b"\n") for line in lines)
 
 
 def _target(folder: str | None, record: str | None, name: str) -> tuple[str, bool]:

@@ -1,0 +1,61 @@
+"""What every test may lean on: a reader of recordings that shares no code with mcpspy."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FRAME = re.compile(
+    rb'\{"t":\d+\.\d{6},("from":"(?P<side>client|server)"|"note":"(?P<note>stderr)"),'
+    rb'("eol":"(?P<eol>|\\r\\n)",)?("why":"(?P<why>[^"]+)",)?"(?P<kind>msg|raw|b64|text)":'
+)
+
+
+class Entry(NamedTuple):
+    """One line of a recording, by the reading rule of format 1."""
+
+    side: str
+    note: str
+    kind: str
+    """The key of the payload: msg, raw, b64 or text; empty if there is none."""
+    payload: bytes
+    """The peer's own bytes, the line end included."""
+    fields: dict[str, Any]
+    """The line as JSON; empty where the peer's message is not JSON."""
+
+
+def _entry(line: bytes) -> Entry:
+    found = _FRAME.match(line)
+    if found is None:
+        fields = json.loads(line)
+        return Entry("", fields.get("note", ""), "", b"", fields)
+    kind = found["kind"].decode()
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        assert kind == "msg", "only a message that is not JSON may make its line no JSON"
+        fields = {}
+    assert line.endswith(b"}")
+    payload = {
+        "msg": lambda: line[found.end() : -1],
+        "raw": lambda: str(fields["raw"]).encode(),
+        "text": lambda: str(fields["text"]).encode(),
+        "b64": lambda: b64decode(fields["b64"], validate=True),
+    }[kind]()
+    eol = {None: b"\n", b"": b"", b"\\r\\n": b"\r\n"}[found["eol"]]
+    return Entry(
+        (found["side"] or b"").decode(), (found["note"] or b"").decode(), kind, payload + eol, fields
+    )
+
+
+@pytest.fixture(scope="session")
+def read_entries() -> Callable[[bytes], list[Entry]]:
+    """Return the entries of the whole lines in these bytes; a torn tail is left out."""
+    return lambda data: [_entry(line) for line in data.split(b"\n")[:-1]]

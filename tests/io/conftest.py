@@ -1,0 +1,272 @@
+"""Real processes for the tests of the pump: mcpspy between this process, the host, and a sample server.
+
+Every wait has a bound, and no test may leave a process behind.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tests.conftest import Entry
+
+BOUND = 20.0
+"""Seconds after which a wait is a failure: far more than anything takes on a busy machine."""
+
+SERVERS = Path(__file__).parent.parent / "servers"
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Processes:
+    """Looks at processes, and waits for them."""
+
+    def children(self, pid: int) -> list[int]:
+        """Return the pids of a process's children, zombies included."""
+        return [child for child, parent in self._all() if parent == pid]
+
+    def family(self, pid: int) -> list[int]:
+        """Return the pids of all that descends from a process."""
+        pairs = self._all()
+        found = [pid]
+        for above in found:
+            found += [child for child, parent in pairs if parent == above]
+        return found[1:]
+
+    def gone(self, *pids: int, bound: float = BOUND) -> None:
+        """Wait until these have ended; reap those that were left to us."""
+        self.eventually(lambda: all(map(self._is_gone, pids)), bound)
+
+    def eventually(self, condition: Callable[[], object], bound: float = BOUND) -> None:
+        """Wait until the condition holds."""
+        deadline = time.monotonic() + bound
+        while not condition():
+            assert time.monotonic() < deadline, "it did not come to pass in time"
+            select.select([], [], [], 0.005)
+
+    def _is_gone(self, pid: int) -> bool:
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def _all(self) -> list[tuple[int, int]]:
+        with subprocess.Popen(["ps", "-axo", "pid=,ppid="], stdout=subprocess.PIPE) as ps:
+            listing, _ = ps.communicate(timeout=BOUND)
+        pairs = [(int(child), int(parent)) for child, parent in map(bytes.split, listing.splitlines())]
+        return [(child, parent) for child, parent in pairs if child != ps.pid]
+
+
+class Stream:
+    """The host's end of stdout or stderr, read with a bound."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._held = b""
+
+    def line(self) -> bytes:
+        """Return the next line, its LF included; less only at EOF."""
+        while b"\n" not in self._held and (data := self._some()):
+            self._held += data
+        line, lf, self._held = self._held.partition(b"\n")
+        return line + lf
+
+    def rest(self) -> bytes:
+        """Return everything up to EOF."""
+        pieces = [self._held]
+        self._held = b""
+        while data := self._some():
+            pieces.append(data)
+        return b"".join(pieces)
+
+    def some(self) -> bytes:
+        """Return what is there; wait for something."""
+        held, self._held = self._held, b""
+        return held or self._some()
+
+    def is_ready(self, bound: float = 0) -> bool:
+        """Whether there is something to read."""
+        return bool(self._held or select.select([self._fd], [], [], bound)[0])
+
+    def _some(self) -> bytes:
+        assert select.select([self._fd], [], [], BOUND)[0], "nothing came in time"
+        try:
+            return os.read(self._fd, 1 << 20)
+        except OSError:  # A terminal that nobody has open any more.
+            return b""
+
+
+class Spy:
+    """A running `mcpspy run`, and the host's side of it."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], recording: Path, read: Callable[[bytes], list[Entry]]
+    ) -> None:
+        self.process = process
+        self.pid = process.pid
+        self.recording = recording
+        self._read = read
+        self.out = Stream(process.stdout.fileno() if process.stdout else -1)
+        self.err = Stream(process.stderr.fileno() if process.stderr else -1)
+
+    def send(self, data: bytes) -> None:
+        """Write to the server, through mcpspy."""
+        assert self.process.stdin is not None
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self.process.stdin.write(rest) :]
+
+    def close(self, stream: str = "stdin") -> None:
+        """Close a pipe at the host's end."""
+        getattr(self.process, stream).close()
+
+    def finish(self, data: bytes = b"") -> tuple[bytes, bytes]:
+        """Send this, close stdin, and return what comes on stdout and stderr up to the end."""
+        return self.process.communicate(data, timeout=BOUND)
+
+    def wait(self, bound: float = BOUND) -> int:
+        """Return the exit code of mcpspy, negative for a signal."""
+        return self.process.wait(bound)
+
+    def stays(self, bound: float) -> None:
+        """Hold that mcpspy does not end within this time."""
+        with pytest.raises(subprocess.TimeoutExpired):
+            self.process.wait(bound)
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to mcpspy alone."""
+        os.kill(self.pid, number)
+
+    def entries(self) -> list[Entry]:
+        """Return what the recording holds, without its header."""
+        return self._read(self.recording.read_bytes())[1:]
+
+    def header(self) -> dict[str, Any]:
+        """Return the first line of the recording."""
+        return self._read(self.recording.read_bytes())[0].fields
+
+    def notes(self, kind: str) -> list[dict[str, Any]]:
+        """Return the notes of this kind, without their time."""
+        fields = [entry.fields for entry in self.entries() if entry.note == kind]
+        return [{key: value for key, value in note.items() if key not in ("t", "note")} for note in fields]
+
+    def said(self, side: str) -> bytes:
+        """Return what one side said, byte for byte, rebuilt from the recording."""
+        return b"".join(entry.payload for entry in self.entries() if entry.side == side)
+
+    def told(self) -> bytes:
+        """Return the server's stderr, byte for byte, rebuilt from the recording."""
+        return b"".join(entry.payload for entry in self.entries() if entry.note == "stderr")
+
+    def peak_memory(self) -> int:
+        """Return the most memory that mcpspy ever had resident, in bytes (Linux)."""
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
+        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        return int(line.split()[1]) * 1024
+
+
+class Start:
+    """Starts mcpspy around a command."""
+
+    def __init__(self, folder: Path, read: Callable[[bytes], list[Entry]]) -> None:
+        self.recording = folder / "recording.jsonl"
+        self.started: list[Spy] = []
+        self._read = read
+
+    def __call__(
+        self,
+        *command: object,
+        options: Sequence[str] | None = None,
+        through: Sequence[str] = (),
+        interpreter: Sequence[str] = ("-m", "mcpspy"),
+        stdin: int | IO[bytes] = subprocess.PIPE,
+        stdout: int | IO[bytes] = subprocess.PIPE,
+        stderr: int | IO[bytes] = subprocess.PIPE,
+        **more: Any,
+    ) -> Spy:
+        """Return mcpspy, started around a sample server (`x.py`) or another command.
+
+        `through` is what starts mcpspy, `interpreter` what follows Python's
+        own name, `options` what stands in place of `--record` and a path.
+        """
+        if options is None:
+            options = ["--record", str(self.recording)]
+        server = self.command(*command)
+        argv = [*through, sys.executable, *interpreter, "run", *options, "--", *server]
+        process = subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr, bufsize=0, **more)
+        spy = Spy(process, self.recording, self._read)
+        self.started.append(spy)
+        return spy
+
+    def command(self, name: object, *arguments: object) -> list[str]:
+        """Return a command; that of a sample server, if it is the name of one."""
+        text = str(name)
+        is_sample = text.endswith(".py") and os.sep not in text
+        program = [sys.executable, "-I", "-S", str(SERVERS / text)] if is_sample else [text]
+        return [*program, *map(str, arguments)]
+
+
+@pytest.fixture
+def start(tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]) -> Iterator[Start]:
+    """Start `mcpspy run`, as often as a test likes; all of it is over when the test is."""
+    starter = Start(tmp_path, read_entries)
+    yield starter
+    for spy in starter.started:
+        process = spy.process
+        if process.poll() is None:
+            process.kill()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        process.wait(BOUND)
+
+
+@pytest.fixture(scope="session")
+def processes() -> Processes:
+    """Look at processes, and wait for them."""
+    return Processes()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _adopt_orphans() -> None:
+    """Have every orphan become a child of this process, where it can be seen (Linux)."""
+    if sys.platform == "linux":
+        assert ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(_adopt_orphans: None, processes: Processes) -> Iterator[None]:
+    """Hold that a test leaves no process behind, neither running nor as a zombie."""
+    before = set(_own_children())
+    yield
+    left = set(_own_children()) - before
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    processes.gone(*left)
+    assert not left, "processes were left behind"
+
+
+def _own_children() -> list[int]:
+    try:
+        threads = os.listdir("/proc/self/task")
+        lists = [Path(f"/proc/self/task/{thread}/children").read_text(encoding="ascii") for thread in threads]
+    except OSError:  # No /proc, or none that tells: there the tests' own looks have to do.
+        return []
+    return [int(pid) for text in lists for pid in text.split()]

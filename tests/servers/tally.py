@@ -1,0 +1,32 @@
+"""Floods stdout with numbered lines and counts the lines of stdin; at EOF the count goes to a file.
+
+SIGTERM does not keep it from counting to the end.
+"""
+
+import os
+import signal
+import sys
+import threading
+
+
+def flood() -> None:
+    """Write numbers until nobody reads them."""
+    number = 0
+    try:
+        while True:
+            lines = (b'{"n":%d,"padding":"%b"}\n' % (n, b"s" * 300) for n in range(number, number + 50))
+            os.write(1, b"".join(lines))
+            number += 50
+    except BrokenPipeError:
+        pass
+
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.alarm(60)
+threading.Thread(target=flood, daemon=True).start()
+lines = 0
+while data := os.read(0, 65536):
+    lines += data.count(b"\n")
+with open(sys.argv[1], "w", encoding="ascii") as file:
+    file.write(str(lines))
+os._exit(0)

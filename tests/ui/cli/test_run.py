@@ -1,0 +1,119 @@
+"""The options of `mcpspy run`: read by hand, so held by tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from argparse import ArgumentParser
+
+import pytest
+
+from mcpspy.errors import UsageError
+from mcpspy.io.stdio import Options
+from mcpspy.ui.cli.run import OPTIONS, configure, main, parse
+
+
+def parsed(*arguments: str) -> Options:
+    options = parse(list(arguments))
+    assert options is not None
+    return options
+
+
+def test_what_stands_after_the_dashes_is_the_command() -> None:
+    options = parsed("--", "npx", "-y", "server", "--name", "theirs", "--")
+    assert options.command == ["npx", "-y", "server", "--name", "theirs", "--"]
+    assert options.name is None
+    assert options.recording
+    assert options.max_size == 0
+
+
+def test_the_dashes_may_be_left_out_before_a_command() -> None:
+    assert parsed("--name", "x", "python", "-m", "server").command == ["python", "-m", "server"]
+
+
+@pytest.mark.parametrize("style", ["--name=x y", "--name x y"])
+def test_a_value_follows_an_equals_sign_or_a_space(style: str) -> None:
+    flag, value = ("--name=x y",), ()
+    if "=" not in style:
+        flag, value = ("--name",), ("x y",)  # type: ignore[assignment]
+    assert parsed(*flag, *value, "--", "s").name == "x y"
+
+
+def test_every_option_arrives() -> None:
+    options = parsed("--name", "n", "--record", "r", "--dir", "d", "--max-size", "2k", "--", "s")
+    assert (options.name, options.record, options.folder, options.max_size) == ("n", "r", "d", 2048)
+    assert not parsed("--no-record", "--", "s").recording
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1", 1),
+        ("1b", 1),
+        ("500k", 512_000),
+        ("500KB", 512_000),
+        ("100M", 104_857_600),
+        ("2g", 2_147_483_648),
+    ],
+)
+def test_sizes_have_units(text: str, size: int) -> None:
+    assert parsed("--max-size", text, "--", "s").max_size == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "0k", "-1", "1.5k", "k", "1kk", "1t", "x", "1 k", "\u00b2"])
+def test_what_is_not_a_size_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a size"):
+        parse(["--max-size", text, "--", "s"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ([], "no command"),
+        (["--"], "no command"),
+        (["--name", "x"], "no command"),
+        (["--name"], "--name needs a value"),
+        (["--nmae", "x", "--", "s"], "unknown option --nmae"),
+        (["-x", "--", "s"], "unknown option -x"),
+        (["--no-record=1", "--", "s"], "takes no value"),
+        (["--no-record", "--record", "x", "--", "s"], "exclude each other"),
+        (["--record=", "--", "s"], "needs a path"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments: list[str], what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        parse(arguments)
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_is_asked_for_before_the_command_only(flag: str) -> None:
+    assert parse([flag]) is None
+    assert parse(["--name", "x", flag]) is None
+    assert parsed("--", "server", flag).command == ["server", flag]
+
+
+def test_the_help_names_every_option() -> None:
+    parser = ArgumentParser("mcpspy run")
+    configure(parser)
+    text = parser.format_help()
+    assert all(flag in text for flag in OPTIONS)
+
+
+def test_a_usage_error_is_one_line_and_exit_code_2(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--nmae", "x"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("mcpspy: run: unknown option --nmae (")
+    assert err.count("\n") == 1
+
+
+def test_a_usage_error_starts_nothing() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "mcpspy", "run", "--max-size", "x", "--", "echo", "started"],
+        capture_output=True,
+        check=False,
+        timeout=20,
+    )
+    assert ended.returncode == 2
+    assert ended.stdout == b""
+    assert ended.stderr.count(b"\n") == 1
