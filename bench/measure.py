@@ -1,0 +1,333 @@
+"""What every benchmark here shares: running a peer chain, timing it fairly, the table.
+
+Owns fairness: subjects take turns in rounds, and of each the better quartile
+counts, since a busy machine only ever adds time. Refuses to know what is
+measured: that is the business of the files beside it. POSIX only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+T = TypeVar("T")
+
+MOST = 1 << 16
+"""Bytes a read of ours may return: what a pipe holds. More costs page faults and brings nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Processes in a row between our writing end and our reading end. `{}` in an argument is a folder."""
+
+    name: str
+    stages: Sequence[Sequence[str]]
+    server: int | None = None
+    """The stage that is the server itself, whose work is not the proxy's; None if a proxy starts it."""
+
+
+class Flow:
+    """A chain that runs."""
+
+    def __init__(self, chain: Chain, folder: str, *, sockets: bool) -> None:
+        self.folder = Path(folder)
+        self._chain = chain
+        self.pids: list[int] = []
+        near, self.write = _channel(sockets=sockets)
+        try:
+            for number, stage in enumerate(chain.stages):
+                last = number == len(chain.stages) - 1
+                following, out = _channel(sockets=sockets and last)
+                try:
+                    self.pids.append(spawn([word.replace("{}", folder) for word in stage], near, out, folder))
+                finally:
+                    os.close(near)
+                    os.close(out)
+                    near = following
+        except BaseException:
+            self.kill()
+            raise
+        self.read = near
+
+    def rate(self, size: int) -> float:
+        """Read until `size` bytes came; return bytes a second, counted from the first byte."""
+        got = len(os.read(self.read, MOST))
+        first, start = got, time.perf_counter()
+        while got < size:
+            data = os.read(self.read, MOST)
+            if not data:
+                raise RuntimeError(f"{self._chain.name}: {got} bytes of {size} arrived; {self.words()}")
+            got += len(data)
+        return (got - first) / (time.perf_counter() - start)
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Write all of it, blocking."""
+        data = memoryview(data)
+        while data:
+            data = data[os.write(self.write, data) :]
+
+    def exchange(self, data: bytes, size: int) -> bytes:
+        """Write `data` while reading until `size` LFs came; return what came."""
+        rest = memoryview(data)
+        os.set_blocking(self.write, False)
+        poller = select.poll()
+        poller.register(self.read, select.POLLIN)
+        poller.register(self.write, select.POLLOUT)
+        pieces: list[bytes] = []
+        while size > 0:
+            for fd, _ in poller.poll():
+                if fd == self.write:
+                    rest = rest[os.write(fd, rest[: 1 << 16]) :]
+                    if not rest:
+                        poller.unregister(fd)
+                else:
+                    pieces.append(os.read(fd, MOST))
+                    if not pieces[-1]:
+                        raise RuntimeError(f"{self._chain.name} ended early; {self.words()}")
+                    size -= pieces[-1].count(b"\n")
+        return b"".join(pieces)
+
+    def cpu(self) -> float | None:
+        """Return the seconds all stages but the server have computed so far; None off Linux."""
+        pids = [pid for number, pid in enumerate(self.pids) if number != self._chain.server]
+        try:
+            return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids) / 1e9
+        except OSError:
+            return None
+
+    def memory(self) -> tuple[float, float] | None:
+        """Return the resident and the proportional megabytes of the first stage; None off Linux."""
+        try:
+            lines = Path(f"/proc/{self.pids[0]}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            return None
+        sizes = {words[0]: int(words[1]) / 1024 for line in lines[1:] if (words := line.split())}
+        return sizes["Rss:"], sizes["Pss:"]
+
+    def line(self) -> None:
+        """Read to the end of a line."""
+        while not (data := os.read(self.read, MOST)).endswith(b"\n"):
+            if not data:
+                raise RuntimeError(f"{self._chain.name} ended early; {self.words()}")
+
+    def end(self) -> None:
+        """Let the chain see the end of its input."""
+        if self.write >= 0:
+            os.close(self.write)
+            self.write = -1
+
+    def expect_recorded(self, count: int) -> None:
+        """Raise if mcpspy recorded fewer messages than that: a proxy that skips some is fast too."""
+        path = self.folder / "session.jsonl"
+        found = path.read_bytes().count(b'"msg":') if path.exists() else count
+        if found < count:
+            raise RuntimeError(f"{self._chain.name} recorded {found} of {count} messages; {self.words()}")
+
+    def words(self) -> str:
+        """Return what the chain had to say on stderr."""
+        said = (self.folder / "stderr").read_text(errors="replace").strip()
+        return said or "nothing on stderr"
+
+    def finish(self) -> None:
+        """Let the chain end by itself; raise if it did not end well."""
+        self.end()
+        while os.read(self.read, MOST):
+            pass
+        os.close(self.read)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in self.pids]
+        self.pids = []
+        if any(codes):
+            raise RuntimeError(f"{self._chain.name} ended with {codes}; {self.words()}")
+
+    def kill(self) -> None:
+        """End what is still there."""
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+@contextlib.contextmanager
+def running(chain: Chain, *, seconds: float = 30, sockets: bool = False) -> Iterator[Flow]:
+    """Run a chain in a folder of its own, for no longer than `seconds`."""
+    with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, deadline(seconds, chain.name):
+        flow = Flow(chain, folder, sockets=sockets)
+        try:
+            yield flow
+        except BaseException:
+            flow.kill()
+            raise
+        flow.finish()
+
+
+def spawn(command: list[str], stdin: int, stdout: int, folder: str) -> int:
+    """Start a process on these two descriptors; stderr is a file, as no host gives a server a terminal."""
+    stderr = os.open(os.path.join(folder, "stderr"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate((stdin, stdout, stderr))]
+    defaults = [signal.SIGPIPE, signal.SIGXFSZ]
+    environment = {**os.environ, "MCPSPY_DIR": folder}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Nobody compiles the package at every start.
+    try:
+        return os.posix_spawnp(command[0], command, environment, file_actions=actions, setsigdef=defaults)
+    finally:
+        os.close(stderr)
+
+
+@contextlib.contextmanager
+def deadline(seconds: float, what: str) -> Iterator[None]:
+    """Raise TimeoutError in the middle of whatever blocks."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"{what}: not done after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def pinned() -> Iterator[None]:
+    """Keep us and what we start on one CPU: the length of the path, without the scheduler's choices."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def alternate(subjects: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
+    """Measure each subject once a round, beginning with another one each time."""
+    samples: dict[str, list[T]] = {name: [] for name in subjects}
+    names = list(subjects)
+    for _ in range(rounds):
+        for name in names:
+            samples[name].append(subjects[name]())
+        names.append(names.pop(0))
+    return samples
+
+
+def low(samples: Sequence[float]) -> float:
+    """Return the better quartile of what should be small."""
+    return sorted(samples)[(len(samples) - 1) // 4]
+
+
+def high(samples: Sequence[float]) -> float:
+    """Return the better quartile of what should be large."""
+    return -low([-sample for sample in samples])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure: what was measured, against what, and the bar it is held to."""
+
+    figure: str
+    ours: str
+    baseline: str
+    value: float | None
+    """What the bar is about: a ratio unless `unit` says otherwise; None if it cannot be measured here."""
+    most: float | None = None
+    least: float | None = None
+    unit: str = "x"
+
+    @property
+    def bar(self) -> str:
+        """The bar, as a reader sees it."""
+        if self.most is not None:
+            return f"≤ {self.most:g} {self.unit}"
+        return f"≥ {self.least:g} {self.unit}" if self.least is not None else ""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the bar is met; None if there is none, or nothing to hold to it."""
+        if self.value is None or not self.bar:
+            return None
+        return (self.most is None or self.value <= self.most) and (
+            self.least is None or self.value >= self.least
+        )
+
+    def cells(self) -> list[str]:
+        """The row of the table."""
+        value = "-" if self.value is None else f"{self.value:.3g} {self.unit}"
+        verdict = {True: "pass", False: "MISS", None: ""}[self.holds]
+        return [self.figure, self.ours, self.baseline, value, self.bar, verdict]
+
+
+@dataclass(slots=True)
+class Report:
+    """The rows of one run."""
+
+    title: str
+    rows: list[Row] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
+
+    def add(self, *rows: Row) -> None:
+        """Append rows, and say so to who waits."""
+        self.rows += rows
+        for row in rows:
+            print(f"  {time.monotonic() - self.started:5.1f} s  {row.figure}", file=sys.stderr)
+
+    def show(self) -> None:
+        """Print the table, as Markdown that lines up."""
+        heads = ["figure", "mcpspy", "baseline", "ratio", "bar", ""]
+        table = [heads, *(row.cells() for row in self.rows)]
+        widths = [max(len(cells[column]) for cells in table) for column in range(len(heads))]
+        rule = ["-" * width for width in widths]
+        print(f"{self.title}, {machine()}, {time.monotonic() - self.started:.0f} s\n")
+        for cells in (heads, rule, *table[1:]):
+            line = " | ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+            print(f"| {line} |")
+
+    def save(self, path: str) -> None:
+        """Write the rows as JSON."""
+        rows = [{**asdict(row), "holds": row.holds} for row in self.rows]
+        content = {"title": self.title, "machine": machine(), "rows": rows}
+        Path(path).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+    @property
+    def missed(self) -> bool:
+        """Whether a bar was missed."""
+        return any(row.holds is False for row in self.rows)
+
+
+def machine() -> str:
+    """Return what the numbers depend on."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"{os.cpu_count()} CPUs {platform.machine()}, {platform.system()} {platform.release()}, {python}"
+
+
+def mcpspy_command() -> list[str]:
+    """Return the console script of this environment, else the module."""
+    script = shutil.which("mcpspy", path=os.path.dirname(sys.executable))
+    return [script] if script else [sys.executable, "-m", "mcpspy"]
+
+
+def _channel(*, sockets: bool) -> tuple[int, int]:
+    if sockets:
+        near, far = socket.socketpair()
+        return near.detach(), far.detach()
+    return os.pipe()

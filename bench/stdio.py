@@ -1,0 +1,428 @@
+"""What `mcpspy run` costs, beside what `tee FILE | server | tee FILE` costs.
+
+Owns the figures of docs/benchmarks.md and the bars they are held to. tee is
+the measure because it is the least that any recording proxy does, in C; the
+asyncio proxy beside this file is what one writes otherwise.
+
+    .venv/bin/python bench/stdio.py [--quick] [--check] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+# Not this folder: `http.py` beside us would stand in for the standard library's.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from bench.measure import (  # noqa: E402 - the line above has to come first.
+    Chain,
+    Flow,
+    Report,
+    Row,
+    alternate,
+    high,
+    low,
+    mcpspy_command,
+    pinned,
+    running,
+    spawn,
+)
+
+HERE = Path(__file__).resolve().parent
+MCPSPY = mcpspy_command()
+PING = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%b"}}}\n'
+PING = PING % (b"x" * (200 - len(PING) + 2))
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    rounds: int
+    pings: int
+    lines: int
+    naive_lines: int
+    slow_rounds: int
+    megabytes: int
+    starts: int
+    calls: int
+    fold: int
+
+
+FULL = Size(25, 5000, 200_000, 20_000, 4, 128, 40, 5_000, 100_000)
+QUICK = Size(7, 3000, 100_000, 5_000, 2, 64, 15, 5_000, 20_000)
+
+
+def direct(*server: str) -> Chain:
+    """Return the server alone."""
+    return Chain("direct", [server], 0)
+
+
+def tee(*server: str) -> Chain:
+    """Return the server between two tees."""
+    return Chain("tee", [["tee", "{}/client"], server, ["tee", "{}/server"]], 1)
+
+
+def ours(*server: str) -> Chain:
+    """Return the server under mcpspy."""
+    return Chain("mcpspy", [[*MCPSPY, "run", "--record", "{}/session.jsonl", "--", *server]])
+
+
+def naive(way: str, *server: str) -> Chain:
+    """Return the server under the asyncio proxy."""
+    script = [sys.executable, "-P", str(HERE / "asyncio_proxy.py")]
+    return Chain(f"asyncio + {way}", [[*script, way, "{}/session.jsonl", *server]])
+
+
+def round_trips(report: Report, size: Size) -> None:
+    """Figures 1, 4: 200 bytes there and back, one at a time, all on one CPU."""
+    chains = {"direct": direct("cat"), "tee": tee("cat"), "mcpspy": ours("cat")}
+    with pinned():
+        pipes = alternate(
+            {name: partial(_ping, chain, size.pings) for name, chain in chains.items()}, size.rounds
+        )
+        sockets = alternate(
+            {name: partial(_ping, chain, size.pings, sockets=True) for name, chain in chains.items()},
+            max(3, size.rounds // 2),
+        )
+    report.add(
+        _added("round trip 200 B, pipes: added p50", pipes, most=1.2),
+        _added("round trip 200 B, sockets (Node hosts): added p50", sockets),
+    )
+    p99 = {name: low([sample.percentile(99) for sample in of]) for name, of in pipes.items()}
+    shown = {name: f"{value:.0f} µs" for name, value in p99.items()}
+    report.add(
+        Row(
+            "round trip 200 B, pipes: p99", shown["mcpspy"], f"tee {shown['tee']}", p99["mcpspy"] / p99["tee"]
+        )
+    )
+    figure = "CPU per 100,000 messages, server left out"
+    cpu = {name: [sample.cpu for sample in of if sample.cpu is not None] for name, of in pipes.items()}
+    if not cpu["mcpspy"]:
+        report.add(Row(figure, "not measured on this system", "", None, most=1.3))
+        return
+    per = {name: low(cpu[name]) / (2 * size.pings) * 1e5 for name in ("tee", "mcpspy")}
+    report.add(
+        Row(figure, f"{per['mcpspy']:.2f} s", f"tee {per['tee']:.2f} s", per["mcpspy"] / per["tee"], most=1.3)
+    )
+
+
+@dataclass(frozen=True)
+class Pings:
+    """The round trips of one process, in nanoseconds, and the CPU seconds the proxy spent on them."""
+
+    times: list[int]
+    cpu: float | None
+
+    def percentile(self, percent: int) -> float:
+        """Return a percentile, in microseconds."""
+        return self.times[len(self.times) * percent // 100] / 1000
+
+
+def _ping(chain: Chain, count: int, *, sockets: bool = False) -> Pings:
+    with running(chain, sockets=sockets) as flow:
+        _round_trips(flow, 300)
+        before = flow.cpu()
+        times = _round_trips(flow, count)
+        after = flow.cpu()
+        cpu = None if before is None or after is None else after - before
+    return Pings(sorted(times), cpu)
+
+
+def _round_trips(flow: Flow, count: int) -> list[int]:
+    clock, write, read = time.perf_counter_ns, os.write, os.read
+    times = []
+    for _ in range(count):
+        start = clock()
+        write(flow.write, PING)
+        missing = len(PING)
+        while missing:
+            got = len(read(flow.read, 65536))
+            if not got:
+                raise RuntimeError(f"the echo ended early; {flow.words()}")
+            missing -= got
+        times.append(clock() - start)
+    return times
+
+
+def _added(figure: str, samples: dict[str, list[Pings]], most: float | None = None) -> Row:
+    p50 = {name: low([sample.percentile(50) for sample in of]) for name, of in samples.items()}
+    ours_adds, tee_adds = p50["mcpspy"] - p50["direct"], p50["tee"] - p50["direct"]
+    return Row(
+        figure,
+        f"{p50['mcpspy']:.1f} µs, adds {ours_adds:.1f}",
+        f"tee {p50['tee']:.1f} µs, adds {tee_adds:.1f}; direct {p50['direct']:.1f}",
+        ours_adds / tee_adds,
+        most=most,
+    )
+
+
+def throughput(report: Report, size: Size) -> None:
+    """Figures 2, 3: floods of small and of large lines, each way."""
+    naives = [way for way in ("aiofiles", "plain") if way == "plain" or importlib.util.find_spec(way)]
+    for way, measure in (("server→client", _from_server), ("client→server", _to_server)):
+        figure = f"throughput 300 B lines, {way}"
+        rate = _rates(measure, {"direct": direct, "tee": tee, "mcpspy": ours}, _lines(300, size.lines), size)
+        slow = _rates(measure, {w: partial(naive, w) for w in naives}, _lines(300, size.naive_lines), size)
+        shown = {
+            name: f"{value / 300e3:.{0 if value > 3e7 else 1}f} k lines/s"
+            for name, value in (rate | slow).items()
+        }
+        base = f"tee {shown['tee']}; direct {shown['direct']}"
+        report.add(Row(figure, shown["mcpspy"], base, rate["mcpspy"] / rate["tee"], least=0.5))
+        for name, least in (("aiofiles", 50.0), ("plain", None)):
+            if name in slow:
+                base = f"asyncio, json, {name.replace('plain', 'plain file')} {shown[name]}"
+                report.add(Row(figure, shown["mcpspy"], base, rate["mcpspy"] / slow[name], least=least))
+    for way, measure in (("server→client", _from_server), ("client→server", _to_server)):
+        rate = _rates(
+            measure, {"direct": direct, "tee": tee, "mcpspy": ours}, _lines(1 << 20, size.megabytes), size
+        )
+        shown = {name: f"{value / 1e6:.0f} MB/s" for name, value in rate.items()}
+        base = f"tee {shown['tee']}; direct {shown['direct']}"
+        report.add(
+            Row(
+                f"throughput 1 MB lines, {way}",
+                shown["mcpspy"],
+                base,
+                rate["mcpspy"] / rate["tee"],
+                least=0.7,
+            )
+        )
+
+
+Build = Callable[..., Chain]
+
+
+def _rates(
+    measure: Callable[[Build, bytes], float], chains: dict[str, Build], data: bytes, size: Size
+) -> dict[str, float]:
+    """Return the bytes a second of each chain."""
+    rounds = size.slow_rounds if "plain" in chains else max(3, size.rounds // 2)
+    rates = alternate({name: partial(measure, chain, data) for name, chain in chains.items()}, rounds)
+    return {name: high(of) for name, of in rates.items()}
+
+
+def _lines(length: int, count: int) -> bytes:
+    line = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%b"}}\n'
+    return line % (b"x" * (length - len(line) + 2)) * count
+
+
+def _from_server(chain: Build, data: bytes) -> float:
+    with tempfile.NamedTemporaryFile(prefix="mcpspy-bench-") as file:
+        file.write(data)
+        file.flush()
+        with running(chain("cat", file.name)) as flow:
+            rate = flow.rate(len(data))
+            flow.expect_recorded(data.count(b"\n"))
+    return rate
+
+
+def _to_server(chain: Build, data: bytes) -> float:
+    with running(chain("sh", "-c", "echo 1; cat >/dev/null; echo 2")) as flow:
+        flow.line()
+        begun = time.perf_counter()
+        flow.send(data)
+        flow.end()
+        flow.line()
+        rate = len(data) / (time.perf_counter() - begun)
+        flow.expect_recorded(data.count(b"\n"))
+    return rate
+
+
+def start(report: Report, size: Size) -> None:
+    """Figure 5: from exec to the first byte through it."""
+    script = ours("cat")
+    module = Chain("module", [[sys.executable, "-m", "mcpspy", *script.stages[0][len(MCPSPY) :]]])
+    for chain in (script, module):
+        _first_byte(chain)  # Writes the bytecode, if nobody did yet.
+    found = alternate(
+        {
+            "python": _bare_python,
+            "direct": lambda: _first_byte(direct("cat")),
+            "script": lambda: _first_byte(script),
+            "module": lambda: _first_byte(module),
+        },
+        size.starts,
+    )
+    ms = {name: low(samples) * 1000 for name, samples in found.items()}
+    base = f"python -I -c pass {ms['python']:.1f} ms; direct {ms['direct']:.1f}"
+    report.add(
+        Row(
+            "exec → first byte, console script",
+            f"{ms['script']:.1f} ms",
+            base,
+            ms["script"] / ms["python"],
+            most=2.5,
+        ),
+        Row(
+            "exec → first byte, python -m mcpspy", f"{ms['module']:.1f} ms", base, ms["module"] / ms["python"]
+        ),
+    )
+
+
+def _bare_python() -> float:
+    with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:
+        begun = time.perf_counter()
+        pid = spawn([sys.executable, "-I", "-c", "pass"], 0, 1, folder)
+        os.waitpid(pid, 0)
+        return time.perf_counter() - begun
+
+
+def _first_byte(chain: Chain) -> float:
+    begun = time.perf_counter()
+    with running(chain) as flow:
+        flow.send(PING)
+        os.read(flow.read, 65536)
+        return time.perf_counter() - begun
+
+
+def memory(report: Report, _size: Size) -> None:
+    """Figure 6: what stays resident after 10,000 messages."""
+    with running(ours("cat")) as flow:
+        _round_trips(flow, 5000)
+        found = flow.memory()
+    idle = "import os; os.write(1, b'x'); os.read(0, 1)"
+    with running(Chain("bare python", [[sys.executable, "-I", "-c", idle]])) as flow:
+        os.read(flow.read, 1)
+        bare = flow.memory()
+    if found is None or bare is None:
+        report.add(
+            Row("memory after 10,000 messages", "not measured on this system", "", None, most=16, unit="MB")
+        )
+        return
+    for kind, at in (("resident", 0), ("proportional", 1)):
+        figure = f"{kind} memory after 10,000 messages"
+        report.add(
+            Row(
+                figure, f"{found[at]:.1f} MB", f"idle python {bare[at]:.1f} MB", found[at], most=16, unit="MB"
+            )
+        )
+
+
+def pairing(report: Report, size: Size) -> None:
+    """Figure 7: everything that was asked was answered, and both are in the recording."""
+    asked = [
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"n":%d}}}\n'
+        % (n, n)
+        for n in range(size.calls)
+    ]
+    with running(ours(sys.executable, "-I", str(HERE / "echo_server.py"))) as flow:
+        flow.exchange(b"".join(asked), size.calls)
+        recorded = (flow.folder / "session.jsonl").read_bytes().splitlines()[1:]
+    pending: set[int] = set()
+    for line in recorded:
+        entry = json.loads(line)
+        if entry.get("from") == "client":
+            pending.add(entry["msg"]["id"])
+        elif entry.get("from") == "server":
+            pending.remove(entry["msg"]["id"])
+    frames = sum(b'"msg":' in line for line in recorded)
+    report.add(
+        Row(
+            f"{size.calls:,} pipelined calls: pending in the recording",
+            f"{frames:,} messages recorded",
+            f"{2 * size.calls:,} sent",
+            2 * size.calls - frames + len(pending),
+            most=0,
+            unit="pending",
+        )
+    )
+
+
+def fold(report: Report, size: Size) -> None:
+    """Figure 8: a recording read back and folded into a Session."""
+    figure = f"fold of {size.fold:,} recorded messages"
+    from mcpspy.core.session import Session
+    from mcpspy.io.store import Recording
+
+    with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:
+        path = os.path.join(folder, "session.jsonl")
+        _write_recording(path, size.fold)
+
+        def read() -> float:
+            begun = time.perf_counter()
+            session = Session()
+            for entry in Recording(path):
+                session.add(entry)
+            return time.perf_counter() - begun
+
+        def parse() -> float:
+            begun = time.perf_counter()
+            with open(path, "rb") as file:
+                for line in file:
+                    json.loads(line)
+            return time.perf_counter() - begun
+
+        seconds = {name: low(found) for name, found in alternate({"ours": read, "json": parse}, 3).items()}
+    shown = {name: f"{value:.2f} s" for name, value in seconds.items()}
+    report.add(
+        Row(
+            figure,
+            shown["ours"],
+            f"json.loads of each line {shown['json']}",
+            seconds["ours"] / seconds["json"],
+        )
+    )
+
+
+def _write_recording(path: str, messages: int) -> None:
+    """Write what `mcpspy run` would, half of it requests, half their results."""
+    call = b'{"t":%.6f,"from":"client","msg":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%b"}}}}\n'
+    result = b'{"t":%.6f,"from":"server","msg":{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"%b"}]}}}\n'
+    text = b"x" * 150
+    with open(path, "wb") as file:
+        file.write(
+            b'{"mcpspy":1,"id":"0badcafe","started":"2026-11-21T08:00:00.000Z","transport":"stdio",'
+            b'"command":["server"],"cwd":"/","name":"bench","pid":1}\n'
+        )
+        file.writelines(
+            call % (number / 1e4, number, text) + result % (number / 1e4 + 5e-5, number, text)
+            for number in range(messages // 2)
+        )
+
+
+FIGURES: dict[str, Callable[[Report, Size], None]] = {
+    "round-trips": round_trips,
+    "throughput": throughput,
+    "start": start,
+    "memory": memory,
+    "pairing": pairing,
+    "fold": fold,
+}
+
+
+def main() -> int:
+    """Measure, print the table; 1 if --check was given and a bar was missed."""
+    parser = argparse.ArgumentParser(description="What `mcpspy run` costs, beside tee.")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: under 40 s in place of 3 minutes")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--json", metavar="FILE", help="write the rows there too")
+    parser.add_argument(
+        "--only", choices=FIGURES, action="append", help="measure this alone; may be repeated"
+    )
+    arguments = parser.parse_args()
+    if not hasattr(os, "posix_spawnp"):
+        parser.error("this needs POSIX: tee, cat, pipes")
+    size = QUICK if arguments.quick else FULL
+    report = Report("mcpspy run, " + ("quick" if arguments.quick else "full"))
+    for name in arguments.only or FIGURES:
+        FIGURES[name](report, size)
+    report.show()
+    if arguments.json:
+        report.save(arguments.json)
+    return 1 if arguments.check and report.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
