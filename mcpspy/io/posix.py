@@ -139,15 +139,16 @@ def leave(status: int) -> NoReturn:
 class _Leg:
     """One direction: a source read, recorded, and written on, with at most one chunk in hand."""
 
-    def __init__(self, pump: Pump, name: str, source: int, target: int, tap: Tap | None) -> None:
+    def __init__(self, pump: Pump, source: int, target: int, tap: Tap | None) -> None:
         self._pump = pump
         self._tap = tap
-        self.name = name
+        self._record = None if tap is None else tap.feed
         self.source = source
         self.target = target
         self.pending: memoryview | bytes = b""
         self.open = True
         self.ended = False
+        self.counting = False
         self.taken = 0
         # A pipe of our own may be O_NONBLOCK. One we inherited may not, since others share it: it
         # gets PIPE_BUF bytes after each POLLOUT, which never blocks.
@@ -174,9 +175,9 @@ class _Leg:
         if not data:
             self._end()
             return
-        if self._tap is not None:
-            self._tap.feed(data)
-        if self._pump.counting:
+        if self._record is not None:
+            self._record(data)
+        if self.counting:
             self.taken += len(data)
         self._push(data)
         if self.pending:
@@ -265,9 +266,10 @@ class Pump:
         self._ended_at = 0.0
         self._asked_at = 0.0
         self._leave_by = NEVER
+        # Until the first signal, SIGCHLD included, there is nothing but bytes to look after.
+        self._signalled = False
         self._received: list[tuple[float, int]] = []
         self._relays: list[_Relay] = []
-        self.counting = False
         self._wake = child.signals
         self._guard = child.guard
         self._group_got: list[tuple[float, int]] = []
@@ -281,9 +283,9 @@ class Pump:
             self.route(self._guard.seen, self._on_group_signal, select.POLLIN)
         child = self._child
         self._legs = [
-            _Leg(self, "client", 0, child.stdin, taps[0]),
-            _Leg(self, "server", child.stdout, self._writable(1), taps[1]),
-            _Leg(self, "stderr", child.stderr, self._writable(2), taps[2]),
+            _Leg(self, 0, child.stdin, taps[0]),
+            _Leg(self, child.stdout, self._writable(1), taps[1]),
+            _Leg(self, child.stderr, self._writable(2), taps[2]),
         ]
         # glibc gives the top of the heap back, and faults it in again, with every chunk, until it has once
         # seen a large block freed: 80 µs of 100 per chunk of a flood.
@@ -292,15 +294,16 @@ class Pump:
         poll, routes = self._poller.poll, self._routes
         while True:
             quiet = True
-            for fd, events in poll(self._timeout() if self._status is not None or self._received else None):
+            for fd, events in poll(self._timeout() if self._signalled else None):
                 handler = routes.get(fd)  # A handler before it may have closed this one.
                 if handler is not None:
                     quiet = False
                     handler(events)
-            if self._received:
-                self._forward()
-            if self._status is not None and self._is_done(self._status, quiet=quiet):
-                break
+            if self._signalled:
+                if self._received:
+                    self._forward()
+                if self._status is not None and self._is_done(self._status, quiet=quiet):
+                    break
         self._finish()
         return self._status
 
@@ -351,6 +354,7 @@ class Pump:
         return quiet and not any(leg.pending for leg in ours)
 
     def _on_signal(self, _events: int) -> None:
+        self._signalled = True
         for number in os.read(self._wake, 512):
             if number == signal.SIGCHLD:
                 self._reap()
@@ -395,9 +399,11 @@ class Pump:
             return
         pid, status = os.waitpid(self._child.pid, os.WNOHANG)
         if pid:
+            self._signalled = True
             self._status = status
             self._ended_at = time.monotonic()
-            self.counting = True
+            for leg in self._legs:
+                leg.counting = True
             self._set_patience()
 
     def _finish(self) -> None:

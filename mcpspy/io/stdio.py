@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from time import monotonic
 
 CLIENT = "client"
 SERVER = "server"
@@ -121,7 +122,7 @@ class Tap:
         writer = self._recorder.writer
         if writer is not None:
             try:
-                lines = self._feed(writer.now(), data)
+                lines = self._feed(monotonic() - writer.epoch, data)
                 if lines:
                     writer.write(lines)
             except Exception as error:

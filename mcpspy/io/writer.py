@@ -71,7 +71,8 @@ class Writer:
         self._trouble = ""
         self._retry_at = 0.0
         self._part = 1
-        self._epoch = time.monotonic()
+        self.epoch = time.monotonic()
+        """What `t` counts from."""
         now = time.time()
         seconds = time.gmtime(now)
         self.id = os.urandom(4).hex()
@@ -95,7 +96,7 @@ class Writer:
 
     def now(self) -> float:
         """Return the seconds since `started`."""
-        return time.monotonic() - self._epoch
+        return time.monotonic() - self.epoch
 
     def note(self, at: float, kind: str, **fields: Value) -> None:
         """Append a note."""
@@ -115,7 +116,10 @@ class Writer:
         start = self._size
         try:
             if isinstance(lines, bytes):
-                self._write_one(lines)
+                written = os.write(self._fd, lines)
+                self._size += written
+                if written < len(lines):
+                    self._write_one(memoryview(lines)[written:])
                 return
             batch: list[bytes | bytearray] = []
             lines = iter(lines)
