@@ -16,6 +16,17 @@ stop() {
     exit 1
 }
 
+# The terminal in which the terminal UI is tested. No package of Python or Node brings it.
+terminal() {
+    command -v tmux >/dev/null && return
+    if command -v brew >/dev/null; then
+        brew install --quiet tmux
+    elif [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        apt-get update -qq && apt-get install -y -qq tmux >/dev/null
+    fi
+    command -v tmux >/dev/null || stop "tmux is missing; install it (on Debian and Ubuntu: apt install tmux)"
+}
+
 current() {
     [ -e "$stamp" ] && [ -x "$peers/venv/bin/python" ] || return 1
     for input in requirements.txt constraints.txt package.json .npmrc install.sh; do
@@ -23,6 +34,7 @@ current() {
     done
 }
 
+terminal
 if current; then
     echo "peers: up to date in .peers/"
     exit 0
