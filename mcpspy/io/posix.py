@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from mcpspy.io.stdio import Recorder, Tap
+    from mcpspy.io.recorder import Recorder
+    from mcpspy.io.stdio import Tap, Taps
 
     assert sys.platform != "win32"
 
@@ -257,9 +258,10 @@ class _Leg:
 class Pump:
     """Moves everything until the server has ended and its last words are delivered."""
 
-    def __init__(self, child: Child, recorder: Recorder) -> None:
+    def __init__(self, child: Child, recorder: Recorder, taps: Taps) -> None:
         self._child = child
         self._recorder = recorder
+        self._taps = taps
         self._poller = select.poll()
         self._routes: dict[int, Callable[[int], None]] = {}
         self._status: int | None = None
@@ -277,7 +279,7 @@ class Pump:
 
     def run(self) -> int:
         """Pump; return the server's wait status."""
-        taps = self._recorder.taps()
+        taps = self._taps
         self.route(self._wake, self._on_signal, select.POLLIN)
         if self._guard is not None:
             self.route(self._guard.seen, self._on_group_signal, select.POLLIN)

@@ -12,28 +12,28 @@ import os
 import sys
 from time import monotonic
 
+from mcpspy.io.recorder import Recorder, Where, say
+
 CLIENT = "client"
 SERVER = "server"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import NoReturn, TypeAlias
 
     from mcpspy.core.envelope import Value
     from mcpspy.core.lane import Lane, TextLane
-    from mcpspy.io.writer import Writer
+
+    Taps: TypeAlias = tuple["Tap | None", "Tap | None", "Tap | None"]
 
 
-class Options:
+class Options(Where):
     """What `mcpspy run` was asked to do."""
 
     def __init__(self, command: list[str]) -> None:
+        super().__init__()
         self.command = command
         self.name: str | None = None
-        self.record: str | None = None
-        self.folder: str | None = None
-        self.recording = True
-        self.max_size = 0
 
 
 def run(options: Options) -> NoReturn:
@@ -48,62 +48,14 @@ def run(options: Options) -> NoReturn:
     except OSError as error:
         code, line = system.explain(error, options.command[0])
         say(line)
-        recorder = Recorder(options)
+        recorder = _open(options)
         recorder.note("error", text=line)
         recorder.finish(code, None)
         os._exit(code)
-    recorder = Recorder(options)
-    status = system.Pump(child, recorder).run()
+    recorder = _open(options)
+    status = system.Pump(child, recorder, taps(recorder)).run()
     recorder.finish(*system.outcome(status))
     system.leave(status)
-
-
-class Recorder:
-    """The recording of one run, which may fail without the traffic noticing."""
-
-    def __init__(self, options: Options) -> None:
-        self.writer: Writer | None = None
-        if options.recording:
-            try:
-                self.writer = _open(options)
-            except OSError as error:
-                where = options.record or error.filename or "the default folder"
-                say(f"cannot record to {where}: {error.strerror}; traffic goes on unrecorded")
-            except Exception as error:
-                self.broke(error)
-
-    def taps(self) -> tuple[Tap | None, Tap | None, Tap | None]:
-        """Return the taps of stdin, stdout and stderr, or none of them."""
-        if self.writer is None:
-            return None, None, None
-        from mcpspy.core.lane import Lane, TextLane
-
-        return (
-            Tap(self, Lane(CLIENT), CLIENT),
-            Tap(self, Lane(SERVER), SERVER),
-            Tap(self, TextLane("stderr"), None),
-        )
-
-    def note(self, kind: str, **fields: Value) -> None:
-        """Keep what nobody said."""
-        if self.writer is not None:
-            try:
-                self.writer.note(self.writer.now(), kind, **fields)
-            except Exception as error:
-                self.broke(error)
-
-    def finish(self, code: int | None, signal: str | None) -> None:
-        """Note how the server ended, and close the file."""
-        self.note("exit", code=code, signal=signal)
-        if self.writer is not None:
-            self.writer.close()
-
-    def broke(self, error: Exception) -> None:
-        """End the recording because of a bug of ours, and only the recording."""
-        self.writer = None
-        say(
-            f"recording stopped by a bug in mcpspy: {type(error).__name__}: {error}; traffic goes on unrecorded"
-        )
 
 
 class Tap:
@@ -132,10 +84,7 @@ class Tap:
         """Keep the line whose end never came."""
         writer = self._recorder.writer
         if writer is not None:
-            try:
-                writer.write(self._lane.close(writer.now()))
-            except Exception as error:
-                self._recorder.broke(error)
+            self._recorder.write(self._lane.close(writer.now()))
 
     def eof(self) -> None:
         """Keep that this side has closed its end."""
@@ -153,39 +102,25 @@ class Tap:
             self._recorder.note("closed", by=reader, pipe=what, undelivered=undelivered)
 
 
-def say(line: str) -> None:
-    """Tell a person, on stderr, unless that would block: the host may not read it."""
-    message = f"mcpspy: {line}\n".encode("utf-8", "replace")
-    if sys.platform != "win32":
-        import select
+def taps(recorder: Recorder) -> Taps:
+    """Return the taps of stdin, stdout and stderr, or none of them."""
+    if recorder.writer is None:
+        return None, None, None
+    from mcpspy.core.lane import Lane, TextLane
 
-        gate = select.poll()
-        gate.register(2, select.POLLOUT)
-        if not gate.poll(0):
-            return
-        message = message[: select.PIPE_BUF]
-    try:
-        os.write(2, message)
-    except OSError:  # Nobody is there to be told.
-        pass
+    return (
+        Tap(recorder, Lane(CLIENT), CLIENT),
+        Tap(recorder, Lane(SERVER), SERVER),
+        Tap(recorder, TextLane("stderr"), None),
+    )
 
 
-def _open(options: Options) -> Writer:
+def _open(options: Options) -> Recorder:
     from mcpspy.io.folder import session_name
-    from mcpspy.io.writer import Writer
 
     fields: dict[str, Value] = {
         "transport": "stdio",
         "command": options.command,
-        "cwd": _working_folder(),
         "name": options.name or session_name(options.command),
-        "pid": os.getpid(),
     }
-    return Writer(options.folder, options.record, fields, say=say, max_size=options.max_size)
-
-
-def _working_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # It was deleted under us.
-        return ""
+    return Recorder(options, fields)

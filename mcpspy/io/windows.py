@@ -20,7 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from mcpspy.io.stdio import Recorder, Tap
+    from mcpspy.io.recorder import Recorder
+    from mcpspy.io.stdio import Tap, Taps
 
 CHUNK = 65536
 LINGER = 0.25
@@ -134,9 +135,9 @@ class _Leg:
 class Pump:
     """Three threads, one lock around the recording."""
 
-    def __init__(self, child: subprocess.Popen[bytes], recorder: Recorder) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], recorder: Recorder, taps: Taps) -> None:
         self._child = child
-        self._recorder = recorder
+        self._taps = taps
 
     def run(self) -> int:
         """Pump until the server has ended and its last words are delivered; return its exit code."""
@@ -144,7 +145,7 @@ class Pump:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
-        taps = self._recorder.taps()
+        taps = self._taps
         lock = threading.Lock()
         legs = [
             _Leg(0, child.stdin.fileno(), taps[0], lock),

@@ -8,7 +8,8 @@ same table.
 from __future__ import annotations
 
 from mcpspy.errors import McpspyError, UsageError
-from mcpspy.io.stdio import Options, run, say
+from mcpspy.io.recorder import say
+from mcpspy.io.stdio import Options, run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
