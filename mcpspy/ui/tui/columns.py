@@ -1,0 +1,100 @@
+"""How columns share the width there is.
+
+Owns which columns a list shows, in which order they go when it gets narrow,
+and how wide the others become. Pure: numbers in, numbers out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mcpspy.ui.tui.page import Piece
+from mcpspy.ui.tui.text import pad, steady
+
+
+class Column(NamedTuple):
+    """One column of a list."""
+
+    name: str
+    """The field of the row it shows."""
+    head: str
+    least: int
+    most: int
+    rank: int
+    """Who leaves first when room is short: the highest."""
+    right: bool = False
+
+
+class Placed(NamedTuple):
+    """A column that has its place."""
+
+    column: Column
+    width: int
+
+
+GAP = 1
+WIDE_GAP = 2
+ROOMY = 100
+"""Width from which the gaps between columns are wide."""
+
+
+def gap_at(width: int) -> int:
+    """Return how many blanks stand between two columns."""
+    return WIDE_GAP if width >= ROOMY else GAP
+
+
+def share(columns: Sequence[Column], width: int) -> list[Placed]:
+    """Return the columns that fit and their widths; what is left over goes to those that can use it, evenly."""
+    gap = gap_at(width)
+    kept = list(columns)
+    while len(kept) > 1 and sum(c.least for c in kept) + gap * (len(kept) - 1) > width:
+        kept.remove(max(kept, key=lambda column: column.rank))
+    widths = [column.least for column in kept]
+    left = width - sum(widths) - gap * (len(kept) - 1)
+    while left > 0 and (growing := [i for i, c in enumerate(kept) if widths[i] < c.most]):
+        step = max(left // len(growing), 1)
+        for index in growing[:left]:
+            more = min(step, kept[index].most - widths[index], left)
+            widths[index] += more
+            left -= more
+    return [Placed(column, min(wide, max(width, 0))) for column, wide in zip(kept, widths, strict=True)]
+
+
+def heading(columns: Sequence[Column], width: int) -> str:
+    """Return the heads of the columns that fit."""
+    heads = (pad(column.head, wide, right=column.right) for column, wide in share(columns, width))
+    return (" " * gap_at(width)).join(heads)
+
+
+def joined(cells: Sequence[Piece], placed: Sequence[Placed], width: int) -> list[Piece]:
+    """Return a line of cells, each in its column; the last one may use all that is left."""
+    gap = gap_at(width)
+    pieces: list[Piece] = []
+    for (text, role), (column, wide) in zip(cells[:-1], placed, strict=False):
+        pieces += [(pad(steady(text), wide, right=column.right), role), (" " * gap, None)]
+        width -= wide + gap
+    return [*pieces, *((pad(steady(text), width), role) for text, role in cells[-1:])]
+
+
+MESSAGES = (
+    Column("time", "time", 7, 7, 6, right=True),
+    Column("arrow", "", 1, 1, 0),
+    Column("method", "method", 14, 30, 1),
+    Column("subject", "about", 8, 400, 2),
+    Column("id", "id", 4, 6, 5),
+    Column("latency", "latency", 8, 8, 4, right=True),
+    Column("size", "size", 6, 6, 7, right=True),
+    Column("status", "status", 10, 400, 3),
+)
+
+SESSIONS = (
+    Column("state", "state", 7, 7, 0),
+    Column("name", "name", 12, 30, 2),
+    Column("server", "server", 12, 36, 4),
+    Column("client", "client", 12, 36, 8),
+    Column("revision", "revision", 10, 10, 7),
+    Column("started", "started", 12, 12, 3),
+    Column("entries", "entries", 7, 7, 5, right=True),
+    Column("exit", "exit", 6, 18, 6),
+)

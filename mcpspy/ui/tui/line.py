@@ -1,0 +1,62 @@
+"""One line of text across the screen: a title, a status.
+
+Owns the cutting: what is on the left gives way to what is on the right.
+"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from textual.strip import Strip
+
+from mcpspy.ui.tui.page import Piece
+from mcpspy.ui.tui.text import cut, steady
+from mcpspy.ui.tui.theme import Painted
+
+
+class Line(Painted):
+    """A line that says one thing on the left and one on the right."""
+
+    DEFAULT_CSS = """
+    Line { height: 1; padding: 0 1; background: $panel; }
+    Line.-soft { background: $background; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._left: list[Piece] = []
+        self._right: list[Piece] = []
+
+    def say(self, left: list[Piece], right: list[Piece] | None = None) -> None:
+        """Show something else."""
+        if (left, right or []) != (self._left, self._right):
+            self._left, self._right = left, right or []
+            self.refresh()
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return "  ".join("".join(text for text, _ in side) for side in (self._left, self._right) if side)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw it."""
+        width, base = self.size.width, self.rich_style
+        right = _fitted(self._right, width)
+        left = _fitted(self._left, width - _cells(right) - (2 if right else 0))
+        room: Piece = (" " * (width - _cells(left) - _cells(right)), None)
+        return Strip(self.segments([*left, room, *right], base), width)
+
+
+def _fitted(pieces: list[Piece], width: int) -> list[Piece]:
+    """Return the pieces, the last of them cut where there is no more room."""
+    kept: list[Piece] = []
+    for text, role in pieces:
+        shown = cut(steady(text), width)
+        if not shown:
+            break
+        kept.append((shown, role))
+        width -= cell_len(shown)
+    return kept
+
+
+def _cells(pieces: list[Piece]) -> int:
+    return sum(cell_len(text) for text, _ in pieces)

@@ -1,0 +1,193 @@
+"""A list of any length, of which only the visible rows exist.
+
+Owns the cursor, following the end, scrolling and the mouse. What a row says is
+a subclass's. Not a DataTable: that measures every cell of every row and reads
+markup in them, and a row here may hold anything a server sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from mcpspy.ui.tui.columns import Column, Placed, heading, joined, share
+from mcpspy.ui.tui.page import Piece
+from mcpspy.ui.tui.text import cut, steady
+from mcpspy.ui.tui.theme import COMPONENTS, Painted
+
+SELECTED = "▸"
+"""Mark of the row under the cursor: a colour alone would not say it."""
+
+MARGIN = 3
+"""Columns of a line that are no cell's: the mark, a blank, and one at the end."""
+
+
+class Listing(ScrollView, Painted, can_focus=True, inherit_bindings=False):
+    """Rows under a fixed heading."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS | {"row--cursor", "row--heading"}
+
+    DEFAULT_CSS = """
+    Listing { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1;
+              background: $background; }
+    Listing > .row--heading { color: $quiet; background: $surface; }
+    Listing > .row--cursor { background: $cursor-away; }
+    Listing:focus > .row--cursor { background: $cursor; text-style: bold; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "next row", show=False),
+        Binding("up,k", "move(-1)", "previous row", show=False),
+        Binding("pagedown,space", "page(1)", "a page down", show=False),
+        Binding("pageup", "page(-1)", "a page up", show=False),
+        Binding("home,g", "first", "first row", show=False),
+        Binding("end,G", "last", "last row", show=False),
+    ]
+
+    HELP_NAME = "in the list"
+
+    COLUMNS: ClassVar[tuple[Column, ...]] = ()
+
+    class Moved(Message):
+        """The cursor is on another row, or its row may say something else."""
+
+    class Opened(Message):
+        """The row under the cursor is wanted."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.count = 0
+        self.cursor = 0
+        self.can_follow = False
+        """Whether rows may still arrive at the end."""
+        self.follow = False
+        """Whether the cursor stays on the last row as rows arrive."""
+        self.empty: list[Piece] = []
+        """What is said in place of rows."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns, before they are given their widths."""
+        return self.COLUMNS
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the next row would be in view."""
+        return self.count < self.scroll_offset.y + self._page()
+
+    def cells(self, index: int, placed: list[Placed]) -> list[Piece]:
+        """Return the cells of one row; if there are fewer than columns, the last may use the rest of the line."""
+        raise NotImplementedError
+
+    def mark(self, index: int) -> str:
+        """Return the one character before a row."""
+        return SELECTED if index == self.cursor else " "
+
+    def sync(self, count: int) -> None:
+        """Say how many rows there are now. The cursor stays where it is, or at the end if it follows."""
+        before, self.count = self.count, count
+        if count != before:
+            self.virtual_size = Size(0, count + 1)
+        if self.follow and count:
+            self.move_to(count - 1)
+        elif count < before or before < self.scroll_offset.y + self.size.height:
+            self.cursor = max(0, min(self.cursor, count - 1))
+            self.refresh()
+        if count and not before:
+            self.post_message(self.Moved())
+
+    def move_to(self, index: int) -> None:
+        """Put the cursor on a row and bring that into view."""
+        old, self.cursor = self.cursor, max(0, min(index, self.count - 1))
+        top, page = self.scroll_offset.y, self._page()
+        if self.cursor < top:
+            self._jump(self.cursor)
+        elif self.cursor >= top + page:
+            self._jump(self.cursor - page + 1)
+        if self.cursor != old:
+            self._repaint(old)
+            self._repaint(self.cursor)
+            self.post_message(self.Moved())
+
+    def select(self, index: int) -> None:
+        """Put the cursor on a row because a person wants it there."""
+        if index < self.cursor:
+            self.follow = False
+        self.move_to(index)
+
+    def action_move(self, step: int) -> None:
+        """Move by one row."""
+        self.select(self.cursor + step)
+
+    def action_page(self, step: int) -> None:
+        """Move by one page."""
+        self.select(self.cursor + step * max(self._page() - 1, 1))
+
+    def action_first(self) -> None:
+        """Move to the first row."""
+        self.select(0)
+
+    def action_last(self) -> None:
+        """Move to the last row, and stay there as more come."""
+        self.follow = self.can_follow
+        self.move_to(self.count - 1)
+        self.post_message(self.Moved())
+
+    def on_resize(self) -> None:
+        """Keep the cursor in view."""
+        self.move_to(self.cursor)
+        # What was the end of a lower window is beyond the end of a higher one: the wheel would count from there.
+        self.scroll_target_y = min(self.scroll_target_y, self.max_scroll_y)
+
+    def on_click(self, event: events.Click) -> None:
+        """Select the row; open it if it was clicked twice."""
+        index = int(event.y) - 1 + self.scroll_offset.y
+        if event.y < 1 or index >= self.count:
+            return
+        self.select(index)
+        if event.chain == 2:
+            self.post_message(self.Opened())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Scrolling up, by wheel or bar, is a wish to stay."""
+        super().watch_scroll_y(old_value, new_value)
+        if self.follow and new_value < min(old_value, self.max_scroll_y):
+            self.follow = False
+            self.post_message(self.Moved())
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the widget."""
+        width, style = self.scrollable_content_region.width, self.rich_style
+        index = y - 1 + self.scroll_offset.y
+        pieces: list[Piece] = []
+        if y == 0:
+            style += self.get_component_rich_style("row--heading")
+            pieces = [("  ", None), (heading(self.columns, width - MARGIN), None)]
+        elif self.count == 0 and 0 <= y - 2 < len(self.empty):
+            text, role = self.empty[y - 2]
+            pieces = [("  ", None), (cut(steady(text), width - 2), role)]
+        elif index < self.count:
+            if index == self.cursor:
+                style += self.get_component_rich_style("row--cursor", partial=True)
+            placed = share(self.columns, width - MARGIN)
+            cells = joined(self.cells(index, placed), placed, width - MARGIN)
+            pieces = [(f"{self.mark(index)} ", None), *cells]
+        return Strip(self.segments(pieces, style)).adjust_cell_length(width, style)
+
+    def _page(self) -> int:
+        return max(self.size.height - 1, 1)
+
+    def _jump(self, top: int) -> None:
+        self.scroll_to(y=top, animate=False, force=True)
+
+    def _repaint(self, index: int) -> None:
+        y = index - self.scroll_offset.y + 1
+        if 1 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))

@@ -1,0 +1,138 @@
+"""Colours, and what each of them is for.
+
+Owns the two themes, the roles a piece of text can have, and how a role looks.
+A colour never says anything alone: whatever it underlines is written too. On
+terminals without colour the same roles are bold, dim and reverse.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import replace
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.theme import BUILTIN_THEMES, Theme
+from textual.widget import Widget
+
+from mcpspy.ui.tui.page import Piece
+from mcpspy.ui.tui.text import steady
+
+DARK = Theme(
+    name="mcpspy-dark",
+    primary="#7cafff",
+    secondary="#c5a3ff",
+    accent="#7cafff",
+    success="#86cf95",
+    warning="#e8b86b",
+    error="#ff8a8a",
+    foreground="#dadde3",
+    background="#15171c",
+    surface="#1b1e25",
+    panel="#262a33",
+    variables={
+        "quiet": "#9aa2b1",
+        "cursor": "#28395a",
+        "cursor-away": "#2a2e38",
+        "scrollbar": "#414957",
+        "scrollbar-hover": "#566073",
+        "scrollbar-active": "#7cafff",
+        "scrollbar-background": "#15171c",
+        "scrollbar-background-hover": "#15171c",
+        "scrollbar-background-active": "#15171c",
+    },
+)
+
+LIGHT = Theme(
+    name="mcpspy-light",
+    primary="#1558b8",
+    secondary="#7a35b5",
+    accent="#1558b8",
+    success="#1d6e36",
+    warning="#825000",
+    error="#b3202f",
+    foreground="#23272e",
+    background="#fbfbf8",
+    surface="#f2f2ee",
+    panel="#e4e5e0",
+    dark=False,
+    variables={
+        "quiet": "#565c66",
+        "cursor": "#cfe0f9",
+        "cursor-away": "#e4e6ea",
+        "scrollbar": "#c3c6cb",
+        "scrollbar-hover": "#a4a9b1",
+        "scrollbar-active": "#1558b8",
+        "scrollbar-background": "#fbfbf8",
+        "scrollbar-background-hover": "#fbfbf8",
+        "scrollbar-background-active": "#fbfbf8",
+    },
+)
+
+_ANSI = BUILTIN_THEMES["ansi-dark"]
+
+PLAIN = replace(
+    _ANSI,
+    name="mcpspy-plain",
+    variables={
+        **_ANSI.variables,
+        "quiet": "ansi_default",
+        "cursor": "ansi_default",
+        "cursor-away": "ansi_default",
+    },
+)
+"""For NO_COLOR: on it, Textual sends the terminal no colour at all."""
+
+ROLES = ("title", "quiet", "ok", "bad", "open", "odd", "key", "string", "number", "word")
+
+COMPONENTS = {f"role--{role}" for role in ROLES}
+
+CSS = """
+.role--title { color: $foreground; text-style: bold; }
+.role--quiet { color: $quiet; }
+.role--ok { color: $success; }
+.role--bad { color: $error; }
+.role--open { color: $warning; }
+.role--odd { color: $secondary; }
+.role--key { color: $primary; }
+.role--string { color: $success; }
+.role--number { color: $warning; }
+.role--word { color: $secondary; }
+.-plain Line#title { text-style: reverse; }
+.-plain .row--heading { text-style: underline; }
+.-plain .row--cursor { text-style: underline; }
+.-plain Listing:focus > .row--cursor { text-style: reverse; }
+.-plain .role--quiet { text-style: dim; }
+.-plain .role--bad, .-plain .role--odd, .-plain .role--key { text-style: bold; }
+"""
+
+
+def wants_colour() -> bool:
+    """Whether colour is welcome (https://no-color.org)."""
+    return not os.environ.get("NO_COLOR")
+
+
+def chosen_theme(available: Collection[str]) -> str:
+    """Return the theme to begin with: `TEXTUAL_THEME`'s, else dark; without colour, the plain one."""
+    if not wants_colour():
+        return PLAIN.name
+    wanted = os.environ.get("TEXTUAL_THEME", "")
+    return wanted if wanted in available else DARK.name
+
+
+class Painted(Widget):
+    """A widget that draws pieces of text by their roles."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
+
+    def segments(self, pieces: list[Piece], base: Style) -> list[Segment]:
+        """Return the pieces in their colours, on the ground of `base`."""
+        return [
+            Segment(steady(text), base + self._look(role) if role else base) for text, role in pieces if text
+        ]
+
+    def _look(self, role: str) -> Style:
+        style = self.get_component_rich_style(f"role--{role}", partial=True)
+        return Style(color=style.color, bold=style.bold, dim=style.dim)

@@ -1,0 +1,155 @@
+"""`mcpspy tui`: what is said before there is a screen."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpspy.ui.cli import tui
+from mcpspy.ui.cli.table import main
+
+Make = Callable[..., Path]
+
+
+class Terminal:
+    """A stream that says it is one."""
+
+    def __init__(self, stream: object) -> None:
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+def sit_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the streams be terminals. Not a fixture: pytest puts its own in their place for each phase."""
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Terminal(getattr(sys, name)))
+
+
+@pytest.mark.parametrize("arguments", [[], ["last"]])
+def test_without_a_terminal_it_says_what_to_do_instead(
+    arguments: list[str],
+    make_recording: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    make_recording()
+    monkeypatch.setenv("MCPSPY_DIR", str(tmp_path))
+
+    assert main(["tui", *arguments]) == 3
+    assert capsys.readouterr().err == "mcpspy: tui needs a terminal; mcpspy show prints the session\n"
+
+
+def test_a_dumb_terminal_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sit_at_a_terminal(monkeypatch)
+    monkeypatch.setenv("TERM", "dumb")
+
+    assert main(["tui", "--dir", str(tmp_path)]) == 3
+    assert "needs a terminal" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_said_before_the_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "missing.jsonl"
+
+    assert main(["tui", str(missing)]) == 2
+    assert capsys.readouterr().err == f"mcpspy: {missing}: no such file (mcpspy ls lists the sessions)\n"
+
+
+def test_a_file_that_is_no_recording_is_said_before_the_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text("{}\n", encoding="utf-8")
+
+    assert main(["tui", str(other)]) == 2
+    assert "not an mcpspy recording" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may read anything")
+def test_a_file_that_may_not_be_read_is_said_before_the_screen(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_recording()
+    path.chmod(0)
+
+    assert main(["tui", str(path)]) == 3
+    assert "Permission denied" in capsys.readouterr().err
+
+
+def test_a_screen_that_is_left_is_fine(make_recording: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcpspy.ui.tui.app import Inspector
+
+    sit_at_a_terminal(monkeypatch)
+    monkeypatch.setattr(Inspector, "run", lambda _: None)
+
+    assert main(["tui", str(make_recording())]) == 0
+
+
+def test_a_bug_is_one_line_and_its_traceback_is_kept_for_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mcpspy.ui.tui.app import Inspector
+
+    def run(app: Inspector) -> None:
+        app.fault = KeyError("a\n\x1b[2Jb")
+
+    sit_at_a_terminal(monkeypatch)
+    monkeypatch.setattr(Inspector, "run", run)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    assert main(["tui", "--dir", str(tmp_path)]) == 70
+    said = capsys.readouterr().err
+    assert said.startswith("mcpspy: a bug in mcpspy: KeyError: 'a")
+    assert said.count("\n") == 1
+    assert "\x1b" not in said
+    (log,) = tmp_path.glob("mcpspy-*.log")
+    assert "KeyError" in log.read_text(encoding="utf-8")
+    if sys.platform != "win32":
+        assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["tui", "--help"], ["ls"], ["show", "PATH"], ["run", "--help"], ["tui"]]
+)
+def test_textual_is_imported_by_nothing_but_the_screen(make_recording: Make, arguments: list[str]) -> None:
+    path = make_recording()
+    code = (
+        "import sys\nfrom mcpspy.__main__ import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "assert not {'textual', 'rich', 'mcpspy.ui.tui'} & set(sys.modules), sorted(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *(str(path) if word == "PATH" else word for word in arguments)],
+        env={**os.environ, "MCPSPY_DIR": str(path.parent)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_the_examples_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["tui", "--help"])
+
+    shown = capsys.readouterr().out
+    assert tui.EPILOG in shown
+    assert "--dir" in shown

@@ -1,0 +1,151 @@
+"""A screen to press keys on, and a session that goes on while it is looked at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from mcpspy.core.lane import Lane
+from mcpspy.io.store import read_header_of, summarize
+from mcpspy.io.writer import Writer
+from mcpspy.ui.tui.app import Inspector
+from mcpspy.ui.tui.session_screen import SessionScreen
+
+BOUND = 10.0
+"""Seconds that anything a test waits for may take, on a busy machine."""
+
+REQUEST = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo"}}'
+RESULT = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
+ERROR = b'{"jsonrpc":"2.0","id":%d,"error":{"code":-32602,"message":"no"}}'
+
+
+class Live:
+    """A recording whose writer is still there."""
+
+    def __init__(self, folder: Path, name: str = "live") -> None:
+        fields: dict[str, Any] = {"transport": "stdio", "command": [name], "name": name}
+        self._writer = Writer(str(folder), None, fields, say=pytest.fail)
+        self._at = 0.0
+        self._is_over = False
+        self.path = Path(self._writer.path)
+
+    def say(self, side: str, *lines: bytes) -> None:
+        """Let one side send lines."""
+        for line in lines:
+            self._at += 0.001
+            self._writer.write(Lane(side).feed(self._at, line + b"\n"))
+
+    def calls(self, first: int, last: int) -> None:
+        """Send requests and their answers: two messages each."""
+        for number in range(first, last + 1):
+            self.say("client", REQUEST % number)
+            self.say("server", RESULT % number)
+
+    def note(self, kind: str, **fields: Any) -> None:
+        """Write what nobody said."""
+        self._writer.note(self._at, kind, **fields)
+
+    def end(self, code: int = 0) -> None:
+        """End as a session does."""
+        self._writer.note(self._at + 1, "exit", code=code, signal=None)
+        self.die()
+
+    def die(self) -> None:
+        """Stop without a word."""
+        if not self._is_over:
+            self._is_over = True
+            self._writer.close()
+
+
+class Screen:
+    """The application, and what it shows."""
+
+    def __init__(self, app: Inspector, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.press = pilot.press
+
+    @property
+    def text(self) -> str:
+        """All that is on the screen."""
+        return "\n".join(self.lines)
+
+    @property
+    def lines(self) -> list[str]:
+        """Its lines."""
+        return [strip.text for strip in self.app.screen._compositor.render_strips()]
+
+    @property
+    def session(self) -> SessionScreen:
+        """The screen of the open session."""
+        assert isinstance(self.app.screen, SessionScreen)
+        return self.app.screen
+
+    @property
+    def cursor(self) -> int:
+        """The row that is selected."""
+        return self.session.listing.cursor
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.session.listing.count
+
+    @property
+    def selected(self) -> str:
+        """The selected row, without the scrollbar."""
+        return next(line[:95] for line in self.lines if line.startswith("▸"))
+
+    @property
+    def focused(self) -> str:
+        """The kind of the widget that gets the keys."""
+        return type(self.app.focused).__name__
+
+    async def until(self, condition: Callable[[], object], what: str = "") -> None:
+        """Wait for a condition; fail with the screen if it never comes."""
+        deadline = time.monotonic() + BOUND
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail(f"{what or 'the condition'} did not come:\n{self.text}")
+            await self.pilot.pause(0.01)
+
+    async def shows(self, *texts: str) -> None:
+        """Wait until these can be read."""
+        for text in texts:
+            await self.until(lambda text=text: text in self.text, repr(text))  # type: ignore[misc]
+
+
+Opened = Callable[..., Any]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    """Open the application on a folder, or on one session of it."""
+
+    @asynccontextmanager
+    async def open_(
+        path: Path | None = None, *, folder: Path = tmp_path, size: tuple[int, int] = (120, 30)
+    ) -> AsyncIterator[Screen]:
+        summary = None if path is None else summarize(path, read_header_of(path))
+        app = Inspector(str(folder), summary)
+        async with app.run_test(size=size) as pilot:
+            screen = Screen(app, pilot)
+            yield screen
+            feeds = [below.feed for below in app.screen_stack if isinstance(below, SessionScreen)]
+            await screen.until(lambda: all(feed.log.is_over or feed.is_live for feed in feeds))
+
+    return open_
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Live]:
+    """Begin a session that is still written to."""
+    session = Live(tmp_path)
+    yield session
+    session.die()

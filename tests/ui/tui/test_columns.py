@@ -1,0 +1,36 @@
+"""Columns share the width there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.ui.tui.columns import MESSAGES, SESSIONS, Column, gap_at, share
+
+
+def names(columns: tuple[Column, ...], width: int) -> list[str]:
+    return [column.name for column, _ in share(columns, width)]
+
+
+@pytest.mark.parametrize("columns", [MESSAGES, SESSIONS])
+def test_they_never_take_more_than_there_is(columns: tuple[Column, ...]) -> None:
+    for width in [*range(130), 250, 1000]:
+        placed = share(columns, width)
+        taken = sum(wide for _, wide in placed) + gap_at(width) * (len(placed) - 1)
+
+        assert taken <= width
+        assert taken == width or len(placed) == 1 or all(wide >= column.most for column, wide in placed)
+
+
+def test_a_full_list_fits_80_columns() -> None:
+    assert names(MESSAGES, 77) == ["time", "arrow", "method", "subject", "id", "latency", "size", "status"]
+
+
+def test_what_matters_least_leaves_first() -> None:
+    assert names(MESSAGES, 60) == ["time", "arrow", "method", "subject", "id", "latency", "status"]
+    assert names(MESSAGES, 50) == ["arrow", "method", "subject", "id", "latency", "status"]
+    assert names(MESSAGES, 20) == ["arrow", "method"]
+    assert names(SESSIONS, 66) == ["state", "name", "server", "started", "entries", "exit"]
+
+
+def test_the_state_of_a_session_is_always_said() -> None:
+    assert names(SESSIONS, 10) == ["state"]

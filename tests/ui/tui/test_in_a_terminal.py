@@ -1,0 +1,164 @@
+"""The real program in a real terminal, on a file that grows."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Make = Callable[..., Path]
+
+BOUND = 20.0
+"""Seconds that anything may take to appear."""
+
+_NUMBERS = itertools.count()
+"""A server of tmux for each test: one that is told to go takes a while, and refuses new sessions."""
+
+SIZES = [(80, 24), (200, 50)]
+
+
+class Tmux:
+    """A terminal of its own, which goes with the test."""
+
+    def __init__(self, folder: Path, size: tuple[int, int]) -> None:
+        program = shutil.which("tmux")
+        if program is None:
+            pytest.fail("this test needs tmux: apt-get install tmux, or brew install tmux", pytrace=False)
+        self._folder = folder
+        self.width, self.height = size
+        self._tmux = [program, "-L", f"mcpspy-{os.getpid()}-{next(_NUMBERS)}", "-f", os.devnull]
+
+    def start(self, *arguments: str, **variables: str) -> None:
+        """Start mcpspy; its exit code and what it said stay behind in files."""
+        settings = {"MCPSPY_DIR": str(self._folder), "PYTHONPATH": os.getcwd(), **variables}
+        words = " ".join(f"'{name}={value}'" for name, value in settings.items())
+        unset = " ".join(f"-u {name}" for name in ("COLUMNS", "LINES", "NO_COLOR", "TEXTUAL_THEME"))
+        command = (
+            f"env {unset} {words} '{sys.executable}' -m mcpspy tui {' '.join(arguments)}; "
+            f'echo "exit code $?"; exec sleep 1000'
+        )
+        self._run(
+            *("new-session", "-d", "-s", "mcpspy", "-x", str(self.width), "-y", str(self.height)), command
+        )
+
+    def press(self, *keys: str) -> None:
+        """Press keys, by tmux's names."""
+        self._run("send-keys", "-t", "mcpspy", *keys)
+
+    @property
+    def text(self) -> str:
+        """What the terminal shows."""
+        return self._run("capture-pane", "-p", "-t", "mcpspy")
+
+    def shows(self, *texts: str) -> str:
+        """Wait until these can be read."""
+        return self.until(lambda shown: all(text in shown for text in texts), f"{texts}")
+
+    def until(self, condition: Callable[[str], object], what: str) -> str:
+        """Wait until what it shows fulfils a condition."""
+        deadline = time.monotonic() + BOUND
+        while not condition(shown := self.text):
+            if time.monotonic() > deadline:
+                pytest.fail(f"{what} did not come:\n{shown}")
+        return shown
+
+    def kill(self) -> None:
+        """End the terminal and all in it."""
+        subprocess.run([*self._tmux, "kill-server"], capture_output=True, timeout=60, check=False)
+
+    def _run(self, *words: str) -> str:
+        done = subprocess.run([*self._tmux, *words], capture_output=True, timeout=60, check=True)
+        return done.stdout.decode()
+
+
+@pytest.fixture(params=SIZES, ids=["80x24", "200x50"])
+def terminal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tmux]:
+    tmux = Tmux(tmp_path, request.param)
+    yield tmux
+    tmux.kill()
+
+
+def test_a_session_that_grows_is_followed_paused_and_left(terminal: Tmux, live: Any) -> None:
+    live.calls(1, 30)
+    terminal.start()
+    terminal.shows("mcpspy · sessions", "● live")
+    terminal.press("Enter")
+    terminal.shows("60/60  following", "● LIVE", "response tools/call")
+    live.calls(31, 40)
+    terminal.shows("80/80  following")
+    terminal.press("k")
+    terminal.shows("79/80", "paused")
+    live.calls(41, 45)
+    terminal.shows("paused, +10 new (End)")
+    terminal.press("End")
+    terminal.shows("90/90  following")
+    live.say("server", b"\x1b]0;owned\x07 [red]not json[/red]")
+    terminal.shows("\\x1b]0;owned\\x07 [red]not json[/red]")
+    live.end()
+    terminal.shows("ended: exit 0", "1 odd")
+    terminal.press("?")
+    terminal.shows("the session")
+    terminal.press("q")
+    terminal.press("q")
+    terminal.shows("○ ended")
+    terminal.press("q")
+    shown = terminal.shows("exit code 0")
+    assert "mcpspy · sessions" not in shown
+
+
+def test_the_panes_lie_beside_each_other_where_there_is_room(terminal: Tmux, make_recording: Make) -> None:
+    path = make_recording()
+    terminal.start(f"'{path}'")
+    terminal.shows("request initialize", "ended: exit 0")
+
+    def is_beside(shown: str) -> bool:
+        return any("latency" in line and "request initialize" in line for line in shown.splitlines())
+
+    terminal.until(lambda shown: is_beside(shown) is (terminal.width >= 110), "the layout")
+
+
+def test_without_colour_the_terminal_gets_none(terminal: Tmux, make_recording: Make) -> None:
+    path = make_recording()
+    terminal.start(f"'{path}'", NO_COLOR="1")
+    terminal.shows("ended: exit 0")
+    coloured = terminal._run("capture-pane", "-p", "-e", "-t", "mcpspy")
+
+    assert not any(f"\x1b[{code}" in coloured for code in ("38;", "48;", *range(30, 38), *range(40, 48)))
+    assert "\x1b[7m" in coloured or ";7m" in coloured
+
+
+def test_a_bug_gives_the_terminal_back_and_is_one_line(terminal: Tmux, make_recording: Make) -> None:
+    path = make_recording()
+    broken = path.parent / "sitecustomize.py"
+    broken.write_text(
+        "import sys\n"
+        "class Break:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'mcpspy.ui.tui.app':\n"
+        "            sys.meta_path.remove(self)\n"
+        "            from mcpspy.ui.tui.messages import MessageList\n"
+        "            def cells(*_):\n"
+        "                secret = 'token-of-somebody'\n"
+        "                raise ZeroDivisionError('on purpose')\n"
+        "            MessageList.cells = cells\n"
+        "sys.meta_path.insert(0, Break())\n",
+        encoding="utf-8",
+    )
+    terminal.start(f"'{path}'", PYTHONPATH=f"{path.parent}{os.pathsep}{os.getcwd()}", TMPDIR=str(path.parent))
+    shown = terminal.shows("exit code 70")
+
+    assert "a bug in mcpspy: ZeroDivisionError: on purpose" in shown.replace("\n", "")
+    assert "token-of-somebody" not in shown
+    assert "Traceback" not in shown
+    (log,) = path.parent.glob("mcpspy-*.log")
+    kept = log.read_text(encoding="utf-8")
+    assert "ZeroDivisionError" in kept
+    assert "token-of-somebody" not in kept
