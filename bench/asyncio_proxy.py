@@ -30,7 +30,8 @@ async def pump(side: str, source: asyncio.StreamReader, target: asyncio.StreamWr
         await record(side, line)
         target.write(line)
         await target.drain()
-    while target.transport.get_write_buffer_size():  # drain() is content with a buffer half full.
+    # drain() is content with a buffer half full, and nothing tells of an empty one.
+    while target.transport.get_write_buffer_size():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     target.close()
 
