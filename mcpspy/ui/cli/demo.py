@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import sys
-from pathlib import Path
 
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.store import sessions
@@ -17,10 +18,11 @@ Starts a bundled weather server the way a host would, with mcpspy in between:
 talks to it, and opens the recording (or prints it, where there is no terminal).
 """
 
-NEXT = """\
-That was a real session, recorded to {path}
-  mcpspy show {id} -v        the same with every message's body; mcpspy tui looks at it live
-  mcpspy run -- COMMAND …   put this where your host's config has COMMAND, and look at your own
+NEXT = """
+Recorded to {path}. Next:
+  {mcpspy} show {id} -v   the same, with every message's body
+  {mcpspy}                    every session in the terminal UI, live ones as they happen
+  {mcpspy} run -- COMMAND …   in your host's config, where COMMAND stands now: your own server
 """
 
 
@@ -37,8 +39,13 @@ def main(args: argparse.Namespace) -> int:
     run = [sys.executable, "-m", "mcpspy", "run", "--name", "weather", "--dir", folder, "--", *server]
     code = converse(run)
     recorded = next(summary for summary in sessions(folder) if summary.header.name == "weather")
-    path = str(Path(recorded.path))
+    path = str(recorded.path)
     screen = sys.stdout.isatty() and sys.stdin.isatty() and not args.plain
     shown = mcpspy(["tui", path] if screen else ["show", path])
-    sys.stdout.write("\n" + NEXT.format(path=path, id=recorded.header.id))
+    sys.stdout.write(NEXT.format(path=path, id=recorded.header.id, mcpspy=_own_command()))
     return shown or code
+
+
+def _own_command() -> str:
+    """Return what to type to start us: as short as it works here."""
+    return "mcpspy" if shutil.which("mcpspy") else os.path.relpath(sys.argv[0])
