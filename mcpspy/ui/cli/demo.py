@@ -18,12 +18,11 @@ Starts a bundled weather server the way a host would, with mcpspy in between:
 talks to it, and opens the recording (or prints it, where there is no terminal).
 """
 
-NEXT = """
-Recorded to {path}. Next:
-  {mcpspy} show {id} -v   the same, with every message's body
-  {mcpspy}                    every session in the terminal UI, live ones as they happen
-  {mcpspy} run -- COMMAND …   in your host's config, where COMMAND stands now: your own server
-"""
+NEXT = (
+    ("show {id} -v", "the same, with every message's body"),
+    ("", "every session in the terminal UI, live ones as they happen"),
+    ("run -- COMMAND …", "in your host's config, where COMMAND stands now: your own server"),
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +41,11 @@ def main(args: argparse.Namespace) -> int:
     path = str(recorded.path)
     screen = sys.stdout.isatty() and sys.stdin.isatty() and not args.plain
     shown = mcpspy(["tui", path] if screen else ["show", path])
-    sys.stdout.write(NEXT.format(path=path, id=recorded.header.id, mcpspy=_own_command()))
+    sys.stdout.write(f"\nRecorded to {path}. Next:\n")
+    mcpspy_here = _own_command()
+    for words, text in NEXT:
+        command = f"{mcpspy_here} {words.format(id=recorded.header.id)}"
+        sys.stdout.write(f"  {command:{len(mcpspy_here) + 18}} {text}\n")
     return shown or code
 
 

@@ -31,7 +31,7 @@ def test_the_demo_records_what_it_promises_and_says_what_to_do_next(
     assert not [change for change in session.changes if change.flaw]
     out = capsys.readouterr().out
     assert "tools/call" in out
-    *_, first, second, third = out.splitlines()
-    assert str(path) in first
-    assert "mcpspy show" in second
-    assert "mcpspy run --" in third
+    *_, where, first, _, third = out.splitlines()
+    assert str(path) in where
+    assert f" show {path.stem[-8:]} -v " in first
+    assert " run -- COMMAND " in third
