@@ -107,8 +107,9 @@ def test_a_session_that_grows_is_followed_paused_and_left(terminal: Tmux, live: 
     terminal.press("?")
     terminal.shows("the session")
     terminal.press("q")
+    terminal.until(lambda shown: "the session" not in shown, "the end of the help")
     terminal.press("q")
-    terminal.shows("○ ended")
+    terminal.shows("mcpspy · sessions", "○ ended")
     terminal.press("q")
     shown = terminal.shows("exit code 0")
     assert "mcpspy · sessions" not in shown
