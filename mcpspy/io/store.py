@@ -30,6 +30,9 @@ CHUNK = 1 << 18
 POLL = 0.1
 """Seconds between two looks at a file that may grow: 0.13 % of a core, and no watcher to install."""
 
+BEGINS_AGAIN = "the file was cut or replaced: reading it from its start"
+"""Why of the `Damaged` entry after which `follow` begins again."""
+
 HEAD = 1 << 16
 """Bytes of a recording's start in which a summary looks for who speaks."""
 
@@ -194,17 +197,18 @@ async def follow(path: Path, *, poll: float = POLL) -> AsyncIterator[Entry]:
     the end of what its writer still appends. Raises UsageError or CannotStart
     if there is nothing to open.
     """
-    _opened(path).close()
     seen: set[Path] = set()
     while True:
-        async with aiofiles.open(path, "rb") as file:
+        # Opened here and not by aiofiles, which loses a file that it opens while we are cancelled.
+        with _opened(path) as opened:
+            file = aiofiles.threadpool.wrap(opened)
             framer = LineFramer()
             position = 0
             first = True
             last: Entry | None = None
             while (now := _what_now(file.fileno(), path, position)) is not _Now.OVER:
                 if now is _Now.ANOTHER:
-                    yield Damaged(b"", "the file was cut or replaced: reading it from its start")
+                    yield Damaged(b"", BEGINS_AGAIN)
                     break
                 if now is _Now.QUIET:
                     if isinstance(last, Note) and last.kind in ("exit", "part"):

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or limits another process")
 
+BUSY = 1.0
+"""Seconds that half a second may take on a machine with other things to do. Without the rule it is five."""
+
 MB = 1 << 20
 
 THREE_PIPES = 170_000
@@ -96,7 +99,7 @@ def test_eof_reaches_the_server_at_once(start: Start) -> None:
     began = time.monotonic()
     spy.close()
     assert spy.out.line() == b'{"ignored":"EOF"}\n'
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < BUSY
     os.kill(pid, signal.SIGKILL)
     assert spy.wait() == -signal.SIGKILL
 
@@ -202,7 +205,7 @@ def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
     os.kill(grandchild, signal.SIGKILL)
     processes.gone(grandchild)
     assert spy.wait() == 5
-    assert seconds < 0.5
+    assert seconds < BUSY
     assert spy.told().startswith(b"last words on stderr\n")
     assert spy.notes("exit") == [{"code": 5, "signal": None}]
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="forks, or sends signals")
 
+BUSY = 1.0
+"""Seconds that half a second may take on a machine with other things to do. Without the rule it is five."""
+
 ON_THREADS = """
 import sys
 import mcpspy.io
@@ -87,7 +90,7 @@ def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
     os.kill(grandchild, signal.SIGKILL)
     processes.gone(grandchild)
     assert spy.wait() == 5
-    assert seconds < 0.5
+    assert seconds < BUSY
     assert spy.told().startswith(b"last words on stderr\n")
 
 

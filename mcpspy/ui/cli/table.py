@@ -16,6 +16,7 @@ from importlib import import_module
 
 from mcpspy import __version__
 from mcpspy.errors import McpspyError, UsageError
+from mcpspy.ui.inert import inert
 
 BUG = 70
 """Exit code of a bug in mcpspy (EX_SOFTWARE of sysexits.h)."""
@@ -42,7 +43,8 @@ def main(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
-        sys.stderr.write(f"mcpspy: a bug in mcpspy: {type(error).__name__}: {error} ({_keep_traceback()})\n")
+        what = inert(f"{type(error).__name__}: {error}")
+        sys.stderr.write(f"mcpspy: a bug in mcpspy: {what} ({keep_traceback()})\n")
         return BUG
     return code
 
@@ -100,7 +102,7 @@ exit codes: 0 fine, 1 findings, 2 usage, 3 could not start; `run`: the server's 
 """
 
 
-def _keep_traceback() -> str:
+def keep_traceback() -> str:
     """Write the traceback where only its owner can read it: it may hold traffic."""
     import tempfile
     import traceback

@@ -50,11 +50,11 @@ def main(args: argparse.Namespace) -> int:
 
 def _say(fault: Exception) -> int:
     """Say in one line what went wrong; the traceback, which has no locals, is kept for its owner."""
-    from mcpspy.ui.cli.table import BUG, _keep_traceback
+    from mcpspy.ui.cli.table import BUG, keep_traceback
 
     try:
         raise fault
     except Exception as error:
         what = inert(f"{type(error).__name__}: {error}")[:300]
-        sys.stderr.write(f"mcpspy: a bug in mcpspy: {what} ({_keep_traceback()})\n")
+        sys.stderr.write(f"mcpspy: a bug in mcpspy: {what} ({keep_traceback()})\n")
     return BUG

@@ -12,9 +12,7 @@ from mcpspy.core.exchange import State
 from mcpspy.core.message import Failure, Malformed, Request, Result
 from mcpspy.core.record import Damaged, Entry, Header, Note
 from mcpspy.core.session import Change, Session
-
-RESTARTED = "the file was cut or replaced"
-"""How the store begins to say that it reads a file from its start again."""
+from mcpspy.io.store import BEGINS_AGAIN
 
 
 class Log:
@@ -71,7 +69,7 @@ class Log:
 
     def add(self, entry: Entry) -> None:
         """Take the next entry."""
-        if isinstance(entry, Damaged) and not entry.data and entry.why.startswith(RESTARTED):
+        if isinstance(entry, Damaged) and entry.why == BEGINS_AGAIN:
             self.generation += 1
             self.restarted = entry.why
             self._begin(self.header)

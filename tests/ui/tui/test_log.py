@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mcpspy.core.record import Damaged, Entry, Frame, Header, Note
-from mcpspy.ui.tui.log import RESTARTED, Log
+from mcpspy.io.store import BEGINS_AGAIN
+from mcpspy.ui.tui.log import Log
 
 
 def logged(*entries: Entry) -> Log:
@@ -80,11 +81,11 @@ def test_an_end_that_is_said_twice_counts_once() -> None:
 
 def test_a_file_that_begins_again_begins_a_new_log() -> None:
     log = logged(PING, PONG, CALL)
-    log.add(Damaged(b"", f"{RESTARTED}: reading it from its start"))
+    log.add(Damaged(b"", BEGINS_AGAIN))
     log.add(PING)
 
     assert (len(log), log.messages, log.generation) == (2, 1, 1)
-    assert log.restarted.startswith(RESTARTED)
+    assert log.restarted.startswith(BEGINS_AGAIN)
     assert log.get(1) is not None
     assert log.get(2) is None
 

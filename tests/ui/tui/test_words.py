@@ -11,7 +11,7 @@ import pytest
 from mcpspy.core.record import Damaged, Entry, Frame, Note
 from mcpspy.io.store import read_header_of, summarize
 from mcpspy.ui.tui.feed import Feed
-from mcpspy.ui.tui.log import RESTARTED
+from mcpspy.io.store import BEGINS_AGAIN
 from mcpspy.ui.tui.words import moment, position, sentence, session_row, title
 
 NOW = datetime(2026, 5, 20, 15, 0, tzinfo=timezone(timedelta(hours=2)))
@@ -78,7 +78,7 @@ def test_a_dead_one_says_so_and_that_its_last_line_is_torn(feed: Feed) -> None:
 
 
 def test_what_became_of_the_file_comes_first(feed: Feed) -> None:
-    assert fed(feed, Damaged(b"", f"{RESTARTED}: reading it from its start")).startswith(RESTARTED)
+    assert fed(feed, Damaged(b"", BEGINS_AGAIN)).startswith(BEGINS_AGAIN)
     feed.is_gone = True
     assert fed(feed) == "the file was deleted while it was open: what its writer still appends is shown"
     feed.trouble = "x.jsonl: no\x1b"
