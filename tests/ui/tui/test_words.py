@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from mcpspy.core.record import Damaged, Entry, Frame, Note
-from mcpspy.io.store import read_header_of, summarize
+from mcpspy.io.store import BEGINS_AGAIN, read_header_of, summarize
 from mcpspy.ui.tui.feed import Feed
-from mcpspy.io.store import BEGINS_AGAIN
 from mcpspy.ui.tui.words import moment, position, sentence, session_row, title
 
 NOW = datetime(2026, 5, 20, 15, 0, tzinfo=timezone(timedelta(hours=2)))
