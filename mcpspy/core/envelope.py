@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces
 
     Scalar: TypeAlias = str | int | float | bool | None
-    Value: TypeAlias = Scalar | Sequence[Scalar]
+    Value: TypeAlias = Scalar | Sequence[Scalar] | Mapping[str, Scalar]
 
 FORMAT = 1
 
@@ -49,6 +49,12 @@ def note(at: float, kind: str, fields: Mapping[str, Value]) -> bytes:
     return b'{"t":%.6f,"note":%b' % (at, _string(kind)) + more + b"}\n"
 
 
+def frame_prefix(side: str, fields: Mapping[str, Value]) -> bytes:
+    """Return what stands before a frame's payload, with `%.6f` for its time."""
+    more = _members(fields).replace(b"%", b"%%") + b"," if fields else b""
+    return b'{"t":%%.6f,"from":"%b",' % side.encode() + more
+
+
 def plain(head: bytes, run: bytes) -> bytes | None:
     """Return the lines of a run of ordinary messages, or None if one is not ordinary.
 
@@ -69,16 +75,20 @@ def plain(head: bytes, run: bytes) -> bytes | None:
     return head + body + b"}\n"
 
 
-def splice(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterator[bytes | bytearray]:
+def splice(
+    prefix: bytes, pieces: Pieces, *, torn: bool = False, lines: bool = False
+) -> Iterator[bytes | bytearray]:
     """Yield the buffers of one message's line of the file, whatever the message is.
 
     `prefix` is `{"t":…,"from":…,`. `pieces` is consumed while the buffers are
     taken, so that 100 MB of garbage is never in memory twice. `torn` says that
-    the message's LF never came.
+    the message's end never came; `lines` that there may be an LF inside it,
+    which is white space in JSON and would end the line of the file.
     """
     end = _line_end(pieces, torn=torn)
     text = is_utf8(pieces)
-    if text and _has_brackets(pieces):
+    broken = lines and any(b"\n" in piece for piece in pieces)
+    if text and not broken and _has_brackets(pieces):
         yield prefix + end + b'"msg":'
         yield from pieces
         yield b"}\n"
@@ -88,6 +98,8 @@ def splice(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterator[byt
         yield b'"}\n'
     else:
         why = b"not a JSON object or array" if any(pieces) else b"blank line"
+        if broken:
+            why = b"several lines"
         yield prefix + end + b'"why":"' + why + b'","raw":"'
         yield from _text(pieces)
         yield b'"}\n'
@@ -169,6 +181,8 @@ def _json(value: Value) -> bytes:
         return {None: b"null", True: b"true", False: b"false"}[value]
     if isinstance(value, int | float):
         return repr(value).encode()
+    if isinstance(value, dict):
+        return b"{" + _members(value) + b"}"
     return b"[" + b",".join(map(_json, value)) + b"]"
 
 

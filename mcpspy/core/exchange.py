@@ -28,6 +28,8 @@ class State(StrEnum):
     """Answered after it had been cancelled."""
     CLOSED = "closed"
     """A subscription that ended without an answer, as it may."""
+    REFUSED = "refused"
+    """Its HTTP exchange ended with an error status and no message."""
     UNANSWERED = "no answer"
     """The session ended first."""
 
@@ -42,6 +44,7 @@ class Event(StrEnum):
     FAILURE = "failure"
     CANCEL = "cancel"
     CLOSE = "close"
+    REFUSE = "refusal"
     END = "end of session"
 
 
@@ -54,6 +57,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.FAILURE: State.ERROR,
         Event.CANCEL: State.CANCELLED,
         Event.CLOSE: State.CLOSED,
+        Event.REFUSE: State.REFUSED,
         Event.END: State.UNANSWERED,
     },
     State.CANCELLED: {

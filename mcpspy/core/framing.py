@@ -137,6 +137,11 @@ class SseFramer:
             self._after_cr = False
         return events
 
+    @property
+    def is_inside_event(self) -> bool:
+        """Whether an event has begun; a comment is none."""
+        return _has_fields(self._current) or (bool(self._line) and not self._line[0].startswith(b":"))
+
     def close(self) -> SseEvent | None:
         """Return the event that never got its blank line, if it had begun."""
         events: list[SseEvent] = []

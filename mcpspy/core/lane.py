@@ -7,15 +7,16 @@ lane only says what must be on disk before that.
 
 from __future__ import annotations
 
-from mcpspy.core.envelope import plain, splice, splice_text
-from mcpspy.core.framing import LineFramer
+from mcpspy.core.envelope import frame_prefix, note, plain, splice, splice_text
+from mcpspy.core.framing import LineFramer, SseFramer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias
 
-    from mcpspy.core.framing import Pieces
+    from mcpspy.core.envelope import Value
+    from mcpspy.core.framing import Pieces, SseEvent
 
     Lines: TypeAlias = bytes | Iterable[bytes | bytearray]
     """Whole lines of a recording: nearly always as one piece, else as buffers to be written in their order."""
@@ -95,3 +96,62 @@ class TextLane:
         if run:
             for line in run[:-1].split(b"\n"):
                 yield from splice_text(self._prefix % at, [line])
+
+
+class BodyLane:
+    """A body that is one message: a POST, or its answer as JSON."""
+
+    __slots__ = ("_pieces", "_prefix")
+
+    def __init__(self, side: str, fields: Mapping[str, Value]) -> None:
+        self._prefix = frame_prefix(side, fields)
+        self._pieces: Pieces = []
+
+    def feed(self, data: bytes) -> None:
+        """Keep a chunk; it becomes a message with the last one."""
+        self._pieces.append(data)
+
+    def close(self, at: float, *, torn: bool = False) -> Iterator[bytes | bytearray]:
+        """Return the buffers of the message; none if the body was empty."""
+        pieces, self._pieces = self._pieces, []
+        return splice(self._prefix % at, pieces, torn=torn, lines=True) if any(pieces) else iter(())
+
+
+class SseLane:
+    """A body that is a stream of events: each carries a message, or primes, names or paces the stream."""
+
+    __slots__ = ("_fields", "_framer", "_side")
+
+    def __init__(self, side: str, fields: Mapping[str, Value]) -> None:
+        self._side = side
+        self._fields = dict(fields)
+        self._framer = SseFramer()
+
+    def feed(self, at: float, data: bytes) -> tuple[list[SseEvent], list[bytes | bytearray]]:
+        """Return the events that end in `data`, and the buffers to append for them."""
+        events = self._framer.feed(data)
+        return events, [buffer for event in events for buffer in self._line(at, event)]
+
+    @property
+    def is_inside_event(self) -> bool:
+        """Whether an event has begun that has not ended."""
+        return self._framer.is_inside_event
+
+    def close(self, at: float) -> Iterable[bytes | bytearray]:
+        """Return the buffers of the event that never ended, if there is one."""
+        event = self._framer.close()
+        return self._line(at, event) if event is not None else ()
+
+    def _line(self, at: float, event: SseEvent) -> Iterator[bytes | bytearray]:
+        named = {"event": event.event, "id": event.id, "retry": event.retry}
+        fields: dict[str, Value] = self._fields | {k: v for k, v in named.items() if v is not None}
+        if event.is_message:
+            assert event.data is not None
+            pieces = list(event.data)
+            yield from splice(frame_prefix(self._side, fields) % at, pieces, torn=event.torn, lines=True)
+        else:
+            if event.data is not None:
+                fields["data"] = b"".join(event.data).decode("utf-8", "replace")
+            if event.torn:
+                fields["torn"] = True
+            yield note(at, "sse", fields)

@@ -55,6 +55,8 @@ class Frame(Struct, frozen=True, gc=False):
     """HTTP: number of the exchange that carried it."""
     eol: str = "\n"
     """What ended it: LF, CR LF, or nothing if the end never came."""
+    event_id: str | None = None
+    """Server-sent events: the `id` field. The same event may come again on another stream."""
 
 
 class Note(Struct, frozen=True):
@@ -92,6 +94,7 @@ class _Head(Struct):
     stream: str | None = None
     http: int | None = None
     eol: str = "\n"
+    id: str | None = None
 
 
 _read_header = Decoder(Header).decode
@@ -152,7 +155,7 @@ def read_entry(line: bytes) -> Entry:
         if not _ends_in_bracket(rest) and isinstance(whole := _read_whole(line), Frame):
             return whole
         if head.side in _SIDES:
-            return Frame(head.t, head.side, rest[:-1], head.stream, head.http, head.eol)
+            return Frame(head.t, head.side, rest[:-1], head.stream, head.http, head.eol, head.id)
     return _read_whole(line)
 
 
@@ -181,6 +184,7 @@ def _read_whole(line: bytes) -> Entry:
     if data is None or side not in _SIDES:
         return Damaged(line, "neither a frame nor a note")
     stream, http, eol = whole.get("stream"), whole.get("http"), whole.get("eol", "\n")
+    event_id = whole.get("id")
     return Frame(
         float(at),
         side,
@@ -188,6 +192,7 @@ def _read_whole(line: bytes) -> Entry:
         stream if isinstance(stream, str) else None,
         http if isinstance(http, int) else None,
         eol if isinstance(eol, str) else "\n",
+        event_id if isinstance(event_id, str) else None,
     )
 
 

@@ -80,6 +80,8 @@ class Session:
         self._progress: dict[_Key, Exchange] = {}
         self._questions: dict[_Question, list[Exchange]] = {}
         self._posted: dict[int, _Key | None] = {}
+        self._refused: dict[int, int] = {}
+        self._seen_events: set[tuple[str | None, str]] = set()
 
     @property
     def is_modern(self) -> bool:
@@ -101,8 +103,11 @@ class Session:
         if isinstance(entry, Frame):
             self.last_at = entry.at
             before = len(self.changes)
+            again = self._comes_again(entry)
             for message in read_frame(entry):
-                if isinstance(message, Request):
+                if again:
+                    self._changed(message, None, "the same event again: its stream was resumed")
+                elif isinstance(message, Request):
                     self._request(message)
                 elif isinstance(message, Result | Failure):
                     self._answer(message)
@@ -116,6 +121,10 @@ class Session:
             if entry.kind == "exit":
                 self.exit = entry
                 self.end()
+            elif entry.kind == "http":
+                self._http(entry)
+            elif entry.kind == "http-end":
+                return [self._changed(entry, self._http_end(entry))]
         return [self._changed(entry)]
 
     def add_all(self, entries: Iterable[Entry]) -> Session:
@@ -131,6 +140,46 @@ class Session:
             exchange.happen(Event.CLOSE if exchange.is_subscription else Event.END)
         self._asked.clear()
         return left
+
+    def _comes_again(self, frame: Frame) -> bool:
+        """Whether a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
+        if frame.event_id is None or frame.side == CLIENT:
+            return False
+        event = (frame.stream, frame.event_id)
+        if event in self._seen_events:
+            return True
+        self._seen_events.add(event)
+        return False
+
+    def _http(self, note: Note) -> None:
+        http, status = note.fields.get("http"), note.fields.get("status")
+        if isinstance(http, int) and isinstance(status, int) and status >= 400:
+            self._refused[http] = status
+
+    def _http_end(self, note: Note) -> Exchange | None:
+        """Settle what the HTTP exchange asked for, where its end says more than no answer.
+
+        An error status refuses it. In 2026-07-28 a client that hangs up has
+        cancelled it; before, it may come back for the answer.
+        """
+        http = note.fields.get("http")
+        key = self._posted.get(http) if isinstance(http, int) else None
+        waiting = self._asked.get(key) if key is not None else None
+        if key is None or not waiting:
+            return None
+        exchange = _first(waiting)
+        if http in self._refused:
+            exchange.happen(Event.REFUSE)
+            exchange.flaws.append(f"HTTP {self._refused[http]}")
+        elif note.fields.get("hung_up") == CLIENT and self.is_modern:
+            exchange.happen(Event.CLOSE if exchange.is_subscription else Event.CANCEL)
+        else:
+            return None
+        if exchange.state is State.REFUSED:
+            waiting.remove(exchange)
+            if not waiting:
+                del self._asked[key]
+        return exchange
 
     def _changed(
         self, what: AnyMessage | Note | Damaged, exchange: Exchange | None = None, flaw: str | None = None

@@ -47,6 +47,10 @@ class Recorder:
             except Exception as error:
                 self.broke(error)
 
+    def now(self) -> float:
+        """Return the seconds since the recording started; 0 if there is none."""
+        return self.writer.now() if self.writer is not None else 0.0
+
     def write(self, lines: Lines) -> None:
         """Have whole lines in the file, if it can be done."""
         if self.writer is not None:

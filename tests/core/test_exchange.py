@@ -21,6 +21,7 @@ LEADS_TO = {
     ("pending", "failure"): "error",
     ("pending", "cancel"): "cancelled",
     ("pending", "close"): "closed",
+    ("pending", "refusal"): "refused",
     ("pending", "end of session"): "no answer",
     ("cancelled", "progress"): "cancelled",
     ("cancelled", "result"): "answered late",

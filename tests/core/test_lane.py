@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.lane import Lane, TextLane
+from mcpspy.core.lane import BodyLane, Lane, SseLane, TextLane
+from mcpspy.core.record import Frame, read_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from mcpspy.core.envelope import Value
     from tests.conftest import Entry
 
 STREAMS = st.lists(
@@ -111,3 +113,88 @@ def test_nothing_said_is_nothing_recorded(lane: Lane | TextLane) -> None:
     assert joined(lane.close(0.0)) == b""
     assert joined(lane.feed(0.0, b"x\n")) != b""
     assert joined(lane.close(0.0)) == b""
+
+
+HTTP: dict[str, Value] = {"stream": "7", "http": 12}
+
+
+@pytest.mark.parametrize("pieces", [[b'{"id":1}'], [b'{"i', b"", b'd":1}']])
+def test_a_body_is_one_message_with_its_stream_and_exchange(pieces: list[bytes]) -> None:
+    lane = BodyLane("client", HTTP)
+    for piece in pieces:
+        lane.feed(piece)
+    assert (
+        joined(lane.close(0.5)) == b'{"t":0.500000,"from":"client","stream":"7","http":12,"msg":{"id":1}}\n'
+    )
+    assert joined(lane.close(1.0)) == b""
+
+
+@pytest.mark.parametrize("pieces", [[], [b""], [b"", b""]])
+def test_an_empty_body_is_no_message(pieces: list[bytes]) -> None:
+    lane = BodyLane("server", HTTP)
+    for piece in pieces:
+        lane.feed(piece)
+    assert joined(lane.close(0.0)) == b""
+    assert joined(lane.close(0.0, torn=True)) == b""
+
+
+@given(st.binary(min_size=1), CUTS)
+def test_any_body_is_one_line_that_rebuilds_it(body: bytes, cuts: list[int]) -> None:
+    lane = BodyLane("server", HTTP)
+    places = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
+    for a, b in pairwise(places):
+        lane.feed(body[a:b])
+    line = joined(lane.close(0.5))
+    assert line.count(b"\n") == 1
+    frame = read_entry(line[:-1])
+    assert isinstance(frame, Frame)
+    assert frame.data + (b"\r" if frame.eol == "\r\n" else b"") == body
+    assert (frame.side, frame.stream, frame.http) == ("server", "7", 12)
+
+
+def test_a_body_that_broke_off_says_so() -> None:
+    lane = BodyLane("server", HTTP)
+    lane.feed(b'{"id":')
+    frame = read_entry(joined(lane.close(0.5, torn=True))[:-1])
+    assert isinstance(frame, Frame)
+    assert (frame.data, frame.eol) == (b'{"id":', "")
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_events_are_messages_or_notes_however_they_are_cut(end: bytes, size: int) -> None:
+    stream = (
+        b"\xef\xbb\xbf: hello||event: endpoint|data: /m?a=1||id: 1|retry: 50|data:||"
+        b'id: 2|event: message|data: {"id":1}||data: {"a":|data: 1}||: ping||data: {"torn":1}|'
+    ).replace(b"|", end)
+    lane = SseLane("server", HTTP)
+    file = b""
+    for at in range(0, len(stream), size):
+        file += joined(lane.feed(0.5, stream[at : at + size])[1])
+    file += joined(lane.close(0.5))
+    entries = [json.loads(line) for line in file.splitlines()]
+    assert [entry.pop("t") for entry in entries] == [0.5] * 5
+    endpoint, priming, message, folded, torn = [
+        {key: value for key, value in entry.items() if key not in HTTP} for entry in entries
+    ]
+    assert all(HTTP.items() <= entry.items() for entry in entries)
+    assert endpoint == {"note": "sse", "event": "endpoint", "data": "/m?a=1"}
+    assert priming == {"note": "sse", "id": "1", "retry": 50, "data": ""}
+    assert message == {"from": "server", "event": "message", "id": "2", "msg": {"id": 1}}
+    assert folded == {"from": "server", "why": "several lines", "raw": '{"a":\n1}'}
+    assert torn == {"from": "server", "eol": "", "msg": {"torn": 1}}
+
+
+def test_an_event_is_recorded_by_the_bytes_that_end_it_and_not_before() -> None:
+    lane = SseLane("server", HTTP)
+    file = b'{"t":0.500000,"from":"server","stream":"7","http":12,"msg":{"id":1}}\n'
+    for data, is_inside, events, written in [
+        (b": ping", False, 0, b""),
+        (b"\n\n", False, 0, b""),
+        (b"dat", True, 0, b""),
+        (b'a: {"id":1}\n', True, 0, b""),
+        (b"\n", False, 1, file),
+    ]:
+        ended, lines = lane.feed(0.5, data)
+        assert (len(ended), joined(lines), lane.is_inside_event) == (events, written, is_inside)
+    assert joined(lane.close(1.0)) == b""

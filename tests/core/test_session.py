@@ -862,6 +862,66 @@ def test_the_end_without_an_exit_returns_what_stays_unanswered(talk: Talk) -> No
     assert states(talk) == ["no answer", "closed"]
 
 
+# HTTP: what the ends of its exchanges settle.
+
+
+def posted(talk: Talk, number: int, http: int, stream: str = "1", **params: Any) -> Exchange:
+    change = talk.say("client", stream, http, id=number, method="tools/call", params=params)
+    assert change.exchange is not None
+    return change.exchange
+
+
+def event(talk: Talk, number: int, event_id: str, stream: str = "1") -> Change:
+    data = json.dumps({"jsonrpc": "2.0", "id": number, "result": {}}).encode()
+    talk.at += 1.0
+    (change,) = talk.session.add(Frame(talk.at, "server", data, stream, 9, "\n", event_id))
+    return change
+
+
+def test_an_error_status_without_a_message_refuses_the_request(talk: Talk) -> None:
+    asked = posted(talk, 1, 7)
+    talk.note("http", http=7, stream="1", status=404)
+    assert asked.is_open
+    assert talk.note("http-end", http=7, stream="1", hung_up=None).exchange is asked
+    assert (asked.state, asked.flaws) == (State.REFUSED, ["HTTP 404"])
+    assert talk.session.pending == []
+
+
+def test_an_error_status_with_a_message_is_that_messages_to_settle(talk: Talk) -> None:
+    asked = posted(talk, 1, 7)
+    talk.note("http", http=7, stream="1", status=400)
+    talk.say("server", "1", 7, id=1, error={"code": -32602, "message": "no"})
+    talk.note("http-end", http=7, stream="1", hung_up=None)
+    assert (asked.state, asked.flaws) == (State.ERROR, [])
+
+
+def test_a_post_that_is_accepted_leaves_its_request_to_another_stream(talk: Talk) -> None:
+    asked = posted(talk, 1, 7)
+    talk.note("http", http=7, stream="1", status=202)
+    assert talk.note("http-end", http=7, stream="1", hung_up=None).exchange is None
+    assert asked.is_open
+    assert event(talk, 1, "e1").exchange is asked
+    assert asked.state is State.OK
+
+
+def test_a_client_that_hangs_up_has_cancelled_in_2026_only(talk: Talk) -> None:
+    before = posted(talk, 1, 7)
+    talk.note("http-end", http=7, stream="1", hung_up="client")
+    assert before.is_open
+    after = posted(talk, 2, 8, "8", _meta=talk.modern())
+    assert talk.note("http-end", http=8, stream="8", hung_up="client").exchange is after
+    assert after.state is State.CANCELLED
+
+
+def test_an_event_that_a_resumed_stream_repeats_counts_once(talk: Talk) -> None:
+    asked = posted(talk, 1, 7)
+    assert event(talk, 1, "e1").exchange is asked
+    again = event(talk, 1, "e1")
+    assert again.exchange is None
+    assert again.flaw == "the same event again: its stream was resumed"
+    assert event(talk, 1, "e1", stream="2").flaw == "nobody asked", "ids of events are a stream's own"
+
+
 def test_a_fold_in_two_halves_is_the_fold_of_the_whole(talk: Talk) -> None:
     talk.handshake()
     talk.ask(1, _meta={"progressToken": 1})
