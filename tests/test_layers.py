@@ -59,7 +59,9 @@ def test_a_module_imports_only_what_lies_below_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [p for p in MODULES if floor(name(p)) in PURE], ids=name)
 def test_a_pure_floor_imports_nothing_of_the_world(path: Path) -> None:
-    assert not {other.partition(".")[0] for other in imports(path)} & WORLD
+    # `urllib.parse` is text to text; the rest of urllib is not.
+    named = {other for other in imports(path) if other != "urllib.parse"}
+    assert not {other.partition(".")[0] for other in named} & WORLD
 
 
 def test_errors_lies_under_all() -> None:

@@ -13,7 +13,7 @@ from mcpspy.core.exchange import Exchange, State
 from mcpspy.core.message import Failure, Malformed, Notification, Request, Result, decoded
 from mcpspy.core.record import Damaged, Note
 from mcpspy.core.session import Change
-from mcpspy.core.spec import CLIENT, ERRORS
+from mcpspy.core.spec import CLIENT, ERRORS, SERVER
 from mcpspy.ui.inert import inert, inert_bytes
 
 FROM_CLIENT, FROM_SERVER, ASIDE = "→", "←", "·"
@@ -88,6 +88,8 @@ def outcome(exchange: Exchange) -> tuple[str, str]:
         return (f"late {words}" if state is State.LATE else words), BAD
     if state is State.OK and isinstance(answer, Result) and bytes(answer.body.task):
         return "ok, as a task", OK
+    if state is State.REFUSED:
+        return ", ".join([str(state), *exchange.flaws]), BAD
     tone = {
         State.OK: OK,
         State.CLOSED: OK,
@@ -96,6 +98,11 @@ def outcome(exchange: Exchange) -> tuple[str, str]:
         State.LATE: ODD,
     }.get(state, BAD)
     return str(state), tone
+
+
+def has_failed(exchange: Exchange) -> bool:
+    """Whether it was answered, and badly; what got no answer is another matter."""
+    return exchange.state in (State.ERROR, State.TOOL_ERROR, State.REFUSED)
 
 
 def progress(message: Notification) -> str:
@@ -179,6 +186,18 @@ def _note_row(note: Note) -> Row:
         subject, tone = note.text, BAD
     elif note.kind == "signal":
         subject, tone = f"{fields.get('signal')} from the host", ODD
+    elif note.kind == "http":
+        answered = fields.get("status")
+        subject = f"{fields.get('method')} {fields.get('path')}"
+        status = str(fields.get("error") or f"HTTP {answered}")
+        tone = BAD if isinstance(answered, int) and answered >= 400 else QUIET
+    elif note.kind == "http-end":
+        who = fields.get("hung_up")
+        subject = f"HTTP exchange {fields.get('http')} ended" + (f": the {who} hung up" if who else "")
+        tone = BAD if who == SERVER else QUIET
+    elif note.kind == "sse":
+        named = {"event": "event", "id": "id", "retry": "retry in ms", "data": "data"}
+        subject = ", ".join(f"{word} {fields[key]}" for key, word in named.items() if fields.get(key))
     elif note.kind == "part":
         subject = f"goes on in {fields.get('next')}"
     else:

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +23,7 @@ from mcpspy.core.session import Session
 from mcpspy.io.store import Recording, follow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
 # For `recordings.make`, which no wheel holds. At the end, so that an installed mcpspy is the one that is tested.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
@@ -64,6 +65,10 @@ class Read(NamedTuple):
             if exchange.request.method == method and subject in (None, exchange.request.subject)
         ]
 
+    def notes(self, kind: str) -> list[Note]:
+        """Return the notes of a kind, in their order."""
+        return [entry for entry in self.entries if isinstance(entry, Note) and entry.kind == kind]
+
     def complaints(self) -> list[str]:
         """Return all that is wrong with it. Peers that are well, and a recorder that is, leave this empty."""
         found = [str(entry) for entry in self.entries if isinstance(entry, Damaged)]
@@ -73,7 +78,7 @@ class Read(NamedTuple):
                 found += [f"{flaw}: {change.what.data!r}" for flaw in flaws]
                 if isinstance(change.what, Malformed):
                     found.append(f"{change.what.why}: {change.what.data!r}")
-            elif isinstance(change.what, Note) and change.what.kind not in ORDINARY:
+            elif isinstance(change.what, Note) and not _is_ordinary(change.what):
                 found.append(str(change.what))
         for exchange in self.session.exchanges:
             found += [f"{flaw}: {exchange.request.method}" for flaw in exchange.flaws]
@@ -82,8 +87,28 @@ class Read(NamedTuple):
         return found + [f"pending: {exchange.request.data!r}" for exchange in self.session.pending]
 
 
-ORDINARY = ("stderr", "eof", "signal", "exit")
+ORDINARY = ("stderr", "eof", "signal", "exit", "http", "http-end", "sse")
 """Notes of a run in which nothing went wrong."""
+
+SSE_CLIENT = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+import sdk
+from mcp.client.sse import sse_client
+connect = sdk.Client
+sdk.Client = lambda url, **options: connect(sse_client(url), **options)
+sys.exit(sdk.main())
+"""
+"""sdk.py over HTTP+SSE (2024-11-05): given a URL alone, the SDK's client speaks streamable HTTP."""
+
+
+def _is_ordinary(note: Note) -> bool:
+    """Whether it is no complaint: a server that hangs up, or that cannot be reached, is one."""
+    return (
+        note.kind in ORDINARY
+        and note.fields.get("hung_up") != "server"
+        and not ("http" in note.fields and "error" in note.fields)
+    )
 
 
 class Peers:
@@ -96,12 +121,14 @@ class Peers:
         self._environment = environment
 
     async def play(self, client: str, *server: str) -> Played:
-        """Run a client (its name and options) with a server's command, to its end."""
+        """Run a client (its name and options) with a server's command or URL, to its end."""
         name, *options = client.split()
+        # The Inspector takes what follows `--` for a command.
+        separator = () if name == "inspector.sh" and server[0].startswith("http://") else ("--",)
         process = await asyncio.create_subprocess_exec(
             *self._commands[name],
             *options,
-            "--",
+            *separator,
             *server,
             cwd=self.folder,
             env=self._environment,
@@ -122,6 +149,32 @@ class Peers:
         complaints = "\n".join(sorted(said.splitlines()))
         return Played(out.decode(), complaints, process.returncode or 0)
 
+    @asynccontextmanager
+    async def proxied(self, upstream: str) -> AsyncIterator[str]:
+        """Run `mcpspy http` in front of a URL, recording into the folder `recorded`; yield its own URL."""
+        process = await asyncio.create_subprocess_exec(
+            *("mcpspy", "http", "--upstream", upstream, "--listen", ":0", "--record", "recorded/r.jsonl"),
+            cwd=self.folder,
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert process.stderr is not None
+        try:
+            async with asyncio.timeout(SECONDS):
+                said = (await process.stderr.readline()).decode()
+                ready = re.fullmatch(r"mcpspy: (http://\S+) -> (\S+)\n", said)
+                assert ready is not None, said
+                assert ready[2] == upstream
+                yield ready[1]
+                process.terminate()
+                _, rest = await process.communicate()
+            assert (rest.decode(), process.returncode) == ("", 0)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
+
     async def recorded(self, name: str) -> list[Read]:
         """Wait for the recordings in a folder to end, and read them; the first to begin first."""
         found = []
@@ -140,7 +193,8 @@ def peers(tmp_path: Path) -> Peers:
 
     if not (make.PEERS / "installed").exists():
         pytest.fail("the peers are not installed: run make peers", pytrace=False)
-    return Peers(tmp_path, make.COMMANDS, make.environment(tmp_path))
+    commands = {**make.COMMANDS, "sse.py": ["python", "-c", SSE_CLIENT, str(make.CLIENTS)]}
+    return Peers(tmp_path, commands, make.environment(tmp_path))
 
 
 @pytest.fixture

@@ -87,6 +87,26 @@ def test_progress_is_shown_as_far_as_it_is() -> None:
             "3 entries were not recorded: full",
             rows.BAD,
         ),
+        (
+            Note(1.0, "http", {"method": "GET", "path": "/x\x1b", "status": 200}),
+            "http",
+            "GET /x\\x1b",
+            rows.QUIET,
+        ),
+        (Note(1.0, "http", {"method": "POST", "path": "/", "status": 404}), "http", "POST /", rows.BAD),
+        (
+            Note(1.0, "http-end", {"http": 3, "hung_up": None}),
+            "http-end",
+            "HTTP exchange 3 ended",
+            rows.QUIET,
+        ),
+        (
+            Note(1.0, "http-end", {"http": 3, "hung_up": "server"}),
+            "http-end",
+            "HTTP exchange 3 ended: the server hung up",
+            rows.BAD,
+        ),
+        (Note(1.0, "sse", {"id": "7", "retry": 5, "data": ""}), "sse", "id 7, retry in ms 5", rows.QUIET),
         (Note(1.0, "unheard", {"of": 1}), "unheard", "of 1", rows.QUIET),
     ],
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.recorder import say
 from mcpspy.io.stdio import Options, run
+from mcpspy.ui.cli.size import read_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ OPTIONS: dict[str, tuple[str | None, str]] = {
     "--dir": ("DIR", "the folder of sessions (default: $MCPSPY_DIR, else in the user's data folder)"),
     "--max-size": ("SIZE", "go on in a next part when a part has this size: 500k, 100M, 2G (default: never)"),
 }
-
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -97,13 +96,5 @@ def parse(arguments: list[str]) -> Options | None:
     if options.record == "":
         raise UsageError("run: --record needs a path")
     if "--max-size" in given:
-        options.max_size = _size(given["--max-size"])
+        options.max_size = read_size("run: --max-size", given["--max-size"])
     return options
-
-
-def _size(text: str) -> int:
-    number = text.lower().removesuffix("b").rstrip("kmg")
-    unit = text.lower().removesuffix("b")[len(number) :]
-    if not number.isdecimal() or unit not in _UNITS or int(number) == 0:
-        raise UsageError(f"run: --max-size {text} is not a size", "like 500k, 100M or 2G")
-    return int(number) * _UNITS[unit]

@@ -87,14 +87,22 @@ def _add(entry: Entry, session: Session, printer: _Lines | _Json) -> None:
         printer.change(change)
 
 
-def widths(terminal: int) -> tuple[int, ...]:
+def stream(change: Change) -> str:
+    """Return the HTTP stream that something belongs to."""
+    what = change.what
+    if isinstance(what, Note):
+        return inert(str(what.fields.get("stream", "")))
+    return "" if isinstance(what, Damaged) else inert(what.frame.stream or "")
+
+
+def widths(terminal: int, arrow: int = 1) -> tuple[int, ...]:
     """Return the columns of each cell, so that the status is still seen on a narrow terminal."""
     method, about = _METHOD, _ABOUT
     if terminal:
-        room = max(terminal - (8 + 1 + 6 + 9 + 6 + 7 * 2) - _STATUS, 20)
+        room = max(terminal - (8 + arrow + 6 + 9 + 6 + 7 * 2) - _STATUS, 20)
         method = min(method, max(12, room // 2))
         about = max(min(about, room - method), 8) if room < method + about else room - method
-    return (-8, 1, method, about, 6, -9, -6, 0)
+    return (-8, arrow, method, about, 6, -9, -6, 0)
 
 
 class _Lines:
@@ -105,7 +113,9 @@ class _Lines:
         self._verbose = verbose
         self._output = Output()
         self._flaws = 0
-        self._widths = widths(self._output.width)
+        # Several clients may talk through one HTTP proxy: the stream tells them apart.
+        self._shows_stream = session.header is not None and session.header.transport == "http"
+        self._widths = widths(self._output.width, 5 if self._shows_stream else 1)
 
     def begin(self) -> None:
         header = self._session.header
@@ -122,9 +132,10 @@ class _Lines:
         if isinstance(change.what, Request) and not change.flaw and not change.what.flaws:
             said = said._replace(status="")
         self._flaws += said.tone == rows.ODD and not isinstance(change.what, Note)
+        arrow = f"{stream(change):>3} {said.arrow}" if self._shows_stream else said.arrow
         cells = (
             said.time,
-            said.arrow,
+            arrow,
             said.method,
             said.subject,
             said.id,
@@ -134,7 +145,8 @@ class _Lines:
         )
         line = columns(cells, self._widths)
         if said.arrow == rows.ASIDE:  # A note has one thing to say, and may use the whole line.
-            line = columns((said.time, said.arrow, said.method, said.subject, said.status), (-8, 1, 6, 0, 0))
+            noted = (said.time, arrow, said.method, said.subject, said.status)
+            line = columns(noted, (*self._widths[:2], 8 if self._shows_stream else 6, 0, 0))
         self._output.line(line, None if said.tone == rows.OK else said.tone)
         if self._verbose and not isinstance(change.what, Note | Damaged):
             for line in pretty(change.what.data):
@@ -146,7 +158,7 @@ class _Lines:
             f"{session.client} → {session.server or '?'}" if session.client else "",
             f"protocol {session.revision}" if session.revision else "",
             f"{len(session.exchanges)} requests",
-            f"{sum(rows.outcome(e)[1] == rows.BAD for e in session.exchanges if e.answer)} failed",
+            f"{sum(rows.has_failed(e) for e in session.exchanges)} failed",
             f"{len(left)} unanswered" if left else "",
             f"{self._flaws} odd" if self._flaws else "",
             {State.LIVE: "live", State.DIED: "died: it has no exit note"}.get(recording.state, "")
@@ -197,6 +209,7 @@ class _Json:
         said: dict[str, Any] = {
             "n": change.number,
             "t": what.at,
+            **({"stream": what.frame.stream} if what.frame.stream is not None else {}),
             "from": what.side,
             "kind": _KINDS[type(what)],
             "size": len(what.data),

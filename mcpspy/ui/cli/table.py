@@ -118,6 +118,7 @@ def keep_traceback() -> str:
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("mcpspy.ui.cli.run", "wrap a stdio server: pass its traffic on, record it"),
+    "http": ("mcpspy.ui.cli.http", "stand in front of an HTTP server: pass its traffic on, record it"),
     "tui": ("mcpspy.ui.cli.tui", "look at sessions, live ones too, in the terminal"),
     "ls": ("mcpspy.ui.cli.ls", "list the recorded sessions"),
     "show": ("mcpspy.ui.cli.show", "print a session, one line a message"),

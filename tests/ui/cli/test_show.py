@@ -165,6 +165,27 @@ def test_an_empty_folder_says_how_to_begin(tmp_path: Path, capsys: pytest.Captur
     assert "mcpspy demo" in capsys.readouterr().err
 
 
+def test_an_http_session_tells_its_clients_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "two.jsonl"
+    path.write_text(
+        '{"mcpspy":1,"id":"a1","started":"2026-01-01T00:00:00.000Z","transport":"http","upstream":"http://x/mcp"}\n'
+        '{"t":0.1,"from":"client","stream":"1","http":1,"msg":{"jsonrpc":"2.0","id":1,"method":"tools/list"}}\n'
+        '{"t":0.2,"from":"client","stream":"2","http":2,"msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}\n'
+        '{"t":0.3,"from":"server","stream":"2","http":2,"msg":{"jsonrpc":"2.0","id":1,"result":{}}}\n'
+        '{"t":0.4,"note":"http-end","stream":"1","http":1,"hung_up":"client"}\n',
+        encoding="utf-8",
+    )
+
+    assert main(["show", str(path)]) == 0
+
+    assert [line.split()[1:4] for line in capsys.readouterr().out.splitlines()[2:6]] == [
+        ["1", "→", "tools/list"],
+        ["2", "→", "ping"],
+        ["2", "←", "ping"],
+        ["1", "·", "http-end"],
+    ]
+
+
 @pytest.mark.parametrize("terminal", [60, 80, 100, 120, 200])
 def test_the_status_is_still_seen_on_a_narrow_terminal(terminal: int) -> None:
     shown = widths(terminal)

@@ -1,0 +1,264 @@
+"""`mcpspy http`: a listener in front of an MCP server that speaks HTTP.
+
+Owns the listener and the upstream client, which requests belong together, and
+the end of both. One exchange is `io.passage`'s. No timeout of ours: streams
+live for hours, and a slow server is the client's to give up on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from aiohttp import hdrs, web
+from yarl import URL
+
+from mcpspy.core.headers import LOOPBACK, Upstream, noted, refusal
+from mcpspy.errors import CannotStart
+from mcpspy.io.passage import Passage, json_error
+from mcpspy.io.recorder import Recorder, Where, say
+
+if TYPE_CHECKING:
+    from mcpspy.core.envelope import Value
+    from mcpspy.core.lane import Lines
+
+GRACE = 0.5
+"""Seconds that exchanges under way get after SIGTERM or SIGINT; aiohttp takes them twice, before and after it cancels."""
+
+IDLE = 4.0
+"""Seconds an idle upstream connection is kept: below the five after which uvicorn and Node close theirs."""
+
+LONG_WRITE = 1 << 20
+"""Bytes from which on a write to the file goes to a thread: below, handing it over costs more than doing it."""
+
+LONG_HEADER = 1 << 16
+"""Bytes a header may have: tokens are long, and it is not ours to refuse them."""
+
+
+class Options(Where):
+    """What `mcpspy http` was asked to do."""
+
+    def __init__(self, upstream: Upstream, host: str, port: int) -> None:
+        super().__init__()
+        self.upstream = upstream
+        self.host = host
+        self.port = port
+        self.name: str | None = None
+        self.allowed_hosts: list[str] = []
+        self.cacert: str | None = None
+        self.insecure = False
+
+
+class Streams:
+    """Which exchanges are one conversation: the scope in which ids are paired.
+
+    A stream is named by the number of the exchange that began it. A session
+    header makes one of many exchanges, and so does the address that HTTP+SSE
+    hands out; an exchange with neither is a conversation of its own.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._sessions: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
+
+    def is_endpoint(self, target: str) -> bool:
+        """Whether messages are sent to this path."""
+        return target.partition("?")[0] == self._endpoint or target in self._addresses
+
+    def of(self, session: str | None, target: str, number: int) -> str:
+        """Return the stream of an exchange."""
+        if session is not None:
+            return self._sessions.setdefault(session, str(number))
+        return self._addresses.get(target, str(number))
+
+    def bind(self, session: str, stream: str) -> None:
+        """Keep that the server opened a session in this stream."""
+        self._sessions.setdefault(session, stream)
+
+    def bind_address(self, target: str, stream: str) -> None:
+        """Keep that the server named this address for the messages of the stream."""
+        self._addresses[target] = stream
+
+
+class Proxy:
+    """What every exchange needs: the server's address, the client, the recording."""
+
+    def __init__(self, options: Options, recorder: Recorder, client: aiohttp.ClientSession) -> None:
+        self.upstream = options.upstream
+        self.recorder = recorder
+        self.client = client
+        self.streams = Streams(options.upstream.path)
+        self._allowed = [*options.allowed_hosts, *(() if options.host in LOOPBACK else (options.host,))]
+        self._numbers = itertools.count(1)
+        self._writing = asyncio.Lock()
+
+    async def keep(self, lines: Lines, size: int) -> None:
+        """Have lines in the file. A long write leaves the loop to the other exchanges meanwhile."""
+        if size > LONG_WRITE:
+            # A thread cannot be cancelled: who hangs up meanwhile must not let the next writer in.
+            await asyncio.shield(self._keep_in_thread(lines))
+            return
+        async with self._writing:
+            self.recorder.write(lines)
+
+    async def _keep_in_thread(self, lines: Lines) -> None:
+        async with self._writing:
+            await asyncio.to_thread(self.recorder.write, lines)
+
+    async def note(self, kind: str, fields: Mapping[str, Value]) -> None:
+        """Have a note in the file."""
+        async with self._writing:
+            self.recorder.note(kind, **fields)
+
+    def url(self, target: str) -> URL:
+        """Return where a request for `target` goes: to the same path at the server."""
+        return URL(self.upstream.origin + target, encoded=True)
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Carry one request through, unless a stranger's page sent it."""
+        why = refusal(request.headers.get(hdrs.HOST), request.headers.get(hdrs.ORIGIN), self._allowed)
+        number = next(self._numbers)
+        if why is not None:
+            return await self._refuse(request, number, why)
+        return await Passage(self, request, number).run()
+
+    async def _refuse(self, request: web.BaseRequest, number: int, why: str) -> web.Response:
+        line = f"mcpspy: refused: {why} (--allow-host NAME lets it in)"
+        fields: dict[str, Value] = {
+            "stream": str(number),
+            "http": number,
+            "method": request.method,
+            "path": request.raw_path,
+            "status": 403,
+            "request": noted(request.headers.items()),
+            "error": line,
+        }
+        await self.note("http", fields)
+        return json_error(403, None, line)
+
+
+def run(options: Options) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code. Raises CannotStart."""
+    return asyncio.run(_serve(options))
+
+
+async def _serve(options: Options) -> int:
+    stop = asyncio.Event()
+    _stop_on_signals(stop)
+    way, credentials = _environments_proxy(options.upstream)
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=_trust(options))
+    with _listening(options.host, options.port) as listener:
+        async with aiohttp.ClientSession(
+            connector=connector,
+            # A server that answers slowly is not ours to give up on.
+            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # Not trust_env: it reads the environment for every request, in threads, and adds the
+            # Authorization of a .netrc, which no client of ours sent.
+            proxy=way,
+            proxy_auth=credentials,
+            max_line_size=LONG_HEADER,
+            max_field_size=LONG_HEADER,
+        ) as client:
+            url = _own_url(options, listener)
+            recorder = Recorder(
+                options,
+                {
+                    "transport": "http",
+                    "upstream": options.upstream.origin + options.upstream.path,
+                    "listen": url,
+                    "name": options.name or options.upstream.host,
+                },
+            )
+            await _accept(Proxy(options, recorder, client), listener, url, stop)
+    recorder.finish(0, None)
+    return 0
+
+
+async def _accept(proxy: Proxy, listener: socket.socket, url: str, stop: asyncio.Event) -> None:
+    server = web.Server(
+        proxy.handle,
+        access_log=None,
+        auto_decompress=False,
+        handler_cancellation=True,
+        max_line_size=LONG_HEADER,
+        max_field_size=LONG_HEADER,
+    )
+    runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener).start()
+        say(f"{url} -> {proxy.upstream.origin}{proxy.upstream.path}")
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise CannotStart(
+            f"cannot listen on {host}:{port}: {reason}", "another --listen PORT, or :0"
+        ) from None
+
+
+def _own_url(options: Options, listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}{options.upstream.path}{options.upstream.query}"
+
+
+def _environments_proxy(upstream: Upstream) -> tuple[URL | None, aiohttp.BasicAuth | None]:
+    """Return the proxy that `http_proxy`, `https_proxy` and `no_proxy` name for a server, and its login."""
+    url = URL(upstream.origin)
+    found = getproxies().get(url.scheme)
+    if found is None or proxy_bypass(url.host or ""):
+        return None, None
+    way = URL(found)
+    login = aiohttp.BasicAuth(way.user, way.password or "") if way.user else None
+    return way.with_user(None), login
+
+
+def _proxy_to(upstream: Upstream) -> str | None:
+    """Return the proxy that the environment names for the server; loopback needs none."""
+    parts = urlsplit(upstream.origin)
+    host = parts.hostname or ""
+    return None if host in LOOPBACK or proxy_bypass(host) else getproxies().get(parts.scheme)
+
+
+def _trust(options: Options) -> ssl.SSLContext | bool:
+    """Return how the server's certificate is checked: by the system's authorities, and one more."""
+    if options.insecure:
+        return False
+    context = ssl.create_default_context()
+    if options.cacert is not None:
+        try:
+            context.load_verify_locations(options.cacert)
+        except OSError as error:
+            raise CannotStart(
+                f"{options.cacert}: {error.strerror or error}", "--cacert takes a PEM file"
+            ) from None
+    return context
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stop.set)
+        except NotImplementedError:  # Windows: Ctrl-C arrives between two steps of the loop.
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))

@@ -1,0 +1,285 @@
+"""One HTTP exchange on its way through us.
+
+Owns what happens between a request's head and a response's end: the body is in
+the recording before its last byte goes on, an event of a stream before its
+blank line does, and neither waits for anything else. Bytes go on as they came;
+who hangs up is passed on at once, in both directions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+import aiohttp
+import orjson
+from aiohttp import hdrs, web
+from multidict import CIMultiDict
+from yarl import URL
+
+from mcpspy.core.envelope import CLIENT, SERVER
+from mcpspy.core.headers import moved, noted, towards_client, towards_server
+from mcpspy.core.lane import BodyLane, SseLane
+from mcpspy.core.message import Request, read_frame
+from mcpspy.core.record import Frame
+
+if TYPE_CHECKING:
+    from mcpspy.core.envelope import Value
+    from mcpspy.core.headers import Headers
+    from mcpspy.io.http import Proxy
+
+SESSION = "Mcp-Session-Id"
+
+SMALL = 1 << 18
+"""Bytes up to which a request's body is sent as one piece; a longer one is not copied whole."""
+
+ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, hdrs.SERVER, hdrs.DATE)
+"""Headers that aiohttp adds where there is none."""
+
+
+class Passed(web.StreamResponse):
+    """A response with the headers it came with, and no others."""
+
+    def __init__(self, response: aiohttp.ClientResponse, headers: Headers) -> None:
+        super().__init__(status=response.status, reason=response.reason, headers=CIMultiDict(headers))
+        self._given = response.headers
+
+    async def _write_headers(self) -> None:
+        for name in ADDED:
+            if name not in self._given:
+                self.headers.popall(name, None)
+        await super()._write_headers()
+
+
+class Passage:
+    """One request, from its head to its answer's end."""
+
+    def __init__(self, proxy: Proxy, request: web.BaseRequest, number: int) -> None:
+        self._proxy = proxy
+        self._request = request
+        self._number = number
+        self._begun = self._now()
+        self._ours = f"http://{request.headers.get(hdrs.HOST, '')}"
+        self._target = request.rel_url.raw_path_qs
+        self._is_mcp = proxy.streams.is_endpoint(self._target)
+        self._stream = proxy.streams.of(request.headers.get(SESSION), self._target, number)
+        self._asked: bytes | None = None
+        self._is_over = False
+
+    async def run(self) -> web.StreamResponse:
+        """Carry it through. Cancelled when the client hangs up."""
+        try:
+            data = await self._take_request()
+            response = await self._ask(data)
+        except (asyncio.CancelledError, ConnectionResetError):
+            await self._end("client")
+            raise
+        except (aiohttp.ClientError, OSError) as error:
+            return await self._unreachable(error)
+        try:
+            return await self._pass_on(response)
+        except asyncio.CancelledError:
+            await self._end("client")
+            raise
+        finally:
+            # What the client no longer wants, the server should stop making: close() and not release().
+            response.close()
+
+    async def _take_request(self) -> bytes | AsyncIterator[bytes] | None:
+        """Return the body to send: recorded first if it is a message, a stream as it comes if not."""
+        request = self._request
+        if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not request.body_exists:
+            return None
+        if not (self._is_mcp and request.method == hdrs.METH_POST):
+            return request.content.iter_any()
+        pieces = [piece async for piece in request.content.iter_any()]
+        size = sum(map(len, pieces))
+        if size <= SMALL:
+            self._asked = b"".join(pieces)
+            pieces = [self._asked]
+        lane = BodyLane(CLIENT, self._fields())
+        for piece in pieces:
+            lane.feed(piece)
+        await self._proxy.keep(lane.close(self._now()), size)
+        return self._asked if size <= SMALL else _each(pieces)
+
+    async def _ask(self, data: bytes | AsyncIterator[bytes] | None) -> aiohttp.ClientResponse:
+        request, proxy = self._request, self._proxy
+        return await proxy.client.request(
+            request.method,
+            proxy.url(self._target),
+            headers=towards_server(request.headers.items(), proxy.upstream, self._ours),
+            data=data,
+            allow_redirects=False,
+            skip_auto_headers=ADDED,
+        )
+
+    async def _pass_on(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
+        request, proxy = self._request, self._proxy
+        session = response.headers.get(SESSION)
+        if session is not None and response.ok:
+            proxy.streams.bind(session, self._stream)
+        await self._head(response.status, noted(response.headers.items()))
+        headers = towards_client(response.headers.items(), proxy.upstream, self._ours)
+        kind = response.content_type if self._is_mcp and request.method != hdrs.METH_HEAD else ""
+        passed = Passed(response, headers)
+        try:
+            await passed.prepare(request)
+            if kind == "text/event-stream":
+                await self._pass_events(response, passed)
+            elif kind == "application/json":
+                await self._pass_message(response, passed)
+            else:
+                async for chunk in response.content.iter_any():
+                    await passed.write(chunk)
+            # Recorded before the last byte goes on, which some clients do not wait for.
+            await self._end(None)
+            await passed.write_eof()
+        except ConnectionError:  # Ours to the client: aiohttp's own class of it is a ClientError, too.
+            await self._end("client")
+        except aiohttp.ClientError:
+            # A clean end would tell the client that this was all. It was not.
+            await self._end("server")
+            if request.transport is not None:
+                request.transport.close()
+        return passed
+
+    async def _pass_message(self, response: aiohttp.ClientResponse, passed: Passed) -> None:
+        """Hold back the last chunk, and only that, until the message is in the recording."""
+        lane = BodyLane(SERVER, self._fields())
+        decode = _decoder(response)
+        held = b""
+        size = 0
+        torn = True
+        try:
+            async for chunk in response.content.iter_any():
+                if held:
+                    await passed.write(held)
+                lane.feed(decode(chunk))
+                size += len(chunk)
+                held = chunk
+            torn = False
+        finally:
+            await self._proxy.keep(lane.close(self._now(), torn=torn), size)
+        if held:
+            await passed.write(held)
+
+    async def _pass_events(self, response: aiohttp.ClientResponse, passed: Passed) -> None:
+        """Pass each chunk on as it comes, its events in the recording before it."""
+        lane = SseLane(SERVER, self._fields())
+        decode = _decoder(response)
+        # HTTP+SSE (2024-11-05) names the address for messages in the first event of its one GET.
+        opening = self._request.method == hdrs.METH_GET and SESSION not in self._request.headers
+        held = b""
+        try:
+            async for chunk in response.content.iter_any():
+                events, lines = lane.feed(self._now(), decode(chunk))
+                if lines:
+                    await self._proxy.keep(lines, len(chunk))
+                held += chunk
+                if opening and not events and lane.is_inside_event:
+                    continue
+                if opening and events:
+                    opening = False
+                    if events[0].event == "endpoint":
+                        held = self._redirect(held, b"".join(events[0].data or ()))
+                await passed.write(held)
+                held = b""
+        finally:
+            await self._proxy.keep(lane.close(self._now()), 0)
+
+    def _redirect(self, chunk: bytes, data: bytes) -> bytes:
+        """Learn where messages will go; an absolute address of the server becomes one of ours."""
+        origin = self._proxy.upstream.origin
+        try:
+            address = data.decode()
+            target = self._request.rel_url.join(URL(moved(address, origin, ""), encoded=True))
+        except ValueError:  # No address at all: the client's to refuse.
+            return chunk
+        self._proxy.streams.bind_address(target.raw_path_qs, self._stream)
+        return chunk.replace(data, moved(address, origin, self._ours).encode(), 1)
+
+    async def _unreachable(self, error: Exception) -> web.StreamResponse:
+        """Answer for a server that cannot be reached, by name, in the client's own terms."""
+        upstream = self._proxy.upstream
+        line = f"mcpspy: cannot reach {upstream.origin}{upstream.path}: {_reason(error)}"
+        await self._head(502, {}, error=line)
+        await self._end(None)
+        said = read_frame(Frame(0.0, CLIENT, self._asked)) if self._asked else []
+        asked = said[0].id if len(said) == 1 and isinstance(said[0], Request) else None
+        return json_error(502, asked, line)
+
+    def _now(self) -> float:
+        return self._proxy.recorder.now()
+
+    def _fields(self) -> dict[str, Value]:
+        return {"stream": self._stream, "http": self._number}
+
+    async def _head(self, status: int, answered: dict[str, str], **more: Value) -> None:
+        request = self._request
+        fields: dict[str, Value] = {
+            **self._fields(),
+            "method": request.method,
+            "path": self._target,
+            "status": status,
+            "asked_at": round(self._begun, 6),
+            "request": noted(request.headers.items()),
+            "response": answered,
+            **more,
+        }
+        await self._proxy.note("http", fields)
+
+    async def _end(self, hung_up: str | None) -> None:
+        if not self._is_over:
+            await self._proxy.note("http-end", {**self._fields(), "hung_up": hung_up})
+            self._is_over = True
+
+
+def json_error(status: int, asked: str | None, line: str) -> web.Response:
+    """Return an answer of our own, in the client's terms; `asked` is the JSON text of an id."""
+    body = {
+        "jsonrpc": "2.0",
+        "id": orjson.Fragment(asked) if asked is not None else None,
+        "error": {"code": -32000, "message": line},
+    }
+    return web.Response(status=status, body=orjson.dumps(body), content_type="application/json")
+
+
+async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+def _decoder(response: aiohttp.ClientResponse) -> Callable[[bytes], bytes]:
+    """Return what makes a compressed body readable for the record; it goes on compressed."""
+    encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        return lambda data: data
+    inflate: Callable[[bytes], bytes] = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
+
+    def decode(data: bytes) -> bytes:
+        nonlocal inflate
+        try:
+            return inflate(data)
+        except zlib.error:  # Not what it says it is: recorded as it came from here on.
+            inflate = bytes
+            return data
+
+    return decode
+
+
+def _reason(error: Exception) -> str:
+    """Say in a few words why a server cannot be reached."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate is not trusted: {error.certificate_error} (--cacert FILE trusts one more)"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    # An SSLError has numbers of its own.
+    number = cause.errno if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) else None
+    # asyncio's own text repeats the address; an errno below zero is the resolver's.
+    return os.strerror(number) if number and number > 0 else str(cause) or type(cause).__name__

@@ -1,0 +1,871 @@
+"""One exchange through the proxy: real sockets, a server and a client that the test plays by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import gzip
+import json
+import os
+import zlib
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+from yarl import URL
+
+from mcpspy.core.headers import read_upstream
+from mcpspy.core.record import Frame, Note, read_entry
+from mcpspy.io import http
+from mcpspy.io.http import Options, _serve
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(20)
+
+Pairs: TypeAlias = list[tuple[str, str]]
+
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+JSON = "Content-Type: application/json"
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def plain(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
+    """Return a whole response with a length."""
+    lines = [f"HTTP/1.1 {status}", *headers, f"Content-Length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def event(message: bytes, end: bytes = b"\n") -> bytes:
+    return b"event: message" + end + b"data: " + message + end * 2
+
+
+async def closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+class Reader:
+    """Reads HTTP/1.1 heads and bodies, and nothing into them."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self.stream = reader
+        self._chunked = False
+        self._length = 0
+        self._held = b""
+
+    async def head(self) -> tuple[str, Pairs]:
+        """Return the first line and the headers as they came."""
+        first, *lines = (await self.stream.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
+        pairs = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+        known = {name.lower(): value for name, value in pairs}
+        self._chunked = known.get("transfer-encoding") == "chunked"
+        self._length = int(known.get("content-length", 0))
+        return first, pairs
+
+    async def some(self) -> bytes:
+        """Return the next chunk of a chunked body; nothing at its clean end."""
+        size = int(await self.stream.readuntil(b"\r\n"), 16)
+        return (await self.stream.readexactly(size + 2))[:-2]
+
+    async def read(self, size: int) -> bytes:
+        """Return so many bytes of a chunked body."""
+        while len(self._held) < size:
+            data = await self.some()
+            assert data, "the body is over"
+            self._held += data
+        data, self._held = self._held[:size], self._held[size:]
+        return data
+
+    async def body(self) -> bytes:
+        """Return the rest of a body; raise IncompleteReadError if it breaks off."""
+        if not self._chunked:
+            return await self.stream.readexactly(self._length)
+        pieces, self._held = [self._held], b""
+        while data := await self.some():
+            pieces.append(data)
+        return b"".join(pieces)
+
+
+class Call:
+    """A request that has reached the server."""
+
+    def __init__(self, first: str, headers: Pairs, body: bytes, writer: asyncio.StreamWriter) -> None:
+        self.method, self.target, _ = first.split(" ")
+        self.headers = headers
+        self.body = body
+        self.writer = writer
+        self.gone = asyncio.Event()
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    def header(self, name: str) -> str | None:
+        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+
+class Server:
+    """The server behind the proxy: what it was asked waits for the test to answer."""
+
+    def __init__(self) -> None:
+        self.calls: asyncio.Queue[Call] = asyncio.Queue()
+        self.tasks: list[asyncio.Task[None]] = []
+        self.origin = ""
+
+    async def connected(self, stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.append(task)
+        reader = Reader(stream)
+        calls: list[Call] = []
+        try:
+            while True:
+                call = Call(*(await reader.head()), await reader.body(), writer)
+                calls.append(call)
+                self.calls.put_nowait(call)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            for call in calls:
+                call.gone.set()
+        finally:
+            await closed(writer)
+
+    async def call(self) -> Call:
+        return await self.calls.get()
+
+
+class Client(Reader):
+    """A connection to the proxy."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
+        super().__init__(reader)
+        self.writer = writer
+        self.host = host
+
+    async def ask(self, method: str, target: str, body: bytes | None = None, *headers: str) -> None:
+        lines = [f"{method} {target} HTTP/1.1", f"Host: {self.host}", *headers]
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        self.writer.write("\r\n".join([*lines, "", ""]).encode() + (body or b""))
+        await self.writer.drain()
+
+    async def post(self, body: bytes, *headers: str) -> None:
+        await self.ask("POST", "/mcp", body, JSON, *headers)
+
+    async def answer(self) -> tuple[int, bytes]:
+        first, _ = await self.head()
+        return int(first.split(" ")[1]), await self.body()
+
+
+class Spy:
+    """A proxy in this process, and the server behind it."""
+
+    def __init__(self, server: Server, recording: Path) -> None:
+        self.server = server
+        self.recording = recording
+        self.host = ""
+        self.clients: list[Client] = []
+
+    async def client(self) -> Client:
+        name, _, port = self.host.rpartition(":")
+        client = Client(*(await asyncio.open_connection(name, int(port))), self.host)
+        self.clients.append(client)
+        return client
+
+    def entries(self) -> list[Any]:
+        lines = self.recording.read_bytes().split(b"\n")[1:-1]
+        return [read_entry(line) for line in lines]
+
+    def frames(self, side: str) -> list[Frame]:
+        return [entry for entry in self.entries() if isinstance(entry, Frame) and entry.side == side]
+
+    def said(self, side: str) -> list[bytes]:
+        return [frame.data for frame in self.frames(side)]
+
+    def notes(self, kind: str) -> list[dict[str, Any]]:
+        found = [entry for entry in self.entries() if isinstance(entry, Note) and entry.kind == kind]
+        return [note.fields for note in found]
+
+    async def ended(self, count: int = 1) -> list[Any]:
+        """Wait until so many exchanges have their end in the record; return who hung up."""
+        while len(ends := self.notes("http-end")) < count:  # noqa: ASYNC110 - a file sets no event.
+            await asyncio.sleep(0.005)
+        return [end["hung_up"] for end in ends]
+
+
+Start: TypeAlias = "Callable[..., AbstractAsyncContextManager[Spy]]"
+
+
+@pytest.fixture
+def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Start a proxy and a server; both are over when the block is."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+    @asynccontextmanager
+    async def started(path: str = "/mcp", *, allowed: tuple[str, ...] = ()) -> AsyncIterator[Spy]:
+        server = Server()
+        listener = await asyncio.start_server(server.connected, "127.0.0.1", 0)
+        server.origin = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        upstream = read_upstream(server.origin + path)
+        assert upstream is not None
+        options = Options(upstream, "127.0.0.1", 0)
+        options.record = str(tmp_path / "recording.jsonl")
+        options.allowed_hosts = list(allowed)
+        said: asyncio.Queue[str] = asyncio.Queue()
+        stops: list[asyncio.Event] = []
+        monkeypatch.setattr(http, "say", said.put_nowait)
+        monkeypatch.setattr(http, "GRACE", 0.05)
+        monkeypatch.setattr(http, "_stop_on_signals", stops.append)
+        task = asyncio.create_task(_serve(options))
+        spy = Spy(server, tmp_path / "recording.jsonl")
+        spy.host = (await said.get()).split("/")[2]
+        try:
+            yield spy
+        finally:
+            for client in spy.clients:
+                await closed(client.writer)
+            stops[0].set()
+            assert await task == 0
+            listener.close()
+            await asyncio.gather(*server.tasks)
+
+    return started
+
+
+async def test_an_event_leaves_when_it_arrives(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS)
+        await client.head()
+        for sent in (b": ping\n\n", event(b'{"n":1}'), b"id: 7\ndata:\n\n", event(PONG)):
+            await call.send(chunk(sent))
+            assert await client.read(len(sent)) == sent
+        await call.send(chunk(b""))
+        assert await client.body() == b""
+        assert spy.said("server") == [b'{"n":1}', PONG]
+        assert [note["id"] for note in spy.notes("sse")] == ["7"]
+        assert await spy.ended() == [None]
+
+
+async def test_half_an_event_is_not_held_back(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS + chunk(b"data: " + PONG[:9]))
+        await client.head()
+        assert await client.read(15) == b"data: " + PONG[:9]
+        assert spy.said("server") == []
+        await call.send(chunk(PONG[9:] + b"\n\n") + chunk(b""))
+        assert await client.body() == PONG[9:] + b"\n\n"
+        assert spy.said("server") == [PONG]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+async def test_line_ends_of_events_are_unchanged(proxy: Start, end: bytes) -> None:
+    stream = b": c" + end * 2 + b"id: 1" + end + event(b'{"a":"\xc3\xa9"}', end) + event(PONG, end)
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(
+            EVENTS + b"".join(chunk(stream[at : at + 1]) for at in range(len(stream))) + chunk(b"")
+        )
+        await client.head()
+        assert await client.body() == stream
+        assert [(frame.data, frame.event_id) for frame in spy.frames("server")] == [
+            (b'{"a":"\xc3\xa9"}', "1"),
+            (PONG, None),
+        ]
+
+
+async def test_a_response_has_the_headers_it_came_with_and_no_others(proxy: Start) -> None:
+    given = ["X-One: 1", "x-TWO:  two", "Set-Cookie: a=1", "Set-Cookie: b=2", "Mcp-Session-Id: s"]
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(plain(PONG, *given, status="200 Fine by me"))
+        first, headers = await client.head()
+        assert first == "HTTP/1.1 200 Fine by me"
+        assert headers == [
+            ("X-One", "1"),
+            ("x-TWO", "two"),
+            ("Set-Cookie", "a=1"),
+            ("Set-Cookie", "b=2"),
+            ("Mcp-Session-Id", "s"),
+            ("Content-Length", str(len(PONG))),
+        ]
+        assert b"a=1" not in spy.recording.read_bytes()
+
+
+async def test_a_request_has_the_headers_it_came_with_and_asks_for_no_compression(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        own = f"http://{spy.host}"
+        await client.post(
+            PING,
+            "accept: text/event-stream",
+            f"Origin: {own}",
+            "Accept-Encoding: gzip",
+            "Authorization: t0ken",
+        )
+        call = await spy.server.call()
+        assert sorted((name.lower(), value) for name, value in call.headers) == [
+            ("accept", "text/event-stream"),
+            ("accept-encoding", "identity"),
+            ("authorization", "t0ken"),
+            ("content-length", str(len(PING))),
+            ("content-type", "application/json"),
+            ("host", spy.server.origin.removeprefix("http://")),
+            ("origin", spy.server.origin),
+        ]
+        await call.send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
+        assert b"t0ken" not in spy.recording.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+    ],
+)
+async def test_an_answer_without_a_body_stays_one(proxy: Start, response: bytes) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(2):  # The connection is good for another.
+            await client.post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            call = await spy.server.call()
+            await call.send(response)
+            assert await client.stream.readexactly(len(response)) == response
+        assert await spy.ended(2) == [None, None]
+        assert spy.said("server") == []
+
+
+@pytest.mark.parametrize(
+    ("request_body", "response_body"),
+    [
+        (b'{\n "id": 1\r\n}\n', b'{\n\t"id":1,\n"result":\n{}}\n'),
+        (b'{"\xff":1}', b"\xff\xfe\x00"),
+        (b"not json", b"[]"),
+        (b'{"id":1}\r', b'{"id":1}\r\n'),
+        (b'\xef\xbb\xbf{"id":1}', b'{"big":123456789012345678901234567890}'),
+    ],
+)
+async def test_bodies_pass_and_are_recorded_byte_for_byte(
+    proxy: Start, request_body: bytes, response_body: bytes
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(request_body)
+        call = await spy.server.call()
+        assert call.body == request_body
+        await call.send(plain(response_body, JSON))
+        assert await client.answer() == (200, response_body)
+        for side, body in (("client", request_body), ("server", response_body)):
+            (frame,) = spy.frames(side)
+            whole = frame.data + (b"\r" if frame.eol == "\r\n" else b"")
+            assert whole == body
+
+
+async def test_a_chunked_request_arrives_whole(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        client.writer.write(
+            f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+            + chunk(PING[:9])
+            + chunk(PING[9:])
+            + chunk(b"")
+        )
+        call = await spy.server.call()
+        assert call.body == PING
+        assert spy.said("client") == [PING]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed"),
+    [
+        ("gzip", gzip.compress(PONG)),
+        ("deflate", zlib.compress(PONG)),
+        ("gzip", b"this is not gzip"),
+        ("br", b"\x0b\x02\x80abc"),
+    ],
+)
+async def test_a_compressed_answer_goes_on_as_it_is_and_is_recorded_readable(
+    proxy: Start, encoding: str, packed: bytes
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(plain(packed, JSON, f"Content-Encoding: {encoding}"))
+        assert await client.answer() == (200, packed)
+        is_readable = packed.startswith((b"\x1f\x8b", b"\x78"))
+        assert spy.said("server") == [PONG if is_readable else packed]
+
+
+async def test_compressed_events_are_recorded_one_by_one(proxy: Start) -> None:
+    packer = zlib.compressobj(wbits=31)
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n"))
+        await client.head()
+        for number in range(3):
+            message = b'{"n":%d}' % number
+            packed = packer.compress(event(message)) + packer.flush(zlib.Z_SYNC_FLUSH)
+            await call.send(chunk(packed))
+            assert await client.read(len(packed)) == packed
+            assert spy.said("server")[-1] == message
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "body"),
+    [
+        ("GET", "405 Method Not Allowed", b"no stream here"),
+        ("DELETE", "200 OK", b""),
+        ("DELETE", "405 Method Not Allowed", b""),
+        ("OPTIONS", "204 No Content", None),
+        ("POST", "404 Not Found", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"x"}}'),
+        ("POST", "406 Not Acceptable", b"{}"),
+        ("PUT", "500 Oops", b"<html>"),
+    ],
+)
+async def test_every_method_and_status_passes(
+    proxy: Start, method: str, status: str, body: bytes | None
+) -> None:
+    response = plain(body, "Allow: POST") if body is not None else b"HTTP/1.1 200 OK\r\nAllow: POST\r\n\r\n"
+    response = response.replace(b"200 OK", status.encode())
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask(method, "/mcp?a=%2F&b=%20+", PING if method == "POST" else None)
+        call = await spy.server.call()
+        assert (call.method, call.target) == (method, "/mcp?a=%2F&b=%20+")
+        await call.send(response)
+        assert await client.stream.readexactly(len(response)) == response
+        (note,) = spy.notes("http")
+        assert (note["method"], note["status"]) == (method, int(status[:3]))
+        assert note["response"]["allow"] == "POST"
+
+
+async def test_head_passes_with_the_length_of_what_is_not_sent(proxy: Start) -> None:
+    response = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 55\r\n\r\n"
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(2):
+            await client.ask("HEAD", "/mcp")
+            await (await spy.server.call()).send(response)
+            assert await client.stream.readexactly(len(response)) == response
+
+
+async def test_another_path_passes_unrecorded_but_noted(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("POST", "/token", b"grant_type=x&code=s3cret")
+        call = await spy.server.call()
+        assert call.body == b"grant_type=x&code=s3cret"
+        await call.send(plain(b'{"access_token":"s3cret"}', JSON))
+        assert await client.answer() == (200, b'{"access_token":"s3cret"}')
+        assert [note["path"] for note in spy.notes("http")] == ["/token"]
+        assert b"s3cret" not in spy.recording.read_bytes()
+
+
+async def test_the_server_has_a_message_after_the_file_has_it(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        assert spy.said("client") == [PING]
+        await call.send(plain(PONG, JSON)[:-1])
+        await client.head()
+        assert spy.said("server") == []
+        await call.send(PONG[-1:])
+        assert await client.body() == PONG
+        assert spy.said("server") == [PONG]
+
+
+async def test_a_client_that_leaves_is_gone_upstream_at_once(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS + chunk(event(b'{"n":1}')))
+        await client.head()
+        await client.some()
+        client.writer.close()
+        await asyncio.wait_for(call.gone.wait(), 0.5)
+        assert await spy.ended() == ["client"]
+
+
+async def test_a_client_that_leaves_before_the_answer_is_gone_upstream_at_once(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        client.writer.close()
+        await asyncio.wait_for(call.gone.wait(), 0.5)
+        assert await spy.ended() == ["client"]
+
+
+async def test_a_client_that_leaves_amid_its_request_is_noted(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        client.writer.write(
+            f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\nContent-Length: 99\r\n\r\n{{".encode()
+        )
+        await client.writer.drain()
+        client.writer.close()
+        assert await spy.ended() == ["client"]
+        assert spy.server.calls.empty()
+
+
+@pytest.mark.parametrize(
+    ("response", "passed"),
+    [
+        (EVENTS + chunk(event(PONG)), event(PONG)),
+        (EVENTS + chunk(b"data: {"), b"data: {"),
+        (plain(PONG, JSON)[:-5], None),
+        (plain(PONG, "Content-Type: text/plain")[:-5], None),
+    ],
+)
+@pytest.mark.parametrize("harshly", [False, True])
+async def test_a_server_that_dies_midway_leaves_a_broken_body(
+    proxy: Start, response: bytes, passed: bytes | None, harshly: bool
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(response)
+        await client.head()
+        if passed is not None:
+            assert await client.read(len(passed)) == passed
+        if harshly:
+            call.writer.transport.abort()
+        else:
+            call.writer.close()
+        with pytest.raises(asyncio.IncompleteReadError):
+            await client.body()
+        assert await spy.ended() == ["server"]
+
+
+async def test_what_a_dying_server_said_last_is_recorded_as_torn(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS + chunk(b"data: " + PONG))
+        await client.head()
+        await client.read(6 + len(PONG))
+        call.writer.close()
+        await spy.ended()
+        (frame,) = spy.frames("server")
+        assert (frame.data, frame.eol) == (PONG, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', b"1"),
+        (b'{"jsonrpc":"2.0","id":"a","method":"ping"}', b'"a"'),
+        (
+            b'{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"x"}',
+            b"123456789012345678901234567890",
+        ),
+        (b'{"jsonrpc":"2.0","method":"notifications/initialized"}', b"null"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}}', b"null"),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2,"method":"b"}]', b"null"),
+        (b"nonsense", b"null"),
+        (b"", b"null"),
+    ],
+)
+async def test_a_server_that_is_down_is_a_502_by_name_with_the_id(
+    proxy: Start, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch, body: bytes, asked: bytes
+) -> None:
+    async with proxy() as spy:
+        down = f"http://127.0.0.1:{unused_tcp_port}"
+        monkeypatch.setattr(http.Proxy, "url", lambda _, target: URL(down + target))
+        client = await spy.client()
+        await client.post(body)
+        status, answer = await client.answer()
+        assert status == 502
+        assert b'"id":' + asked + b"," in answer
+        error = json.loads(answer)["error"]
+        assert error["message"].startswith(f"mcpspy: cannot reach {spy.server.origin}/mcp: ")
+        assert error["message"].endswith(os.strerror(errno.ECONNREFUSED))
+        (note,) = spy.notes("http")
+        assert (note["status"], note["error"]) == (502, error["message"])
+
+
+async def test_a_server_that_hangs_up_unasked_is_a_502(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        (await spy.server.call()).writer.close()
+        status, answer = await client.answer()
+        assert (status, json.loads(answer)["id"]) == (502, 1)
+        assert await spy.ended() == [None]
+
+
+async def test_a_server_that_hangs_up_amid_the_request_is_a_502(proxy: Start) -> None:
+    left = asyncio.Event()
+
+    async def leave(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await stream.readexactly(1000)
+        writer.transport.abort()
+        await closed(writer)
+        left.set()
+
+    async with proxy() as spy:
+        leaving = await asyncio.start_server(leave, "127.0.0.1", 0)
+        port = leaving.sockets[0].getsockname()[1]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(http.Proxy, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
+            client = await spy.client()
+            await client.post(b"[" + b" " * 5_000_000 + b"]")
+            status, _ = await client.answer()
+            assert status == 502
+        leaving.close()
+        await left.wait()
+
+
+async def test_a_slow_answer_is_waited_for_and_delays_nobody(proxy: Start) -> None:
+    async with proxy() as spy:
+        slow, quick = await spy.client(), await spy.client()
+        await slow.post(PING)
+        call = await spy.server.call()
+        for _ in range(50):
+            await quick.post(PING)
+            await (await spy.server.call()).send(plain(b"{}", JSON))
+            assert await quick.answer() == (200, b"{}")
+        await call.send(plain(PONG, JSON))
+        assert await slow.answer() == (200, PONG)
+
+
+async def test_an_answer_before_the_whole_request_was_read_arrives(proxy: Start) -> None:
+    over, shut = asyncio.Event(), asyncio.Event()
+
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(plain(b"{}", JSON, "Connection: close", status="413 Too Large"))
+        await writer.drain()
+        await over.wait()
+        await closed(writer)
+        shut.set()
+
+    async with proxy() as spy:
+        refusing = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        port = refusing.sockets[0].getsockname()[1]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(http.Proxy, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
+            client = await spy.client()
+            await client.post(b"[" + b" " * 5_000_000 + b"]")
+            status, _ = await client.answer()
+            assert status == 413
+        refusing.close()
+        over.set()
+        await shut.wait()
+
+
+async def test_two_clients_with_the_same_id_are_told_apart_by_stream(proxy: Start) -> None:
+    async with proxy() as spy:
+        sessions = {}
+        for name in ("one", "two"):
+            client = await spy.client()
+            await client.post(PING)
+            await (await spy.server.call()).send(plain(PONG, JSON, f"Mcp-Session-Id: {name}"))
+            await client.answer()
+            sessions[name] = client
+        calls = []
+        for name, client in sessions.items():
+            await client.post(PING, f"Mcp-Session-Id: {name}")
+            calls.append(await spy.server.call())
+        for call in reversed(calls):
+            name = call.header("mcp-session-id") or ""
+            await call.send(plain(PONG.replace(b"{}", b'{"x":"%b"}' % name.encode()), JSON))
+        for client in sessions.values():
+            await client.answer()
+        asked = spy.frames("client")
+        streams = [frame.stream for frame in asked]
+        assert streams[:2] == streams[2:]
+        assert len({*streams}) == 2
+        for name, stream in zip(sessions, streams, strict=False):
+            last = [frame.data for frame in spy.frames("server") if frame.stream == stream][-1]
+            assert json.loads(last)["result"] == {"x": name}
+
+
+async def test_posts_without_a_session_have_streams_of_their_own(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(3):
+            await client.post(PING)
+            await (await spy.server.call()).send(plain(PONG, JSON))
+            await client.answer()
+        pairs = [(frame.stream, frame.http) for frame in spy.frames("client")]
+        assert pairs == [(frame.stream, frame.http) for frame in spy.frames("server")]
+        assert len({*pairs}) == 3
+
+
+async def test_a_session_named_by_a_refusal_is_none(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        for status in ("400 Bad Request", "200 OK"):
+            await client.post(PING)
+            await (await spy.server.call()).send(plain(PONG, JSON, "Mcp-Session-Id: s", status=status))
+            await client.answer()
+        await client.post(PING, "Mcp-Session-Id: s")
+        await spy.server.call()
+        streams = [frame.stream for frame in spy.frames("client")]
+        assert streams[2] == streams[1] != streams[0]
+
+
+@pytest.mark.parametrize("is_absolute", [False, True])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("size", [1, 1000])
+async def test_http_and_sse_sends_its_messages_through_us(
+    proxy: Start, is_absolute: bool, end: bytes, size: int
+) -> None:
+    path = "/message?sessionId=0b1-2"
+    async with proxy("/sse") as spy:
+        stream = await spy.client()
+        await stream.ask("GET", "/sse", None, "Accept: text/event-stream")
+        call = await spy.server.call()
+        address = spy.server.origin + path if is_absolute else path
+        opening = f"event: endpoint\ndata: {address}\n\n".encode().replace(b"\n", end)
+        await call.send(EVENTS)
+        await stream.head()
+        for at in range(0, len(opening), size):
+            await call.send(chunk(opening[at : at + size]))
+        expected = opening.replace(spy.server.origin.encode(), f"http://{spy.host}".encode())
+        assert await stream.read(len(expected)) == expected
+
+        poster = await spy.client()
+        await poster.ask("POST", path, PING, JSON)
+        post = await spy.server.call()
+        assert (post.target, post.body) == (path, PING)
+        await post.send(plain(b"Accepted", status="202 Accepted"))
+        assert await poster.answer() == (202, b"Accepted")
+        await call.send(chunk(event(PONG, end)))
+        assert await stream.read(len(event(PONG, end))) == event(PONG, end)
+        (asked,), (answered,) = spy.frames("client"), spy.frames("server")
+        assert (asked.data, answered.data) == (PING, PONG)
+        assert asked.stream == answered.stream
+        assert asked.http != answered.http
+
+
+@pytest.mark.parametrize("address", [b"\xff\xfe", b"http://[", b"http://elsewhere.example/m", b""])
+async def test_an_odd_endpoint_breaks_nothing(proxy: Start, address: bytes) -> None:
+    opening = b"event: endpoint\ndata: " + address + b"\n\n"
+    async with proxy("/sse") as spy:
+        client = await spy.client()
+        await client.ask("GET", "/sse")
+        call = await spy.server.call()
+        await call.send(EVENTS + chunk(opening + event(PONG)) + chunk(b""))
+        await client.head()
+        assert await client.body() == opening + event(PONG)
+
+
+async def test_a_stream_that_opens_with_a_heartbeat_is_not_held_back(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("GET", "/mcp", None, "Last-Event-ID: 31")
+        call = await spy.server.call()
+        assert call.header("last-event-id") == "31"
+        await call.send(EVENTS + chunk(b":k\n\n"))
+        await client.head()
+        assert await client.read(4) == b":k\n\n"
+        assert spy.notes("http")[0]["request"]["last-event-id"] == "31"
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "what"),
+    [
+        ("evil.example", None, "Host evil.example"),
+        ("evil.example:80", None, "Host evil.example:80"),
+        ("127.0.0.1.evil.example", None, "Host"),
+        (None, "https://evil.example", "Origin https://evil.example"),
+        (None, "null", "Origin null"),
+    ],
+)
+async def test_a_page_of_a_stranger_is_refused(
+    proxy: Start, host: str | None, origin: str | None, what: str
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        client.host = host or spy.host
+        await client.post(PING, *([f"Origin: {origin}"] if origin else []))
+        status, answer = await client.answer()
+        assert status == 403
+        message = json.loads(answer)["error"]["message"]
+        assert what in message
+        assert "--allow-host" in message
+        (note,) = spy.notes("http")
+        assert (note["status"], note["error"]) == (403, message)
+        assert spy.server.calls.empty()
+        assert spy.said("client") == []
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("localhost:1", "http://localhost:5173"),
+        ("[::1]:1", "http://[::1]"),
+        ("127.0.0.1", "https://127.0.0.1:8"),
+        ("box.example:8808", "https://BOX.example"),
+    ],
+)
+async def test_names_of_this_machine_and_allowed_ones_pass(proxy: Start, host: str, origin: str) -> None:
+    async with proxy(allowed=("Box.example",)) as spy:
+        client = await spy.client()
+        client.host = host
+        await client.post(PING, f"Origin: {origin}")
+        call = await spy.server.call()
+        assert call.header("origin") == origin
+        await call.send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
+
+
+@pytest.mark.parametrize("elsewhere", ["/there", "http://other.example/there"])
+async def test_a_redirect_within_the_server_stays_within_the_proxy(proxy: Start, elsewhere: str) -> None:
+    async with proxy() as spy:
+        for location, expected in (
+            (f"{spy.server.origin}/mcp/", f"http://{spy.host}/mcp/"),
+            (elsewhere, elsewhere),
+        ):
+            client = await spy.client()
+            await client.post(PING)
+            call = await spy.server.call()
+            await call.send(plain(b"", f"Location: {location}", status="307 Temporary Redirect"))
+            first, headers = await client.head()
+            assert first.startswith("HTTP/1.1 307")
+            assert ("Location", expected) in headers
+
+
+async def test_a_client_that_waits_for_continue_is_told_to(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        head = f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\nExpect: 100-continue\r\nContent-Length: {len(PING)}\r\n"
+        client.writer.write(head.encode() + b"\r\n")
+        assert await client.stream.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.writer.write(PING)
+        call = await spy.server.call()
+        assert call.body == PING
+        assert call.header("expect") is None
+        await call.send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
