@@ -171,7 +171,7 @@ class Session:
         if http in self._refused:
             exchange.happen(Event.REFUSE)
             exchange.flaws.append(f"HTTP {self._refused[http]}")
-        elif note.fields.get("hung_up") == CLIENT and self.is_modern:
+        elif note.fields.get("hung_up") == CLIENT and _is_modern(exchange.request):
             exchange.happen(Event.CLOSE if exchange.is_subscription else Event.CANCEL)
         else:
             return None
@@ -357,6 +357,12 @@ _INTRODUCTIONS = ("initialize", "server/discover")
 def _first(waiting: list[Exchange]) -> Exchange:
     """Return whom the next answer is for: a cancelled request may never get one, so an open one goes first."""
     return next((exchange for exchange in waiting if exchange.is_open), waiting[0])
+
+
+def _is_modern(request: Request) -> bool:
+    """Whether a request says of itself that it is of a revision without a handshake: clients of two may share a proxy."""
+    version = decoded(meta_raw(request.body.meta, META + "protocolVersion"))
+    return isinstance(version, str) and version >= MODERN
 
 
 def _question(request: Request, state: Raw, parts: Raw) -> _Question:

@@ -15,7 +15,6 @@ import socket
 import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -226,18 +225,12 @@ def _environments_proxy(upstream: Upstream) -> tuple[URL | None, aiohttp.BasicAu
     """Return the proxy that `http_proxy`, `https_proxy` and `no_proxy` name for a server, and its login."""
     url = URL(upstream.origin)
     found = getproxies().get(url.scheme)
-    if found is None or proxy_bypass(url.host or ""):
+    host = url.host or ""
+    if found is None or host in LOOPBACK or proxy_bypass(host):
         return None, None
     way = URL(found)
     login = aiohttp.BasicAuth(way.user, way.password or "") if way.user else None
     return way.with_user(None), login
-
-
-def _proxy_to(upstream: Upstream) -> str | None:
-    """Return the proxy that the environment names for the server; loopback needs none."""
-    parts = urlsplit(upstream.origin)
-    host = parts.hostname or ""
-    return None if host in LOOPBACK or proxy_bypass(host) else getproxies().get(parts.scheme)
 
 
 def _trust(options: Options) -> ssl.SSLContext | bool:
