@@ -154,7 +154,6 @@ def run(options: Options) -> int:
 async def _serve(options: Options) -> int:
     stop = asyncio.Event()
     _stop_on_signals(stop)
-    way, credentials = _environments_proxy(options.upstream)
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=_trust(options))
     with _listening(options.host, options.port) as listener:
         async with aiohttp.ClientSession(
@@ -165,8 +164,7 @@ async def _serve(options: Options) -> int:
             cookie_jar=aiohttp.DummyCookieJar(),
             # Not trust_env: it reads the environment for every request, in threads, and adds the
             # Authorization of a .netrc, which no client of ours sent.
-            proxy=way,
-            proxy_auth=credentials,
+            proxy=_environments_proxy(options.upstream),
             max_line_size=LONG_HEADER,
             max_field_size=LONG_HEADER,
         ) as client:
@@ -221,16 +219,12 @@ def _own_url(options: Options, listener: socket.socket) -> str:
     return f"http://{shown}:{port}{options.upstream.path}{options.upstream.query}"
 
 
-def _environments_proxy(upstream: Upstream) -> tuple[URL | None, aiohttp.BasicAuth | None]:
-    """Return the proxy that `http_proxy`, `https_proxy` and `no_proxy` name for a server, and its login."""
+def _environments_proxy(upstream: Upstream) -> URL | None:
+    """Return the proxy that `http_proxy`, `https_proxy` and `no_proxy` name for a server; none for loopback."""
     url = URL(upstream.origin)
     found = getproxies().get(url.scheme)
     host = url.host or ""
-    if found is None or host in LOOPBACK or proxy_bypass(host):
-        return None, None
-    way = URL(found)
-    login = aiohttp.BasicAuth(way.user, way.password or "") if way.user else None
-    return way.with_user(None), login
+    return None if found is None or host in LOOPBACK or proxy_bypass(host) else URL(found)
 
 
 def _trust(options: Options) -> ssl.SSLContext | bool:
