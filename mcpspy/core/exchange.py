@@ -2,14 +2,16 @@
 
 Owns the states and what leads from one to the next, as a table; the diagram in
 ARCHITECTURE.md is drawn from it. Refuses to know where the events come
-from: `core.session` pairs, and says what happened.
+from: `core.pairing` pairs, and says what happened.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Protocol
 
 from mcpspy.core.message import Failure, Notification, Request, Result
+from mcpspy.core.spec import MODERN
 
 
 class State(StrEnum):
@@ -33,6 +35,8 @@ class State(StrEnum):
     UNANSWERED = "no answer"
     """The session ended first."""
 
+    __hash__ = str.__hash__  # Enum's own is Python, and is asked twice for every message.
+
 
 class Event(StrEnum):
     """What can happen to a request."""
@@ -46,6 +50,8 @@ class Event(StrEnum):
     CLOSE = "close"
     REFUSE = "refusal"
     END = "end of session"
+
+    __hash__ = str.__hash__
 
 
 TRANSITIONS: dict[State, dict[Event, State]] = {
@@ -71,6 +77,33 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
 """State → event → state. An event that a state does not list leaves it as it is: the answer stands."""
 
 
+class Paired(Protocol):
+    """What pairing needs of a request."""
+
+    state: State
+
+    @property
+    def is_task(self) -> bool:
+        """Whether the answer was a task: its progress goes on after it (2025-11-25, tasks)."""
+
+    @property
+    def is_subscription(self) -> bool:
+        """Whether it stays open by design (`subscriptions/listen`, 2026-07-28): hours are not too long."""
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether it says of itself that it is of a revision without a handshake: clients of two may share a proxy."""
+
+
+def happen(request: Paired, event: Event) -> bool:
+    """Move a request to its next state; False if the event changes nothing any more."""
+    following = TRANSITIONS.get(request.state, {}).get(event)
+    if following is None:
+        return False
+    request.state = following
+    return True
+
+
 class Exchange:
     """A request and what became of it. Changes only through `Session.add`."""
 
@@ -89,8 +122,8 @@ class Exchange:
     def __init__(self, number: int, request: Request) -> None:
         self.number = number
         """Place among the session's exchanges, from 0."""
-        self.request = request
         self.state = State.PENDING
+        self.request = request
         self.answer: Result | Failure | None = None
         self.cancel: Notification | None = None
         self.progress: list[Notification] = []
@@ -100,25 +133,30 @@ class Exchange:
         self.continued_by: Exchange | None = None
         self.flaws: list[str] = []
 
-    def happen(self, event: Event) -> bool:
-        """Move to the next state; False if the event changes nothing any more."""
-        following = TRANSITIONS.get(self.state, {}).get(event)
-        if following is None:
-            return False
-        self.state = following
-        return True
-
     @property
     def is_open(self) -> bool:
         """Whether its answer is still to come."""
         return self.state is State.PENDING
 
     @property
+    def is_task(self) -> bool:
+        """See `Paired`."""
+        return isinstance(self.answer, Result) and self.answer.is_task
+
+    @property
     def is_subscription(self) -> bool:
-        """Whether it stays open by design (`subscriptions/listen`, 2026-07-28): hours are not too long."""
-        return self.request.method == "subscriptions/listen"
+        """See `Paired`."""
+        return self.request.method == SUBSCRIBE
+
+    @property
+    def is_modern(self) -> bool:
+        """See `Paired`."""
+        return (self.request.revision or "") >= MODERN
 
     @property
     def latency(self) -> float | None:
         """Seconds from request to answer; None while there is none."""
         return None if self.answer is None else self.answer.at - self.request.at
+
+
+SUBSCRIBE = "subscriptions/listen"

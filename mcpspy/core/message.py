@@ -18,7 +18,7 @@ from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder
 
 from mcpspy.core.record import Frame
-from mcpspy.core.spec import METHODS
+from mcpspy.core.spec import META, METHODS
 
 _ABSENT = Raw(b"")
 
@@ -104,6 +104,12 @@ class Request(Message, frozen=True, kw_only=True, gc=False):
         """JSON text of `_meta.progressToken`."""
         return text(meta_raw(self.body.meta, "progressToken"))
 
+    @property
+    def revision(self) -> str | None:
+        """The revision it says of itself (2026-07-28, `_meta`)."""
+        version = decoded(meta_raw(self.body.meta, META + "protocolVersion"))
+        return version if isinstance(version, str) else None
+
 
 class Notification(Message, frozen=True, kw_only=True, gc=False):
     """Has `method` and no `id`."""
@@ -139,6 +145,11 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
     def is_tool_error(self) -> bool:
         """Whether a tool says of itself that it failed."""
         return bytes(self.body.is_error) == b"true"
+
+    @property
+    def is_task(self) -> bool:
+        """Whether the work goes on as a task: by its `task` (2025-11-25), by its type (2026-07-28)."""
+        return bool(bytes(self.body.task)) or self.result_type == "task"
 
     @property
     def result_type(self) -> str:

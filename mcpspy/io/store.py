@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from mcpspy.core.framing import LineFramer
 from mcpspy.core.record import Damaged, Entry, Header, Note, read_entry, read_header
-from mcpspy.core.session import Party, Session
+from mcpspy.core.parties import Party
+from mcpspy.core.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.writer import is_live

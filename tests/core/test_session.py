@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from mcpspy.core.exchange import Exchange, State
 from mcpspy.core.message import Malformed, Notification, Request, Result
+from mcpspy.core.parties import Party
 from mcpspy.core.record import Damaged, Frame, Note, read_entry
-from mcpspy.core.session import Change, Party, Session
+from mcpspy.core.session import Change, Session
 
 META = "io.modelcontextprotocol/"
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpspy.core.record import Damaged, Entry, Frame, Note
-from mcpspy.core.session import Party, Session
+from mcpspy.core.parties import Party
+from mcpspy.core.session import Session
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io import store
 from mcpspy.io.store import Recording, State, find, follow, read_header_of, sessions

@@ -1,0 +1,443 @@
+"""The fold of a long session: entries in, rows out.
+
+Owns what a list of a million rows shows, counts and jumps to. Its rows are the
+changes of `core.session`, in their order, and say the same; a property test
+holds the two together. What belongs to what is `core.pairing`'s.
+
+Most messages are plain: one typed decoding reads them, and skips what they
+carry. Whatever is not plain is read as `core.message` reads it.
+"""
+
+from __future__ import annotations
+
+from msgspec import DecodeError, Raw, Struct, field
+from msgspec.json import Decoder
+
+from mcpspy.core.columns import (
+    DAMAGED,
+    FAILURE,
+    FROM_CLIENT,
+    FROM_NOBODY,
+    FROM_SERVER,
+    MALFORMED,
+    NOTE,
+    NOTIFICATION,
+    REQUEST,
+    RESULT,
+    Columns,
+)
+from mcpspy.core.exchange import SUBSCRIBE, Event, State
+from mcpspy.core.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    meta_raw,
+    read_frame,
+    text,
+)
+from mcpspy.core.pairing import Pairing, question
+from mcpspy.core.parties import INTRODUCTIONS, Parties
+from mcpspy.core.record import Entry, Frame, Header, Note
+from mcpspy.core.session import COMES_AGAIN, event_of
+from mcpspy.core.spec import CLIENT, META, METHODS, MODERN
+
+_ABSENT = Raw()
+
+
+class Slot(Struct, gc=False, eq=False):
+    """A request as pairing knows it: no more than a number."""
+
+    row: int
+    is_subscription: bool
+    is_modern: bool
+    is_task: bool = False
+    state: State = State.PENDING
+
+
+class _Meta(Struct, gc=False):
+    token: Raw = field(name="progressToken", default=_ABSENT)
+    subscription: Raw = field(name=META + "subscriptionId", default=_ABSENT)
+    revision: str = field(name=META + "protocolVersion", default="")
+
+
+class _Params(Struct, gc=False):
+    meta: _Meta | None = field(name="_meta", default=None)
+    name: Raw = _ABSENT
+    uri: Raw = _ABSENT
+    level: Raw = _ABSENT
+    cursor: Raw = _ABSENT
+    ref: Raw = _ABSENT
+    message: Raw = _ABSENT
+    task_id: Raw = field(name="taskId", default=_ABSENT)
+    elicitation_id: Raw = field(name="elicitationId", default=_ABSENT)
+    request_id: Raw = field(name="requestId", default=_ABSENT)
+    progress_token: Raw = field(name="progressToken", default=_ABSENT)
+    request_state: Raw = field(name="requestState", default=_ABSENT)
+    input_responses: Raw = field(name="inputResponses", default=_ABSENT)
+
+
+class _Result(Struct, gc=False):
+    is_error: bool = field(name="isError", default=False)
+    result_type: str = field(name="resultType", default="")
+    task: Raw = _ABSENT
+    meta: Raw = field(name="_meta", default=_ABSENT)
+
+
+class _Plain(Struct, gc=False):
+    """A message of which nothing is odd; what does not fit is read the long way."""
+
+    jsonrpc: str
+    id: Raw = _ABSENT
+    method: str = ""
+    params: _Params | None = None
+    result: _Result | None = None
+    error: Raw = _ABSENT
+
+
+_decode_plain = Decoder(_Plain).decode
+_NO_PARAMS, _NO_META = _Params(), _Meta()
+
+_ATTRIBUTES = dict(zip(_Params.__struct_encode_fields__, _Params.__struct_fields__, strict=True))
+_SUBJECTS = {
+    name: _ATTRIBUTES[method.subject] for name, method in METHODS.items() if method.subject is not None
+}
+
+_KINDS = {
+    Request: REQUEST,
+    Notification: NOTIFICATION,
+    Result: RESULT,
+    Failure: FAILURE,
+    Malformed: MALFORMED,
+}
+
+
+def _token(raw: Raw) -> str | None:
+    return None if raw is _ABSENT else text(raw)
+
+
+class Index(Columns, Parties):
+    """The rows of a session, as far as it has been read."""
+
+    def __init__(self, header: Header | None = None) -> None:
+        Columns.__init__(self)
+        Parties.__init__(self)
+        self.header = header
+        self.exit: Note | None = None
+        self.is_over = False
+        """Whether nothing more will come."""
+        self.last_at = 0.0
+        """Seconds from the start to the last entry."""
+        self.messages = 0
+        """All rows but the notes."""
+        self.unanswered = 0
+        """Requests that the end left without an answer."""
+        self._pairing = Pairing[Slot]()
+        self._subjects: dict[bytes, int] = {b"": 0}
+        self._offset_now = self._length_now = 0
+
+    @property
+    def pending(self) -> int:
+        """Requests that wait for their answer."""
+        return sum(1 for _ in self._pairing.pending())
+
+    def begin_part(self) -> None:
+        """What is added from here on is in the session's next file."""
+        self._parts.append(len(self))
+
+    def add(self, entry: Entry, offset: int, length: int) -> None:
+        """Take the next entry, and where its line is: bytes from the start of its file, without its LF."""
+        self._offset_now, self._length_now = offset, length
+        if isinstance(entry, Frame):
+            self.last_at = entry.at
+            if not self._add_plain(entry):
+                self._add_frame(entry)
+        elif isinstance(entry, Note):
+            self.last_at = entry.at
+            self._add_note(entry)
+        else:
+            row = self._row(DAMAGED | FROM_NOBODY, entry.at, len(entry.data), offset, length)
+            self._is_odd(row, entry.why)
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        if self.is_over:
+            return
+        self.is_over = True
+        for slot in self._pairing.end():
+            self._settle(slot.row, slot.state)
+            if slot.state is State.UNANSWERED:
+                self.unanswered += 1
+                self._fails(slot.row)
+
+    def _add_plain(self, frame: Frame) -> bool:
+        """Take a message if it is plain; say whether it was."""
+        data = frame.data
+        try:
+            plain = _decode_plain(data)
+            if not data.isascii():
+                data.decode()
+        except (DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+        raw_id = bytes(plain.id)
+        if (
+            frame.event_id is not None
+            or plain.jsonrpc != "2.0"
+            or plain.error is not _ABSENT
+            or (raw_id and not raw_id.isdigit() and (raw_id[0] != 0x22 or b"\\" in raw_id))
+        ):
+            return False
+        method, result = plain.method, plain.result
+        if not method:
+            if result is None or not raw_id or result.result_type == "input_required" or self.server is None:
+                return False
+            event = Event.TOOL_ERROR if result.is_error else Event.RESULT
+            slot = self._answer(frame, len(data), raw_id.decode(), event)
+            if slot is not None and (result.task is not _ABSENT or result.result_type == "task"):
+                slot.is_task = True
+            return True
+        params = plain.params or _NO_PARAMS
+        if (
+            result is not None
+            or method in INTRODUCTIONS
+            or self.client is None
+            or self.revision is None
+            or params.request_state is not _ABSENT
+            or params.input_responses is not _ABSENT
+        ):
+            return False
+        subject = self._subject(method, params)
+        if subject is None:
+            return False
+        meta = params.meta or _NO_META
+        if raw_id:
+            token = _token(meta.token)
+            self._ask(
+                frame,
+                raw_id.decode(),
+                size=len(data),
+                method=method,
+                subject=subject,
+                token=token,
+                revision=meta.revision,
+            )
+        else:
+            self._notify(
+                frame,
+                size=len(data),
+                method=method,
+                subject=subject,
+                token=params.progress_token,
+                wanted=params.request_id,
+                listens=meta.subscription,
+            )
+        return True
+
+    def _subject(self, method: str, params: _Params) -> int | None:
+        """Return the number of what a message is about; None if that takes more than a look."""
+        name = _SUBJECTS.get(method)
+        if name is None:
+            return 0
+        raw = bytes(getattr(params, name))
+        number = self._subjects.get(raw)
+        if number is None and raw[0] == 0x22 and b"\\" not in raw:
+            number = self._subjects[raw] = self._text(raw[1:-1].decode())
+        return number
+
+    def _add_frame(self, frame: Frame) -> None:
+        again = self._pairing.comes_again(frame)
+        for message in read_frame(frame):
+            row = len(self)
+            if again:
+                self._show(message)
+                self._is_odd(row, COMES_AGAIN)
+            elif isinstance(message, Request):
+                self._take_request(message)
+            elif isinstance(message, Notification):
+                self._take_notification(message)
+            elif isinstance(message, Result | Failure):
+                self._take_answer(message)
+            else:
+                self._show(message)
+            if isinstance(message, Malformed):
+                self._is_odd(row, message.why)
+            if message.index:
+                self._batch[row] = message.index
+            for flaw in message.flaws:
+                self._is_odd(row, flaw)
+
+    def _take_request(self, message: Request) -> None:
+        body, frame = message.body, message.frame
+        slot = self._ask(
+            frame,
+            message.id,
+            size=len(message.data),
+            method=message.method,
+            subject=self._text(message.subject or ""),
+            token=message.progress_token if bytes(body.meta) else None,
+            revision=message.revision or "",
+        )
+        if bytes(body.request_state) or bytes(body.input_responses):
+            asked = question(
+                frame.stream, message.method, message.subject, body.request_state, body.input_responses
+            )
+            if (earlier := self._pairing.continued(asked)) is not None:
+                self.continues[slot.row] = earlier.row
+                self.continued_by[earlier.row] = slot.row
+        self.hear_request(message)
+
+    def _take_notification(self, message: Notification) -> None:
+        body = message.body
+        listens = meta_raw(body.meta, META + "subscriptionId") if bytes(body.meta) else _ABSENT
+        self._notify(
+            message.frame,
+            size=len(message.data),
+            method=message.method,
+            subject=self._text(message.subject or ""),
+            token=body.progress_token,
+            wanted=body.request_id,
+            listens=listens,
+        )
+
+    def _take_answer(self, message: Result | Failure) -> None:
+        event = event_of(message)
+        row = len(self)
+        slot = self._answer(message.frame, len(message.data), message.id, event)
+        if isinstance(message, Failure):
+            if message.code is not None:
+                self.codes[row] = message.code
+            self._fails(row)
+        if slot is None:
+            return
+        method = self.texts[self.method[slot.row]]
+        self.hear_answer(message, method)
+        if isinstance(message, Failure):
+            return
+        slot.is_task = message.is_task
+        if event is Event.QUESTION:
+            stream = self.texts[self.stream[slot.row]] or None
+            subject = self.texts[self.subject[slot.row]] or None
+            body = message.body
+            asked = question(stream, method, subject, body.request_state, body.input_requests)
+            self._pairing.asks(asked, slot)
+
+    def _add_note(self, note: Note) -> None:
+        row = self._row(NOTE | FROM_NOBODY, note.at, 0, self._offset_now, self._length_now)
+        self.method[row] = self._text(note.kind)
+        fields = note.fields
+        http, stream = fields.get("http"), fields.get("stream")
+        if isinstance(stream, str):
+            self.stream[row] = self._text(stream)
+        if isinstance(http, int) and 0 < http < 1 << 32:
+            self._http[row] = http
+        if note.kind in ("lost", "error"):
+            self._fails(row)
+        elif note.kind == "exit":
+            self.exit = note
+            self.end()
+        elif note.kind == "http":
+            self._pairing.http(http, fields.get("status"))
+            if isinstance(http, int):
+                self.heads[http] = row
+        elif note.kind == "http-end":
+            slot, flaw = self._pairing.http_end(http, fields.get("hung_up"))
+            if slot is not None:
+                self._pair[row] = slot.row + 1
+                self._settle(slot.row, slot.state)
+            if slot is not None and flaw is not None:
+                self._is_odd(slot.row, flaw)
+                self._fails(slot.row)
+
+    def _ask(
+        self,
+        frame: Frame,
+        id: str,  # noqa: A002
+        *,
+        size: int,
+        method: str,
+        subject: int,
+        token: str | None,
+        revision: str,
+    ) -> Slot:
+        row = self._message(REQUEST, frame, size)
+        self.method[row] = self._text(method)
+        self.subject[row] = subject
+        self._id[row] = self._id_code(id)
+        slot = Slot(row, method == SUBSCRIBE, revision >= MODERN)
+        flaw = self._pairing.request(slot, frame, id, token, modern=self.is_modern)
+        if flaw is not None:
+            self._is_odd(row, flaw)
+        return slot
+
+    def _answer(self, frame: Frame, size: int, id: str | None, event: Event) -> Slot | None:  # noqa: A002
+        row = self._message(FAILURE if event is Event.FAILURE else RESULT, frame, size)
+        if id is not None:
+            self._id[row] = self._id_code(id)
+        slot, flaw = self._pairing.answer(frame, id, event)
+        about = slot
+        if slot is not None:
+            self._pair[slot.row] = row + 1
+            self._settle(slot.row, slot.state)
+        else:
+            about, flaw = self._pairing.stray(frame, id)
+        if about is not None:
+            self._pair[row] = about.row + 1
+            self.method[row] = self.method[about.row]
+            self.subject[row] = self.subject[about.row]
+        if event is Event.TOOL_ERROR:
+            self._fails(row)
+        if flaw is not None:
+            self._is_odd(row, flaw)
+        return slot
+
+    def _notify(
+        self,
+        frame: Frame,
+        *,
+        size: int,
+        method: str,
+        subject: int,
+        token: Raw,
+        wanted: Raw,
+        listens: Raw,
+    ) -> None:
+        row = self._message(NOTIFICATION, frame, size)
+        self.method[row] = self._text(method)
+        self.subject[row] = subject
+        flaw = None
+        if method == "notifications/progress":
+            slot, flaw = self._pairing.progress(frame, text(token))
+            if slot is not None:
+                self.progress[slot.row] = row
+        elif method == "notifications/cancelled":
+            slot, flaw = self._pairing.cancel(frame, text(wanted))
+            if slot is not None:
+                self._settle(slot.row, slot.state)
+        else:
+            slot = self._pairing.subscription(frame, _token(listens))
+        if slot is not None:
+            self._pair[row] = slot.row + 1
+        if flaw is not None:
+            self._is_odd(row, flaw)
+
+    def _show(self, message: AnyMessage) -> None:
+        """Add a row for a message that is paired with nothing."""
+        row = self._message(_KINDS[type(message)], message.frame, len(message.data))
+        self._is_alone(row)
+        if isinstance(message, Request | Notification):
+            self.method[row] = self._text(message.method)
+            self.subject[row] = self._text(message.subject or "")
+        if isinstance(message, Request | Result | Failure) and message.id is not None:
+            self._id[row] = self._id_code(message.id)
+
+    def _message(self, kind: int, frame: Frame, size: int) -> int:
+        self.messages += 1
+        side = FROM_CLIENT if frame.side == CLIENT else FROM_SERVER
+        row = self._row(kind | side, frame.at, size, self._offset_now, self._length_now)
+        if frame.stream is not None:
+            self.stream[row] = self._text(frame.stream)
+        if frame.http is not None and 0 < frame.http < 1 << 32:
+            self._http[row] = frame.http
+        return row

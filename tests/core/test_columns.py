@@ -1,0 +1,37 @@
+"""What the columns keep of a row."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core.index import Index
+from mcpspy.core.record import Frame
+
+
+@given(st.one_of(st.integers(min_value=0), st.text(max_size=5)).map(repr))
+def test_an_id_is_given_back_as_the_text_it_was(text: str) -> None:
+    index = Index()
+    row = index._row(0, 0.0, 0, 0, 0)
+    index._id[row] = index._id_code(text)
+    assert index.id(row) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["0", "1", "99999999999999999", "999999999999999999", '"1"', "1.0", "-5", "true", "²"]
+)
+def test_ids_that_look_alike_stay_apart(text: str) -> None:
+    index = Index()
+    row = index._row(0, 0.0, 0, 0, 0)
+    index._id[row] = index._id_code(text)
+    assert index.id(row) == text
+
+
+def test_a_request_that_is_odd_and_then_fails_is_one_error_and_no_oddity() -> None:
+    index = Index()
+    for _ in range(2):
+        index.add(Frame(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"a"}'), 0, 0)
+    assert (index.failed, index.odd) == (0, 1)
+    index.end()
+    assert (index.failed, index.odd, list(index.wrong)) == (2, 0, [0, 1])
