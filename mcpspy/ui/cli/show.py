@@ -11,22 +11,28 @@ import orjson
 
 from mcpspy.core.exchange import Exchange
 from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
-from mcpspy.core.record import Damaged, Entry, Note
+from mcpspy.core.query import Query, QueryError, parse
+from mcpspy.core.record import Damaged, Note
 from mcpspy.core.session import Change, Session
+from mcpspy.errors import UsageError
 from mcpspy.io.store import Recording, State, find, follow
 from mcpspy.ui import rows
 from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.output import Output, columns
 from mcpspy.ui.inert import inert
+from mcpspy.ui.item import ChangeItem
 
 EPILOG = """\
 examples:
   mcpspy show                   the newest session
   mcpspy show weather -v        the newest one of that name, with bodies
   mcpspy show last --follow     as it happens
+  mcpspy show -q 'tool:forecast status:error or >1s'
   mcpspy show last --json | jq -c 'select(.kind == "failure")'
 
 SESSION is a file, `last`, a session's name, or its id (the beginning will do).
+QUERY: words, tool:NAME, method:tools/*, status:error, is:pending, >200ms, size>10kb,
+text:WORDS, /REGEX/, with and, or, not, ( ); docs/filter.md has them all.
 → the client said, ← the server said, · nobody said it.
 """
 
@@ -50,41 +56,56 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="with the body of every message")
     parser.add_argument("-f", "--follow", action="store_true", help="go on as the session does, to its end")
+    parser.add_argument("-q", "--filter", metavar="QUERY", help="only what this finds, as in 'tool:x >200ms'")
     parser.add_argument("--json", action="store_true", help="one JSON object a message or note")
     parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
 
 
 def main(args: argparse.Namespace) -> int:
     """Print the session."""
+    query = _query(args.filter)
     recording = Recording(find(args.session, args.dir))
     session = Session(recording.header)
-    printer = _Json(args.verbose) if args.json else _Lines(session, verbose=args.verbose)
+    printer = _Json(args.verbose) if args.json else _Lines(session, query, verbose=args.verbose)
     printer.begin()
     if args.follow:
-        asyncio.run(_follow(recording, session, printer))
+        asyncio.run(_follow(recording, session, printer, query))
     else:
-        _print(recording, session, printer)
+        _print(recording, session, printer, query)
     left = session.pending
     if recording.state is not State.LIVE:
         session.end()
+    if query is not None and not args.follow:
+        # Only now is it known what became of every request.
+        for change in session.changes:
+            if query.matches(ChangeItem(change)):
+                printer.line(change)
     printer.end(recording, left)
     return 0
 
 
-def _print(recording: Recording, session: Session, printer: _Lines | _Json) -> None:
+def _query(text: str | None) -> Query | None:
+    try:
+        return None if text is None else parse(text)
+    except QueryError as error:
+        raise UsageError(
+            inert(f"--filter, at character {error.start + 1}: {error}"), "docs/filter.md has the language"
+        ) from None
+
+
+def _print(recording: Recording, session: Session, printer: _Lines | _Json, query: Query | None) -> None:
     for entry in recording:
-        _add(entry, session, printer)
+        for change in session.add(entry):
+            printer.change(change, shown=query is None)
 
 
-async def _follow(recording: Recording, session: Session, printer: _Lines | _Json) -> None:
+async def _follow(
+    recording: Recording, session: Session, printer: _Lines | _Json, query: Query | None
+) -> None:
     async for entry in follow(recording.path):
-        _add(entry, session, printer)
+        for change in session.add(entry):
+            printer.change(change, shown=query is None or query.matches(ChangeItem(change)))
         sys.stdout.flush()
-
-
-def _add(entry: Entry, session: Session, printer: _Lines | _Json) -> None:
-    for change in session.add(entry):
-        printer.change(change)
 
 
 def stream(change: Change) -> str:
@@ -108,11 +129,13 @@ def widths(terminal: int, arrow: int = 1) -> tuple[int, ...]:
 class _Lines:
     """For people."""
 
-    def __init__(self, session: Session, *, verbose: bool) -> None:
+    def __init__(self, session: Session, query: Query | None, *, verbose: bool) -> None:
         self._session = session
+        self._query = query
         self._verbose = verbose
         self._output = Output()
         self._flaws = 0
+        self._shown = 0
         # Several clients may talk through one HTTP proxy: the stream tells them apart.
         self._shows_stream = session.header is not None and session.header.transport == "http"
         self._widths = widths(self._output.width, 5 if self._shows_stream else 1)
@@ -126,12 +149,22 @@ class _Lines:
         )
         self._output.line(columns(_HEADS, self._widths), rows.QUIET)
 
-    def change(self, change: Change) -> None:
-        # While it is printed, a request has no outcome yet; its answer's line will say it.
+    def change(self, change: Change, *, shown: bool) -> None:
+        """Count what an entry did, and print it if it is wanted."""
         said = rows.row(change)
+        self._flaws += said.tone == rows.ODD and not isinstance(change.what, Note)
+        # As it comes, a request has no outcome yet; its answer's line will say it.
         if isinstance(change.what, Request) and not change.flaw and not change.what.flaws:
             said = said._replace(status="")
-        self._flaws += said.tone == rows.ODD and not isinstance(change.what, Note)
+        if shown:
+            self._print(change, said)
+
+    def line(self, change: Change) -> None:
+        """Print a change that was counted before, as things stand now."""
+        self._print(change, rows.row(change))
+
+    def _print(self, change: Change, said: rows.Row) -> None:
+        self._shown += 1
         arrow = f"{stream(change):>3} {said.arrow}" if self._shows_stream else said.arrow
         cells = (
             said.time,
@@ -155,6 +188,7 @@ class _Lines:
     def end(self, recording: Recording, left: list[Exchange]) -> None:
         session, output = self._session, self._output
         parties = [
+            f"{self._shown} of {len(session.changes)} lines" if self._query else "",
             f"{session.client} → {session.server or '?'}" if session.client else "",
             f"protocol {session.revision}" if session.revision else "",
             f"{len(session.exchanges)} requests",
@@ -168,6 +202,8 @@ class _Lines:
         output.line(inert(" · ".join(part for part in parties if part)))
         for exchange in left:
             request = exchange.request
+            if self._query and not self._query.matches(ChangeItem(Change(-1, request, exchange))):
+                continue
             about = f" {request.subject}" if request.subject else ""
             output.line(
                 f"no answer yet: {inert(request.method + about)}, id {inert(request.id)}, since {rows.moment(request.at)}",
@@ -189,7 +225,11 @@ class _Json:
     def begin(self) -> None:
         pass
 
-    def change(self, change: Change) -> None:
+    def change(self, change: Change, *, shown: bool) -> None:
+        if shown:
+            self.line(change)
+
+    def line(self, change: Change) -> None:
         sys.stdout.buffer.write(orjson.dumps(self._as_json(change), option=orjson.OPT_APPEND_NEWLINE))
         sys.stdout.buffer.flush()
 

@@ -125,6 +125,100 @@ def test_following_shows_what_comes_and_ends_with_the_session(tmp_path: Path) ->
     assert rest.splitlines()[-1].endswith("exit 0") or "exit 0" in rest
 
 
+def test_a_filter_leaves_what_it_finds_and_says_of_how_much(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", str(make_recording()), "-q", "tool:echo or note:exit"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1:3] for line in lines[2:5]] == [
+        ["→", "tools/call"],
+        ["←", "tools/call"],
+        ["·", "exit"],
+    ]
+    assert lines[-1].startswith("3 of 6 lines · tested 2 → tested 2 · ")
+    assert lines[-1].endswith(" · 2 requests · 1 failed · 1 odd · exit 0")
+
+
+def test_a_filter_knows_what_became_of_a_request_in_the_end(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"slow"}}'
+    path = make_recording(
+        [("client", ask % 7), ("client", ask % 8), ("server", b'{"jsonrpc":"2.0","id":7,"result":{}}')],
+        exit_code=None,
+    )
+
+    assert main(["show", str(path), "--filter", "status:noanswer"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].split()[1:5] == ["→", "tools/call", "slow", "8"]
+    assert lines[2].endswith("no answer")
+    assert lines[4].startswith("1 of 3 lines")
+    assert "id 8" in lines[5]
+
+    assert main(["show", str(path), "--filter", "status:ok"]) == 0
+    assert "no answer yet" not in capsys.readouterr().out
+
+
+def test_following_filters_what_comes_as_it_comes(tmp_path: Path) -> None:
+    run = [sys.executable, "-m", "mcpspy", "run", "--dir", str(tmp_path), "--name", "live", "--", "cat"]
+    show = [sys.executable, "-u", "-m", "mcpspy", "show", "live", "-f", "--dir", str(tmp_path)]
+    with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+
+        def exchange(name: bytes) -> None:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            server.stdin.write(b'{"jsonrpc":"2.0","method":"%b"}\n' % name)
+            server.stdin.flush()
+            server.stdout.readline()
+
+        exchange(b"first")
+        asked = [*show, "--filter=-first dir:server"]
+        with subprocess.Popen(asked, stdout=subprocess.PIPE, env={**os.environ, "PYTHONUTF8": "1"}) as viewer:
+            bound = threading.Timer(30, viewer.kill)
+            bound.start()
+            assert viewer.stdout is not None
+            heads = [viewer.stdout.readline() for _ in range(2)]
+            exchange(b"second")
+            line = viewer.stdout.readline().decode()
+            server.stdin.close()
+            rest = viewer.stdout.read().decode()
+            assert viewer.wait(timeout=10) == 0
+            bound.cancel()
+
+    assert heads[0].startswith(b"live")
+    assert "←  second" in line
+    assert rest.splitlines()[-1].startswith("1 of ")
+    assert "first" not in rest
+
+
+def test_json_obeys_a_filter(make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["show", str(make_recording()), "--json", "--filter=-dir:client -note:*"]) == 0
+
+    said = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [(line["n"], line["kind"]) for line in said] == [(1, "result"), (3, "malformed"), (4, "failure")]
+
+
+def test_a_blank_filter_wants_every_line(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(make_recording()), "--filter", ""]) == 0
+    assert "6 of 6 lines" in capsys.readouterr().out
+
+
+def test_a_bad_filter_is_one_line_with_the_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "-q", "a tools:\x1b[2J"]) == 2
+    assert capsys.readouterr().err == (
+        "mcpspy: --filter, at character 3: unknown field tools: did you mean tool:?"
+        " A word with : in it may stand in quotes (docs/filter.md has the language)\n"
+    )
+
+    assert main(["show", "-q", "kind:x status:\x1b[2J\ny"]) == 2
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert said.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("content", "line", "code"),
     [
