@@ -26,6 +26,7 @@ FORMAT = 1
 
 CLIENT = "client"
 SERVER = "server"
+MCPSPY = "mcpspy"
 
 _ESCAPES = {n: f"\\u{n:04x}" for n in (*range(32), 127)} | {
     ord('"'): '\\"',
@@ -76,18 +77,19 @@ def plain(head: bytes, run: bytes) -> bytes | None:
 
 
 def splice(
-    prefix: bytes, pieces: Pieces, *, torn: bool = False, lines: bool = False
+    prefix: bytes, pieces: Pieces, *, torn: bool = False, body: bool = False
 ) -> Iterator[bytes | bytearray]:
     """Yield the buffers of one message's line of the file, whatever the message is.
 
     `prefix` is `{"t":…,"from":…,`. `pieces` is consumed while the buffers are
     taken, so that 100 MB of garbage is never in memory twice. `torn` says that
-    the message's end never came; `lines` that there may be an LF inside it,
-    which is white space in JSON and would end the line of the file.
+    the message's end never came; `body` that it is no line of a stream: it need
+    not end with LF, and may have one inside, which is white space in JSON and
+    would end the line of the file.
     """
-    end = _line_end(pieces, torn=torn)
+    end = _body_end(pieces) if body and not torn else _line_end(pieces, torn=torn)
     text = is_utf8(pieces)
-    broken = lines and any(b"\n" in piece for piece in pieces)
+    broken = body and any(b"\n" in piece for piece in pieces)
     if text and not broken and _has_brackets(pieces):
         yield prefix + end + b'"msg":'
         yield from pieces
@@ -141,6 +143,21 @@ def _line_end(pieces: Pieces, *, torn: bool) -> bytes:
     return b""
 
 
+def _body_end(pieces: Pieces) -> bytes:
+    """Take a line end off the end, and name it; most bodies have none."""
+    if not _cut_off(pieces, b"\n"):
+        return b""
+    return b'"eol":"\\r\\n",' if _cut_off(pieces, b"\r") else b'"eol":"\\n",'
+
+
+def _cut_off(pieces: Pieces, last: bytes) -> bool:
+    if not pieces or not pieces[-1].endswith(last):
+        return False
+    rest = pieces[-1][:-1]
+    pieces[-1:] = [rest] if rest else []
+    return True
+
+
 def _has_brackets(pieces: Pieces) -> bool:
     """Whether the outer bytes, JSON's white space aside, are those of an object or array."""
     first = next((kept for piece in pieces if (kept := piece.lstrip(_JSON_SPACE))), b"")
@@ -187,5 +204,7 @@ def _json(value: Value) -> bytes:
 
 
 def _string(text: str) -> bytes:
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return b'"%b"' % text.encode()
     # An argument that is not UTF-8 reaches us with lone surrogates, which no JSON reader takes.
     return b'"' + text.translate(_ESCAPES).encode("utf-8", "replace") + b'"'

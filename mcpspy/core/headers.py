@@ -3,14 +3,18 @@
 Owns which headers go on, which are worth a place in the recording, who may
 talk to a listener, and what becomes of addresses that would lead a client past
 us. Sources: RFC 9110, 7.6.1 (hop-by-hop); MCP basic/transports, all revisions
-(headers; the DNS-rebinding warning).
+(headers; the DNS-rebinding warning); RFC 9728, 3.3 and 5.1, and RFC 8414, 3.3
+(metadata has to name the URL that the client was given).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+import orjson
 
 Headers = list[tuple[str, str]]
 
@@ -27,6 +31,18 @@ NOTED = frozenset(
     user-agent www-authenticate""".split()
 )
 """Worth a place in the recording, besides everything that starts with `mcp-`."""
+
+METADATA = {
+    "/.well-known/oauth-protected-resource": "resource",
+    "/.well-known/oauth-authorization-server": "issuer",
+    "/.well-known/openid-configuration": "issuer",
+}
+"""Documents about a server, and the member that names it: clients refuse them if it is not the URL they know."""
+
+_METADATA_AT = re.compile(r'(\bresource_metadata=")([^"]*)')
+
+_CODE_IN = re.compile("([?&#](?:code|access_token|id_token)=)[^&#]*")
+"""What an authorization server sends a browser back with."""
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -86,11 +102,34 @@ def towards_server(headers: Iterable[tuple[str, str]], upstream: Upstream, ours:
 
 
 def towards_client(headers: Iterable[tuple[str, str]], upstream: Upstream, ours: str) -> Headers:
-    """Return a response's headers for the client; a redirect within the server stays within the proxy."""
-    return [
-        (name, moved(value, upstream.origin, ours) if name.lower() == "location" else value)
-        for name, value in end_to_end(headers)
-    ]
+    """Return a response's headers for the client; what leads to the server leads to the proxy."""
+    return [(name, _led(name.lower(), value, upstream.origin, ours)) for name, value in end_to_end(headers)]
+
+
+def _led(name: str, value: str, origin: str, ours: str) -> str:
+    if name == "location":
+        return moved(value, origin, ours)
+    if name == "www-authenticate":
+        return _METADATA_AT.sub(lambda found: found[1] + moved(found[2], origin, ours), value)
+    return value
+
+
+def is_metadata(target: str) -> bool:
+    """Whether this path is that of a document about the server."""
+    return any(path in target for path in METADATA)
+
+
+def moved_metadata(target: str, body: bytes, origin: str, ours: str) -> bytes:
+    """Return a document about the server, named as the client knows it; the same bytes if there is nothing to move."""
+    try:
+        document = orjson.loads(body)
+    except ValueError:
+        return body
+    name = next(member for path, member in METADATA.items() if path in target)
+    value = document.get(name) if isinstance(document, dict) else None
+    if not isinstance(value, str) or moved(value, origin, ours) == value:
+        return body
+    return orjson.dumps({**document, name: moved(value, origin, ours)})
 
 
 def moved(url: str, origin: str, ours: str) -> str:
@@ -106,6 +145,8 @@ def noted(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
         lower = name.lower()
         if lower in SECRET:
             kept[lower] = REDACTED
+        elif lower == "location":
+            kept[lower] = _CODE_IN.sub(rf"\1{REDACTED}", value)
         elif lower in NOTED or lower.startswith("mcp-"):
             kept[lower] = f"{kept[lower]}, {value}" if lower in kept else value
     return kept

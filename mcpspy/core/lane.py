@@ -109,12 +109,13 @@ class BodyLane:
 
     def feed(self, data: bytes) -> None:
         """Keep a chunk; it becomes a message with the last one."""
-        self._pieces.append(data)
+        if data:
+            self._pieces.append(data)
 
     def close(self, at: float, *, torn: bool = False) -> Iterator[bytes | bytearray]:
         """Return the buffers of the message; none if the body was empty."""
         pieces, self._pieces = self._pieces, []
-        return splice(self._prefix % at, pieces, torn=torn, lines=True) if any(pieces) else iter(())
+        return splice(self._prefix % at, pieces, torn=torn, body=True) if pieces else iter(())
 
 
 class SseLane:
@@ -148,7 +149,7 @@ class SseLane:
         if event.is_message:
             assert event.data is not None
             pieces = list(event.data)
-            yield from splice(frame_prefix(self._side, fields) % at, pieces, torn=event.torn, lines=True)
+            yield from splice(frame_prefix(self._side, fields) % at, pieces, torn=event.torn, body=True)
         else:
             if event.data is not None:
                 fields["data"] = b"".join(event.data).decode("utf-8", "replace")

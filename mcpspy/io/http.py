@@ -13,22 +13,23 @@ import os
 import signal
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import orjson
 from aiohttp import hdrs, web
 from yarl import URL
 
+from mcpspy.core import envelope
 from mcpspy.core.headers import LOOPBACK, Upstream, noted, refusal
 from mcpspy.errors import CannotStart
-from mcpspy.io.passage import Passage, json_error
+from mcpspy.io.passage import ADDED, Passage, json_error
 from mcpspy.io.recorder import Recorder, Where, say
 
 if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
-    from mcpspy.core.lane import Lines
 
 GRACE = 0.5
 """Seconds that exchanges under way get after SIGTERM or SIGINT; aiohttp takes them twice, before and after it cancels."""
@@ -36,8 +37,14 @@ GRACE = 0.5
 IDLE = 4.0
 """Seconds an idle upstream connection is kept: below the five after which uvicorn and Node close theirs."""
 
+SHORT = 1 << 14
+"""Bytes up to which buffers are written as one piece: to join them costs less than writev."""
+
 LONG_WRITE = 1 << 20
 """Bytes from which on a write to the file goes to a thread: below, handing it over costs more than doing it."""
+
+ENDED = 4096
+"""Sessions that are remembered after their end: an exchange of one may still be under way."""
 
 LONG_HEADER = 1 << 16
 """Bytes a header may have: tokens are long, and it is not ours to refuse them."""
@@ -57,6 +64,22 @@ class Options(Where):
         self.insecure = False
 
 
+class Names(dict[str, str]):
+    """Names of streams; those that have ended go when many others have, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ended: dict[str, None] = {}
+
+    def end(self, name: str) -> None:
+        """Mark a name, if there is one, as ended."""
+        if name in self:
+            self._ended[name] = None
+            if len(self._ended) > ENDED:
+                oldest = next(iter(self._ended))
+                del self._ended[oldest], self[oldest]
+
+
 class Streams:
     """Which exchanges are one conversation: the scope in which ids are paired.
 
@@ -67,8 +90,8 @@ class Streams:
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
-        self._sessions: dict[str, str] = {}
-        self._addresses: dict[str, str] = {}
+        self._sessions = Names()
+        self._addresses = Names()
 
     def is_endpoint(self, target: str) -> bool:
         """Whether messages are sent to this path."""
@@ -88,6 +111,14 @@ class Streams:
         """Keep that the server named this address for the messages of the stream."""
         self._addresses[target] = stream
 
+    def end(self, session: str) -> None:
+        """Let go of a session, in a while."""
+        self._sessions.end(session)
+
+    def end_address(self, target: str) -> None:
+        """Let go of an address, in a while."""
+        self._addresses.end(target)
+
 
 class Proxy:
     """What every exchange needs: the server's address, the client, the recording."""
@@ -97,27 +128,33 @@ class Proxy:
         self.recorder = recorder
         self.client = client
         self.streams = Streams(options.upstream.path)
+        self.is_stopping = False
         self._allowed = [*options.allowed_hosts, *(() if options.host in LOOPBACK else (options.host,))]
         self._numbers = itertools.count(1)
         self._writing = asyncio.Lock()
 
-    async def keep(self, lines: Lines, size: int) -> None:
+    async def keep(self, lines: Iterable[bytes | bytearray], size: int) -> None:
         """Have lines in the file. A long write leaves the loop to the other exchanges meanwhile."""
         if size > LONG_WRITE:
             # A thread cannot be cancelled: who hangs up meanwhile must not let the next writer in.
             await asyncio.shield(self._keep_in_thread(lines))
             return
         async with self._writing:
-            self.recorder.write(lines)
+            self.recorder.write(b"".join(lines) if size <= SHORT else lines)
 
-    async def _keep_in_thread(self, lines: Lines) -> None:
+    async def _keep_in_thread(self, lines: Iterable[bytes | bytearray]) -> None:
         async with self._writing:
             await asyncio.to_thread(self.recorder.write, lines)
 
     async def note(self, kind: str, fields: Mapping[str, Value]) -> None:
         """Have a note in the file."""
         async with self._writing:
-            self.recorder.note(kind, **fields)
+            at = self.recorder.now()
+            try:
+                line = orjson.dumps({"t": round(at, 6), "note": kind, **fields}) + b"\n"
+            except TypeError:  # A header that is not UTF-8.
+                line = envelope.note(at, kind, fields)
+            self.recorder.write(line)
 
     def url(self, target: str) -> URL:
         """Return where a request for `target` goes: to the same path at the server."""
@@ -162,6 +199,7 @@ async def _serve(options: Options) -> int:
             timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=ADDED,
             # Not trust_env: it reads the environment for every request, in threads, and adds the
             # Authorization of a .netrc, which no client of ours sent.
             proxy=_environments_proxy(options.upstream),
@@ -199,6 +237,7 @@ async def _accept(proxy: Proxy, listener: socket.socket, url: str, stop: asyncio
         say(f"{url} -> {proxy.upstream.origin}{proxy.upstream.path}")
         await stop.wait()
     finally:
+        proxy.is_stopping = True
         await runner.cleanup()
 
 

@@ -21,8 +21,8 @@ from aiohttp import hdrs, web
 from multidict import CIMultiDict
 from yarl import URL
 
-from mcpspy.core.envelope import CLIENT, SERVER
-from mcpspy.core.headers import moved, noted, towards_client, towards_server
+from mcpspy.core.envelope import CLIENT, MCPSPY, SERVER
+from mcpspy.core.headers import is_metadata, moved, moved_metadata, noted, towards_client, towards_server
 from mcpspy.core.lane import BodyLane, SseLane
 from mcpspy.core.message import Request, read_frame
 from mcpspy.core.record import Frame
@@ -47,6 +47,8 @@ class Passed(web.StreamResponse):
     def __init__(self, response: aiohttp.ClientResponse, headers: Headers) -> None:
         super().__init__(status=response.status, reason=response.reason, headers=CIMultiDict(headers))
         self._given = response.headers
+        # A body that is all there goes in one packet with its head; for another the head does not wait.
+        self._send_headers_immediately = not response.content.is_eof()
 
     async def _write_headers(self) -> None:
         for name in ADDED:
@@ -68,26 +70,26 @@ class Passage:
         self._is_mcp = proxy.streams.is_endpoint(self._target)
         self._stream = proxy.streams.of(request.headers.get(SESSION), self._target, number)
         self._asked: bytes | None = None
+        self._address: str | None = None
+        self._has_head = False
         self._is_over = False
 
     async def run(self) -> web.StreamResponse:
-        """Carry it through. Cancelled when the client hangs up."""
+        """Carry it through. Cancelled when the client hangs up, and when we have to stop."""
         try:
             data = await self._take_request()
-            response = await self._ask(data)
+            try:
+                response = await self._ask(data)
+            except (aiohttp.ClientError, OSError) as error:
+                return await self._unreachable(error)
+            try:
+                return await self._pass_on(response)
+            finally:
+                # What the client no longer wants, the server should stop making: close() and not release().
+                response.close()
         except (asyncio.CancelledError, ConnectionResetError):
-            await self._end("client")
+            await self._end(MCPSPY if self._proxy.is_stopping else CLIENT)
             raise
-        except (aiohttp.ClientError, OSError) as error:
-            return await self._unreachable(error)
-        try:
-            return await self._pass_on(response)
-        except asyncio.CancelledError:
-            await self._end("client")
-            raise
-        finally:
-            # What the client no longer wants, the server should stop making: close() and not release().
-            response.close()
 
     async def _take_request(self) -> bytes | AsyncIterator[bytes] | None:
         """Return the body to send: recorded first if it is a message, a stream as it comes if not."""
@@ -98,16 +100,21 @@ class Passage:
             return None
         if not (self._is_mcp and request.method == hdrs.METH_POST):
             return request.content.iter_any()
-        pieces = [piece async for piece in request.content.iter_any()]
-        size = sum(map(len, pieces))
-        if size <= SMALL:
-            self._asked = b"".join(pieces)
-            pieces = [self._asked]
         lane = BodyLane(CLIENT, self._fields())
-        for piece in pieces:
-            lane.feed(piece)
-        await self._proxy.keep(lane.close(self._now()), size)
-        return self._asked if size <= SMALL else _each(pieces)
+        pieces: list[bytes] = []
+        torn = True
+        try:
+            async for piece in request.content.iter_any():
+                pieces.append(piece)
+                lane.feed(piece)
+            torn = False
+        finally:
+            size = sum(map(len, pieces))
+            await self._proxy.keep(lane.close(self._now(), torn=torn), size)
+        if size > SMALL:
+            return _each(pieces)
+        self._asked = b"".join(pieces)
+        return self._asked
 
     async def _ask(self, data: bytes | AsyncIterator[bytes] | None) -> aiohttp.ClientResponse:
         request, proxy = self._request, self._proxy
@@ -117,7 +124,6 @@ class Passage:
             headers=towards_server(request.headers.items(), proxy.upstream, self._ours),
             data=data,
             allow_redirects=False,
-            skip_auto_headers=ADDED,
         )
 
     async def _pass_on(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
@@ -125,11 +131,17 @@ class Passage:
         session = response.headers.get(SESSION)
         if session is not None and response.ok:
             proxy.streams.bind(session, self._stream)
+        self._forget_session(response)
         await self._head(response.status, noted(response.headers.items()))
+        if not response.content.is_eof():
+            # Most servers send a short answer in two packets: let the loop take the second, if it is there.
+            await asyncio.sleep(0)
         headers = towards_client(response.headers.items(), proxy.upstream, self._ours)
         kind = response.content_type if self._is_mcp and request.method != hdrs.METH_HEAD else ""
         passed = Passed(response, headers)
         try:
+            if request.method == hdrs.METH_GET and response.ok and is_metadata(self._target):
+                return await self._pass_metadata(response, passed)
             await passed.prepare(request)
             if kind == "text/event-stream":
                 await self._pass_events(response, passed)
@@ -142,12 +154,30 @@ class Passage:
             await self._end(None)
             await passed.write_eof()
         except ConnectionError:  # Ours to the client: aiohttp's own class of it is a ClientError, too.
-            await self._end("client")
+            await self._end(CLIENT)
         except aiohttp.ClientError:
             # A clean end would tell the client that this was all. It was not.
-            await self._end("server")
+            await self._end(SERVER)
             if request.transport is not None:
                 request.transport.close()
+        return passed
+
+    def _forget_session(self, response: aiohttp.ClientResponse) -> None:
+        """Let go of a session that the server says is over."""
+        request = self._request
+        session = request.headers.get(SESSION)
+        is_deleted = request.method == hdrs.METH_DELETE and response.ok
+        if session is not None and self._is_mcp and (is_deleted or response.status == 404):
+            self._proxy.streams.end(session)
+
+    async def _pass_metadata(self, response: aiohttp.ClientResponse, passed: Passed) -> Passed:
+        """Pass on a document about the server as one about us."""
+        body = moved_metadata(self._target, await response.read(), self._proxy.upstream.origin, self._ours)
+        passed.content_length = len(body)
+        await passed.prepare(self._request)
+        await passed.write(body)
+        await self._end(None)
+        await passed.write_eof()
         return passed
 
     async def _pass_message(self, response: aiohttp.ClientResponse, passed: Passed) -> None:
@@ -192,6 +222,8 @@ class Passage:
                 await passed.write(held)
                 held = b""
         finally:
+            if self._address is not None:
+                self._proxy.streams.end_address(self._address)
             await self._proxy.keep(lane.close(self._now()), 0)
 
     def _redirect(self, chunk: bytes, data: bytes) -> bytes:
@@ -202,7 +234,8 @@ class Passage:
             target = self._request.rel_url.join(URL(moved(address, origin, ""), encoded=True))
         except ValueError:  # No address at all: the client's to refuse.
             return chunk
-        self._proxy.streams.bind_address(target.raw_path_qs, self._stream)
+        self._address = target.raw_path_qs
+        self._proxy.streams.bind_address(self._address, self._stream)
         return chunk.replace(data, moved(address, origin, self._ours).encode(), 1)
 
     async def _unreachable(self, error: Exception) -> web.StreamResponse:
@@ -221,7 +254,7 @@ class Passage:
     def _fields(self) -> dict[str, Value]:
         return {"stream": self._stream, "http": self._number}
 
-    async def _head(self, status: int, answered: dict[str, str], **more: Value) -> None:
+    async def _head(self, status: int | None, answered: dict[str, str], **more: Value) -> None:
         request = self._request
         fields: dict[str, Value] = {
             **self._fields(),
@@ -234,11 +267,15 @@ class Passage:
             **more,
         }
         await self._proxy.note("http", fields)
+        self._has_head = True
 
     async def _end(self, hung_up: str | None) -> None:
-        if not self._is_over:
-            await self._proxy.note("http-end", {**self._fields(), "hung_up": hung_up})
-            self._is_over = True
+        if self._is_over:
+            return
+        if not self._has_head:
+            await self._head(None, {})
+        await self._proxy.note("http-end", {**self._fields(), "hung_up": hung_up})
+        self._is_over = True
 
 
 def json_error(status: int, asked: str | None, line: str) -> web.Response:

@@ -8,7 +8,9 @@ from mcpspy.core.headers import (
     REDACTED,
     Upstream,
     end_to_end,
+    is_metadata,
     moved,
+    moved_metadata,
     noted,
     read_upstream,
     refusal,
@@ -185,3 +187,48 @@ def test_another_host_may_not_pass(host: str | None) -> None:
 )
 def test_another_origin_may_not_pass(origin: str) -> None:
     assert refusal("localhost", origin, []) == f"Origin {origin} is not this machine"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (f"{UPSTREAM.origin}/.well-known/x", f"{OURS}/.well-known/x"),
+        ("https://elsewhere.example/x", "https://elsewhere.example/x"),
+    ],
+)
+def test_a_challenge_names_metadata_at_our_address(url: str, expected: str) -> None:
+    challenge = 'Bearer error="invalid_token", resource_metadata="{}", scope="tools"'
+    given = [("WWW-Authenticate", challenge.format(url))]
+    assert towards_client(given, UPSTREAM, OURS) == [("WWW-Authenticate", challenge.format(expected))]
+
+
+@pytest.mark.parametrize(
+    ("target", "member"),
+    [
+        ("/.well-known/oauth-protected-resource/mcp", "resource"),
+        ("/mcp/.well-known/oauth-protected-resource", "resource"),
+        ("/.well-known/oauth-authorization-server", "issuer"),
+        ("/.well-known/openid-configuration", "issuer"),
+    ],
+)
+def test_metadata_names_our_address_and_nothing_else_in_it_changes(target: str, member: str) -> None:
+    assert is_metadata(target)
+    origin = UPSTREAM.origin
+    rest = f'"authorization_servers":["{origin}"],"token_endpoint":"{origin}/token"'
+    given, expected = (f'{{"{member}":"{at}/mcp",{rest}}}'.encode() for at in (origin, OURS))
+    assert moved_metadata(target, given, origin, OURS) == expected
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[1]", b'{"resource": 1}', b'{ "resource" : "https://elsewhere.example/mcp" }']
+)
+def test_metadata_that_does_not_name_the_server_stays_as_it_is(body: bytes) -> None:
+    target = "/.well-known/oauth-protected-resource"
+    assert moved_metadata(target, body, UPSTREAM.origin, OURS) == body
+
+
+def test_a_code_in_a_redirect_is_not_noted() -> None:
+    for separator in "?&#":
+        location = f"http://127.0.0.1:9/callback?x=1{separator}code={{}}&state=2"
+        given = [("Location", location.format("secret"))]
+        assert noted(given) == {"location": location.format(REDACTED)}

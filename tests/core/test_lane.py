@@ -148,8 +148,29 @@ def test_any_body_is_one_line_that_rebuilds_it(body: bytes, cuts: list[int]) -> 
     assert line.count(b"\n") == 1
     frame = read_entry(line[:-1])
     assert isinstance(frame, Frame)
-    assert frame.data + (b"\r" if frame.eol == "\r\n" else b"") == body
+    end = b"\n" if b',"eol":"\\n",' in line else b"\r\n" if b',"eol":"\\r\\n",' in line else b""
+    assert frame.data + end == body
     assert (frame.side, frame.stream, frame.http) == ("server", "7", 12)
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (b'{"id":1}\n', b'"eol":"\\n","msg":{"id":1}}'),
+        (b'{"id":1}\r\n', b'"eol":"\\r\\n","msg":{"id":1}}'),
+        (b'{"id":1}\r', b'"msg":{"id":1}\r}'),
+        (b'{"id":1}\n\n', b'"eol":"\\n","why":"several lines","raw":"{\\"id\\":1}\\n"}'),
+        (b"{\n}\n", b'"eol":"\\n","why":"several lines","raw":"{\\n}"}'),
+        (b"\n", b'"eol":"\\n","why":"blank line","raw":""}'),
+        (b"\xff\n", b'"eol":"\\n","why":"not UTF-8","b64":"/w=="}'),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_body_s_line_end_stands_beside_the_message(body: bytes, kept: bytes, size: int) -> None:
+    lane = BodyLane("client", {})
+    for at in range(0, len(body), size):
+        lane.feed(body[at : at + size])
+    assert joined(lane.close(0.5)) == b'{"t":0.500000,"from":"client",' + kept + b"\n"
 
 
 def test_a_body_that_broke_off_says_so() -> None:

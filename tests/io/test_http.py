@@ -8,6 +8,7 @@ import io
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -30,14 +31,20 @@ from mcpspy.io.recorder import Recorder
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from mcpspy.core.lane import Lines
-
 pytestmark = pytest.mark.timeout(30)
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 AS_JSON = {"Content-Type": "application/json"}
 MIB = 1 << 20
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
 
 
 class Spy:
@@ -177,7 +184,8 @@ async def test_a_signal_ends_it_soon_with_the_file_complete(
         assert spy.line() == ""
         last = spy.entries()[-1]
         assert (last["note"], last["code"], last["signal"]) == ("exit", 0, None)
-        assert len(spy.notes("http")) == len(spy.notes("http-end")) == is_under_way
+        assert len(spy.notes("http")) == is_under_way
+        assert [end["hung_up"] for end in spy.notes("http-end")] == ["mcpspy"] * is_under_way
 
 
 async def test_killed_it_leaves_what_a_peer_has_seen(start: Start) -> None:
@@ -206,6 +214,97 @@ def test_a_listener_for_other_machines_is_warned_of(start: Start) -> None:
     spy = start("http://127.0.0.1:9/mcp", listen="0.0.0.0:0")
     assert spy.line().startswith("mcpspy: warning: listening on 0.0.0.0")
     assert spy.listens().startswith("http://0.0.0.0:")
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no ::1")
+async def test_it_listens_on_ipv6(start: Start) -> None:
+    async with serving(pong) as upstream, aiohttp.ClientSession() as client:
+        spy = start(upstream, listen="[::1]:0")
+        url = spy.listens()
+        assert url.startswith("http://[::1]:")
+        assert len(spy.said) == 1  # No warning: it is this machine.
+        async with client.post(url, data=PING, headers=AS_JSON) as answer:
+            assert await answer.read() == PONG
+        assert spy.entries()[0]["listen"] == url
+
+
+async def test_a_long_session_goes_on_in_parts(start: Start) -> None:
+    async with serving(pong) as upstream, aiohttp.ClientSession() as client:
+        spy = start(upstream, "--max-size", "2k")
+        url = spy.listens()
+        for _ in range(20):
+            async with client.post(url, data=PING, headers=AS_JSON) as answer:
+                assert await answer.read() == PONG
+        spy.process.send_signal(signal.SIGTERM)
+        assert await spy.wait(5) == 0
+    headers, entries = [], []
+    while True:
+        header, *more = spy.entries()
+        headers.append(header)
+        entries += more
+        if more[-1]["note"] != "part":
+            break
+        spy.recording = spy.recording.with_name(more[-1]["next"])
+    assert len(headers) > 3
+    assert {(header["id"], header["transport"], header["listen"]) for header in headers} == {
+        (headers[0]["id"], "http", url)
+    }
+    assert [sum(entry.get("from") == side for entry in entries) for side in ("client", "server")] == [20, 20]
+    assert entries[-1]["note"] == "exit"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a disk that is always full")
+async def test_a_full_disk_costs_a_line_and_no_traffic(start: Start) -> None:
+    start.recording = Path("/dev/full")
+    async with serving(pong) as upstream, aiohttp.ClientSession() as client:
+        spy = start(upstream)
+        url = spy.listens()
+        for _ in range(20):
+            async with client.post(url, data=PING, headers=AS_JSON) as answer:
+                assert await answer.read() == PONG
+        spy.process.send_signal(signal.SIGTERM)
+        assert await spy.wait(5) == 0
+        assert spy.line() == ""
+    assert [line for line in spy.said if " -> " not in line] == [
+        "mcpspy: cannot write /dev/full: No space left on device; traffic goes on unrecorded\n",
+        "",
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sets the limit of another process")
+async def test_a_disk_that_fills_up_and_is_cleared_costs_what_was_said_meanwhile(start: Start) -> None:
+    import resource
+
+    async with serving(pong) as upstream, aiohttp.ClientSession() as client:
+        spy = start(upstream)
+        url = spy.listens()
+        count = 0
+
+        async def ask() -> None:
+            nonlocal count
+            count += 1
+            async with client.post(url, data=PING, headers=AS_JSON) as answer:
+                assert await answer.read() == PONG
+
+        await ask()
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        full = spy.recording.stat().st_size + 250
+        resource.prlimit(spy.process.pid, resource.RLIMIT_FSIZE, (full, hard))
+        for _ in range(10):
+            await ask()
+        assert spy.line().endswith(": File too large; traffic goes on unrecorded\n")
+        resource.prlimit(spy.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        async with asyncio.timeout(10):
+            while not spy.notes("lost"):
+                await ask()
+        assert " again; " in spy.line()
+        spy.process.send_signal(signal.SIGTERM)
+        assert await spy.wait(5) == 0
+        assert spy.line() == ""
+    (lost,) = spy.notes("lost")
+    assert (
+        len(spy.entries()) - 3 + lost["entries"] == 4 * count
+    )  # The header, this note and `exit` were not lost.
 
 
 @pytest.mark.parametrize("text", [None, "this is no certificate"])
@@ -372,8 +471,7 @@ async def test_who_hangs_up_amid_a_long_write_lets_nobody_in_between(tmp_path: P
         yield b'"msg":{}}\n'
 
     proxy = Proxy(options, recorder, cast("aiohttp.ClientSession", None))
-    written: Lines = lines()
-    writing = asyncio.create_task(proxy.keep(written, LONG_WRITE + 1))
+    writing = asyncio.create_task(proxy.keep(lines(), LONG_WRITE + 1))
     await begun.wait()
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):

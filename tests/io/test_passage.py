@@ -11,6 +11,7 @@ import zlib
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import aiohttp
 import pytest
 from yarl import URL
 
@@ -174,6 +175,7 @@ class Spy:
         self.recording = recording
         self.host = ""
         self.clients: list[Client] = []
+        self.stop: Callable[[], None] = lambda: None
 
     async def client(self) -> Client:
         name, _, port = self.host.rpartition(":")
@@ -229,12 +231,13 @@ def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
         task = asyncio.create_task(_serve(options))
         spy = Spy(server, tmp_path / "recording.jsonl")
         spy.host = (await said.get()).split("/")[2]
+        spy.stop = stops[0].set
         try:
             yield spy
         finally:
             for client in spy.clients:
                 await closed(client.writer)
-            stops[0].set()
+            spy.stop()
             assert await task == 0
             listener.close()
             await asyncio.gather(*server.tasks)
@@ -365,6 +368,7 @@ async def test_an_answer_without_a_body_stays_one(proxy: Start, response: bytes)
         (b'{"\xff":1}', b"\xff\xfe\x00"),
         (b"not json", b"[]"),
         (b'{"id":1}\r', b'{"id":1}\r\n'),
+        (b'{"id":1}\n', b'{"id":1}\n\n'),
         (b'\xef\xbb\xbf{"id":1}', b'{"big":123456789012345678901234567890}'),
     ],
 )
@@ -380,8 +384,16 @@ async def test_bodies_pass_and_are_recorded_byte_for_byte(
         assert await client.answer() == (200, response_body)
         for side, body in (("client", request_body), ("server", response_body)):
             (frame,) = spy.frames(side)
-            whole = frame.data + (b"\r" if frame.eol == "\r\n" else b"")
-            assert whole == body
+            (line,) = [
+                line
+                for line in spy.recording.read_bytes().split(b"\n")
+                if f'"from":"{side}"'.encode() in line
+            ]
+            end = next(
+                (end for end in (b"\r\n", b"\n") if b'"eol":' + json.dumps(end.decode()).encode() in line),
+                b"",
+            )
+            assert frame.data + end == body
 
 
 async def test_a_chunked_request_arrives_whole(proxy: Start) -> None:
@@ -522,18 +534,98 @@ async def test_a_client_that_leaves_before_the_answer_is_gone_upstream_at_once(p
         client.writer.close()
         await asyncio.wait_for(call.gone.wait(), 0.5)
         assert await spy.ended() == ["client"]
+        (note,) = spy.notes("http")
+        assert (note["method"], note["status"], note["response"]) == ("POST", None, {})
 
 
-async def test_a_client_that_leaves_amid_its_request_is_noted(proxy: Start) -> None:
+@pytest.mark.parametrize("sent", [b"", b'{"id"'])
+async def test_a_client_that_leaves_amid_its_request_is_noted(proxy: Start, sent: bytes) -> None:
     async with proxy() as spy:
         client = await spy.client()
         client.writer.write(
-            f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\nContent-Length: 99\r\n\r\n{{".encode()
+            f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\nContent-Length: 99\r\n\r\n".encode() + sent
         )
         await client.writer.drain()
         client.writer.close()
         assert await spy.ended() == ["client"]
         assert spy.server.calls.empty()
+        assert [(frame.data, frame.eol) for frame in spy.frames("client")] == ([(sent, "")] if sent else [])
+        assert [note["status"] for note in spy.notes("http")] == [None]
+
+
+async def test_a_client_that_leaves_amid_a_body_that_is_no_message_is_noted(proxy: Start) -> None:
+    async with proxy() as spy:
+        reached, over = asyncio.Event(), asyncio.Event()
+
+        async def take(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await stream.readuntil(b"grant")
+            reached.set()
+            await stream.read()
+            await closed(writer)
+            over.set()
+
+        taking = await asyncio.start_server(take, "127.0.0.1", 0)
+        port = taking.sockets[0].getsockname()[1]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(http.Proxy, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
+            client = await spy.client()
+            client.writer.write(
+                f"POST /token HTTP/1.1\r\nHost: {spy.host}\r\nContent-Length: 99\r\n\r\ngrant".encode()
+            )
+            await reached.wait()
+            client.writer.transport.abort()
+            assert await spy.ended() == ["client"]
+        assert [(note["path"], note["status"]) for note in spy.notes("http")] == [("/token", None)]
+        taking.close()
+        await over.wait()
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_an_end_of_ours_is_not_the_client_s(proxy: Start, method: str) -> None:
+    async with proxy() as spy:
+        answered, waiting = await spy.client(), await spy.client()
+        for client in (answered, waiting):
+            await client.ask(method, "/mcp", PING if method == "POST" else None)
+            call = await spy.server.call()
+            if client is answered:
+                await call.send(EVENTS)
+                await client.head()
+        spy.stop()
+        assert await spy.ended(2) == ["mcpspy", "mcpspy"]
+        assert sorted(str(note["status"]) for note in spy.notes("http")) == ["200", "None"]
+
+
+async def test_a_kept_connection_that_the_server_closes_unanswered_is_asked_once(proxy: Start) -> None:
+    """A direct client sees its connection closed, and may not ask again: it cannot know what the server did."""
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        first = await spy.server.call()
+        await first.send(plain(PONG, JSON))
+        await client.answer()
+        await client.post(PING)
+        second = await spy.server.call()
+        assert second.writer is first.writer
+        second.writer.close()
+        assert (await client.answer())[0] == 502
+        await client.post(PING)
+        third = await spy.server.call()
+        assert third.writer is not first.writer
+        await third.send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
+        assert spy.server.calls.empty()
+
+
+async def test_a_connection_that_the_server_closed_while_idle_is_not_used(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(50):
+            await client.post(PING)
+            call = await spy.server.call()
+            await call.send(plain(PONG, JSON))
+            call.writer.close()
+            assert await client.answer() == (200, PONG)
+            await call.gone.wait()
 
 
 @pytest.mark.parametrize(
@@ -621,6 +713,20 @@ async def test_a_server_that_hangs_up_unasked_is_a_502(proxy: Start) -> None:
         (await spy.server.call()).writer.close()
         status, answer = await client.answer()
         assert (status, json.loads(answer)["id"]) == (502, 1)
+        assert await spy.ended() == [None]
+
+
+async def test_a_reset_by_the_server_is_not_the_client_s(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reset(*_: object, **__: object) -> None:
+        raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
+
+    async with proxy() as spy:
+        monkeypatch.setattr(aiohttp.ClientSession, "request", reset)
+        client = await spy.client()
+        await client.post(PING)
+        assert (await client.answer())[0] == 502
         assert await spy.ended() == [None]
 
 
@@ -733,6 +839,56 @@ async def test_a_session_named_by_a_refusal_is_none(proxy: Start) -> None:
         await spy.server.call()
         streams = [frame.stream for frame in spy.frames("client")]
         assert streams[2] == streams[1] != streams[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "status"), [("DELETE", "200 OK"), ("POST", "404 Not Found")], ids=["deleted", "dead"]
+)
+async def test_a_session_that_is_over_is_let_go_but_not_at_once(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch, method: str, status: str
+) -> None:
+    monkeypatch.setattr(http, "ENDED", 1)
+    async with proxy() as spy:
+        client = await spy.client()
+
+        async def stream_of(session: str, method: str = "POST", status: str = "202 Accepted") -> object:
+            await client.ask(method, "/mcp", PING, f"Mcp-Session-Id: {session}")
+            await (await spy.server.call()).send(plain(b"", status=status))
+            await client.answer()
+            return spy.notes("http")[-1]["stream"]
+
+        one = await stream_of("one")
+        for _ in range(3):  # It is over once, however often that is said.
+            await stream_of("one", method, status)
+        assert await stream_of("one") == one
+        two = await stream_of("two")
+        await stream_of("two", method, status)
+        assert await stream_of("two") == two
+        assert await stream_of("one") != one
+
+
+async def test_an_address_is_let_go_when_its_stream_is_over(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "ENDED", 1)
+    async with proxy("/sse") as spy:
+        client = await spy.client()
+        streams = []
+        for number in range(2):
+            await client.ask("GET", "/sse")
+            call = await spy.server.call()
+            await call.send(EVENTS + chunk(b"event: endpoint\ndata: /m?%d\n\n" % number) + chunk(b""))
+            await client.head()
+            await client.body()
+            streams.append(spy.notes("http")[-1]["stream"])
+        kept = []
+        for number in range(2):
+            await client.ask("POST", f"/m?{number}", PING, JSON)
+            await (await spy.server.call()).send(plain(b"", status="202 Accepted"))
+            await client.answer()
+            kept.append(spy.notes("http")[-1]["stream"] == streams[number])
+        assert kept == [False, True]
+        assert len(spy.said("client")) == 1
 
 
 @pytest.mark.parametrize("is_absolute", [False, True])
@@ -855,6 +1011,17 @@ async def test_a_redirect_within_the_server_stays_within_the_proxy(proxy: Start,
             first, headers = await client.head()
             assert first.startswith("HTTP/1.1 307")
             assert ("Location", expected) in headers
+
+
+async def test_metadata_about_the_server_is_metadata_about_us(proxy: Start) -> None:
+    path = "/.well-known/oauth-protected-resource/mcp"
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("GET", path)
+        call = await spy.server.call()
+        assert call.target == path
+        await call.send(plain(b'{"resource":"%s/mcp"}' % spy.server.origin.encode()))
+        assert await client.answer() == (200, b'{"resource":"http://%s/mcp"}' % spy.host.encode())
 
 
 async def test_a_client_that_waits_for_continue_is_told_to(proxy: Start) -> None:
