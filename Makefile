@@ -39,8 +39,10 @@ peers:
 recordings: $(INSTALLED) peers
 	$(BIN)/python recordings/make.py
 
-bench: $(INSTALLED)
+bench: $(INSTALLED) peers
+	sh bench/rivals.sh $(PYTHON)
 	$(BIN)/python bench/stdio.py
+	$(BIN)/python bench/http.py
 
 clean:
 	rm -rf $(VENV) .peers dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

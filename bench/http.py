@@ -1,16 +1,17 @@
-"""What `mcpspy http` costs, beside talking to the server directly.
+"""What `mcpspy http` costs, beside talking to the server directly, and what others cost there.
 
 Owns the figures over HTTP and the bars they are held to. The server is the
 Python SDK's, answering in JSON; how long an event takes is measured with one
-that says in each event when it left. Another proxy is a line in `Subjects`.
+that says in each event when it left. The others are a gateway of httpx and
+starlette, and mitmproxy; each writes what goes through to a file, as we do.
 
     .venv/bin/python bench/http.py [--quick] [--check] [--json FILE]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
 import re
 import selectors
 import signal
@@ -24,14 +25,18 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 # Not this folder: this file would stand in for the standard library's `http`.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench.measure import Report, Row, alternate, deadline, high, low, mcpspy_command  # noqa: E402
+from bench.measure import Report, Row, alternate, deadline, high, low, main, mcpspy_command  # noqa: E402
+
+T = TypeVar("T")
 
 HERE = Path(__file__).resolve().parent
 PEERS = HERE.parent / ".peers"
+RIVALS = PEERS / "mitmproxy"
 SDK_SERVER = HERE.parent / "tests" / "peers" / "servers" / "sdk_server.py"
 SECONDS = 60
 """A bound for everything that is waited for."""
@@ -50,8 +55,8 @@ class Size:
     events: int
 
 
-FULL = Size(15, 400, 2000, 500)
-QUICK = Size(5, 200, 800, 250)
+FULL = Size(9, 400, 1200, 400)
+QUICK = Size(3, 200, 600, 250)
 CONNECTIONS = 32
 
 
@@ -62,24 +67,39 @@ class Place:
     port: int
     path: str
     recording: Path | None = None
+    pid: int | None = None
 
 
 Subjects = Mapping[str, Place]
-"""`direct`, `mcpspy`, and whoever else is compared."""
+"""`direct`, `mcpspy`, and who else is compared."""
+
+
+class Started(NamedTuple):
+    """A process, and what its first line on stderr said, if it was to say something."""
+
+    pid: int
+    said: str
 
 
 @contextmanager
-def started(command: list[str], pattern: str | None) -> Iterator[str]:
+def started(command: list[str], pattern: str | None = None, **environment: str) -> Iterator[Started]:
     """Run a process; yield what the pattern finds in its first line on stderr."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr is not None
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE if pattern else None,
+        env={**os.environ, **environment},
+    )
     try:
-        with deadline(SECONDS, command[0]):
-            line = process.stderr.readline().decode()
-        found = re.search(pattern, line) if pattern else None
-        if pattern and found is None:
-            raise RuntimeError(f"{command[0]} did not start: {line.strip() or 'nothing on stderr'}")
-        yield found[1] if found else ""
+        said = ""
+        if pattern and process.stderr is not None:
+            with deadline(SECONDS, command[0]):
+                line = process.stderr.readline().decode()
+            found = re.search(pattern, line)
+            if found is None:
+                raise RuntimeError(f"{command[0]} did not start: {line.strip() or 'nothing on stderr'}")
+            said = found[1]
+        yield Started(process.pid, said)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -87,42 +107,74 @@ def started(command: list[str], pattern: str | None) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        process.stderr.close()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+def free_port() -> int:
+    """Return a port nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
+
+
+def until_it_listens(port: int) -> None:
+    """Wait for a server that does not say when it does."""
+    with deadline(SECONDS, "a server that should listen"):
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                return
+            except ConnectionRefusedError:
+                time.sleep(0.02)
 
 
 @contextmanager
 def sdk_server() -> Iterator[Place]:
     """Run the Python SDK's server."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(PEERS / "venv" / "bin" / "python"), str(SDK_SERVER)]
     with started([*command, "--transport", "streamable-http", "--port", str(port)], "(ready)"):
-        with deadline(SECONDS, "the SDK's server"):
-            while True:  # It says that it is ready before it listens.
-                try:
-                    socket.create_connection(("127.0.0.1", port)).close()
-                    break
-                except ConnectionRefusedError:
-                    continue
+        until_it_listens(port)  # It says that it is ready before it listens.
         yield Place(port, "/mcp")
 
 
 @contextmanager
 def event_server() -> Iterator[Place]:
     """Run the server of one stream."""
-    with started([sys.executable, "-P", str(HERE / "sse_server.py")], r"^(\d+)$") as port:
-        yield Place(int(port), "/mcp")
+    with started([sys.executable, "-P", str(HERE / "sse_server.py")], r"^(\d+)$") as server:
+        yield Place(int(server.said), "/mcp")
 
 
 @contextmanager
 def through(upstream: Place) -> Iterator[Subjects]:
     """Run every proxy in front of a server."""
-    url = f"http://127.0.0.1:{upstream.port}{upstream.path}"
+    origin = f"http://127.0.0.1:{upstream.port}"
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, ExitStack() as running:
         path = Path(folder) / "session.jsonl"
+        url = origin + upstream.path
         command = [*mcpspy_command(), "http", "--upstream", url, "--listen", ":0", "--record", str(path)]
-        port = running.enter_context(started(command, r"mcpspy: http://127\.0\.0\.1:(\d+)/"))
-        yield {"direct": upstream, "mcpspy": Place(int(port), upstream.path, path)}
+        ours = running.enter_context(started(command, r"mcpspy: http://127\.0\.0\.1:(\d+)/"))
+        subjects = {"direct": upstream, "mcpspy": Place(int(ours.said), upstream.path, path, ours.pid)}
+        for name, rival in {"httpx + starlette": gateway, "mitmproxy": mitmproxy}.items():
+            port, path = free_port(), Path(folder) / f"{rival.__name__}.jsonl"
+            found = running.enter_context(started(rival(origin, port, path), RECORD=str(path)))
+            until_it_listens(port)
+            subjects[name] = Place(port, upstream.path, path, found.pid)
+        yield subjects
+
+
+def gateway(origin: str, port: int, path: Path) -> list[str]:
+    """Return the command of the gateway beside this file."""
+    python = str(PEERS / "venv" / "bin" / "python")
+    return [python, "-P", str(HERE / "http_gateway.py"), origin, str(port), str(path)]
+
+
+def mitmproxy(origin: str, port: int, _path: Path) -> list[str]:
+    """Return the command of mitmproxy as a reverse proxy that records."""
+    addon = str(HERE / "http_mitmproxy.py")
+    listen = ["--listen-host", "127.0.0.1", "--listen-port", str(port)]
+    return [str(RIVALS / "bin" / "mitmdump"), "-q", "-s", addon, "--mode", f"reverse:{origin}", *listen]
 
 
 def call(place: Place) -> bytes:
@@ -177,8 +229,22 @@ class Connection:
         self.socket.close()
 
 
-def _p50(place: Place, count: int) -> float:
-    """Return the median of calls one after the other, in milliseconds."""
+class Times(NamedTuple):
+    """Of calls one after the other, in milliseconds."""
+
+    p50: float
+    p95: float
+
+
+class Flood(NamedTuple):
+    """Calls a second, and the milliseconds of CPU that the proxy spent on one."""
+
+    rate: float
+    cpu: float | None
+
+
+def _times(place: Place, count: int) -> Times:
+    """Ask one call after the other."""
     times = []
     with closing(Connection(place)) as connection:
         for _ in range(count + 20):
@@ -187,26 +253,40 @@ def _p50(place: Place, count: int) -> float:
             while not connection.hear():
                 pass
             times.append(time.perf_counter_ns() - start)
-    return sorted(times[20:])[count // 2] / 1e6
+    times = sorted(times[20:])
+    return Times(times[count // 2] / 1e6, times[count * 95 // 100] / 1e6)
 
 
-def _rate(place: Place, count: int) -> float:
-    """Return the calls a second of many connections, each with one call under way."""
+def _flood(place: Place, count: int) -> Flood:
+    """Keep one call under way on each of many connections."""
     with ExitStack() as open_ones, selectors.DefaultSelector() as selector:
         for _ in range(CONNECTIONS):
             connection = open_ones.enter_context(closing(Connection(place)))
             selector.register(connection.socket, selectors.EVENT_READ, connection)
             connection.ask()
         answered = -2 * CONNECTIONS  # The first ones open connections upstream.
-        start = 0.0
+        start, before = 0.0, None
         while answered < count:
             for key, _ in selector.select():
                 if key.data.hear():
                     answered += 1
                     if answered == 0:
-                        start = time.perf_counter()
+                        start, before = time.perf_counter(), _cpu(place)
                     key.data.ask()
-        return answered / (time.perf_counter() - start)
+        rate = answered / (time.perf_counter() - start)
+        after = _cpu(place)
+        return Flood(rate, None if before is None or after is None else (after - before) / answered)
+
+
+def _cpu(place: Place) -> float | None:
+    """Return the milliseconds a proxy has computed so far, all its threads; None off Linux, or if there is none."""
+    if place.pid is None:
+        return None
+    try:
+        tasks = [path.read_text().split()[0] for path in Path(f"/proc/{place.pid}/task").glob("*/schedstat")]
+    except OSError:
+        return None
+    return sum(map(int, tasks)) / 1e6 if tasks else None
 
 
 def _delay(place: Place, count: int) -> float:
@@ -225,69 +305,72 @@ def _delay(place: Place, count: int) -> float:
 
 
 def measured(
-    measure: Callable[[Place, int], float], subjects: Subjects, count: int, rounds: int
-) -> dict[str, list[float]]:
+    measure: Callable[[Place, int], T], subjects: Subjects, count: int, rounds: int
+) -> dict[str, list[T]]:
     """Measure every subject, in turns."""
-    with deadline(SECONDS * 3, "a figure"):
+    with deadline(SECONDS * 5, "a figure"):
         return alternate({name: partial(measure, place, count) for name, place in subjects.items()}, rounds)
 
 
 def calls(report: Report, size: Size) -> None:
     """One call after the other, and many at once."""
     with sdk_server() as server, through(server) as subjects:
-        times = {n: low(of) for n, of in measured(_p50, subjects, size.calls, size.rounds).items()}
-        rates = {n: high(of) for n, of in measured(_rate, subjects, size.flood, size.rounds).items()}
-        _expect_recorded(subjects, (size.calls + size.flood) * size.rounds)
-    shown = {name: f"{value:.2f} ms" for name, value in times.items()}
-    for name in subjects:
-        if name != "mcpspy":
-            report.add(
-                Row(
-                    "tools/call, JSON: p50",
-                    shown["mcpspy"],
-                    f"{name} {shown[name]}",
-                    times["mcpspy"] / times[name],
-                    most=1.6 if name == "direct" else None,
-                )
-            )
-    shown = {name: f"{value:.0f} calls/s" for name, value in rates.items()}
-    for name in subjects:
-        if name != "mcpspy":
-            report.add(
-                Row(
-                    f"tools/call, JSON, {CONNECTIONS} connections",
-                    shown["mcpspy"],
-                    f"{name} {shown[name]}",
-                    rates["mcpspy"] / rates[name],
-                    least=0.85 if name == "direct" else None,
-                )
-            )
+        times = measured(_times, subjects, size.calls, size.rounds)
+        floods = measured(_flood, subjects, size.flood, size.rounds)
+        _expect_recorded(subjects, 2 * (size.calls + size.flood) * size.rounds, b'"msg":')
+    p50 = {name: low([one.p50 for one in of]) for name, of in times.items()}
+    p95 = {name: low([one.p95 for one in of]) for name, of in times.items()}
+    rates = {name: high([one.rate for one in of]) for name, of in floods.items()}
+    cpu = {name: low(found) for name, of in floods.items() if (found := [one.cpu for one in of if one.cpu])}
+    many = f"{CONNECTIONS} connections"
+    compare(report, "tools/call, JSON: p50", p50, "{:.2f} ms", most=1.6)
+    compare(report, "tools/call, JSON: p95", p95, "{:.2f} ms")
+    compare(report, f"tools/call, JSON, {many}", rates, "{:.0f} calls/s", least=0.85)
+    compare(report, f"CPU of the proxy a call, {many}", cpu, "{:.2f} ms")
 
 
 def events(report: Report, size: Size) -> None:
     """How much later an event comes."""
     with event_server() as server, through(server) as subjects:
         delays = {n: low(of) for n, of in measured(_delay, subjects, size.events, size.rounds).items()}
-        _expect_recorded(subjects, size.events * size.rounds)
-    for name, value in delays.items():
-        if name != "direct":
-            report.add(
-                Row(
-                    "SSE event: added p50" if name == "mcpspy" else f"SSE event: added p50, {name}",
-                    f"{value:.3f} ms",
-                    f"direct {delays['direct']:.3f} ms",
-                    value - delays["direct"],
-                    most=0.3 if name == "mcpspy" else None,
-                    unit="ms",
-                )
-            )
+        _expect_recorded(subjects, size.events * size.rounds, b"notifications/message")
+    direct = delays.pop("direct")
+    added = {name: value - direct for name, value in delays.items()}
+    ours = f"{added['mcpspy']:.3f} ms"
+    base = f"direct takes {direct:.3f} ms"
+    report.add(Row("SSE event: added p50", ours, base, added["mcpspy"], most=0.3, unit="ms"))
+    compare(report, "SSE event: added p50", added, "{:.3f} ms")
 
 
-def _expect_recorded(subjects: Subjects, count: int) -> None:
-    """Raise if fewer messages were recorded: a proxy that skips some is fast too."""
+def compare(
+    report: Report,
+    figure: str,
+    values: Mapping[str, float],
+    form: str,
+    *,
+    most: float | None = None,
+    least: float | None = None,
+) -> None:
+    """Add a row for each subject that ours is compared with; the bar is for `direct`.
+
+    Each value has its own ratio to the direct one behind it.
+    """
+    shown = {name: form.format(value) for name, value in values.items()}
+    if "direct" in values:
+        shown |= {name: f"{shown[name]} ({values[name] / values['direct']:.2f})" for name in values}
+        shown["direct"] = form.format(values["direct"])
+    for name in values:
+        if name != "mcpspy":
+            held = (most, least) if name == "direct" else (None, None)
+            ratio = values["mcpspy"] / values[name]
+            report.add(Row(figure, shown["mcpspy"], f"{name} {shown[name]}", ratio, *held))
+
+
+def _expect_recorded(subjects: Subjects, count: int, what: bytes) -> None:
+    """Raise if less was recorded: a proxy that skips some is fast too."""
     for name, place in subjects.items():
         if place.recording is not None:
-            found = place.recording.read_bytes().count(b'"msg":')
+            found = place.recording.read_bytes().count(what)
             if found < count:
                 raise RuntimeError(f"{name} recorded {found} of {count} messages")
 
@@ -295,27 +378,12 @@ def _expect_recorded(subjects: Subjects, count: int) -> None:
 FIGURES: dict[str, Callable[[Report, Size], None]] = {"calls": calls, "events": events}
 
 
-def main() -> int:
-    """Measure, print the table; 1 if --check was given and a bar was missed."""
-    parser = argparse.ArgumentParser(description="What `mcpspy http` costs, beside no proxy.")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds: under 40 s")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
-    parser.add_argument("--json", metavar="FILE", help="write the rows there too")
-    parser.add_argument(
-        "--only", choices=FIGURES, action="append", help="measure this alone; may be repeated"
-    )
-    arguments = parser.parse_args()
-    if not (PEERS / "installed").exists():
-        parser.error("the peers are not installed: run make peers")
-    size = QUICK if arguments.quick else FULL
-    report = Report("mcpspy http, " + ("quick" if arguments.quick else "full"))
-    for name in arguments.only or FIGURES:
-        FIGURES[name](report, size)
-    report.show()
-    if arguments.json:
-        report.save(arguments.json)
-    return 1 if arguments.check and report.missed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    made = [PEERS / "installed", RIVALS / "installed"]
+    lacks = (
+        None
+        if all(path.exists() for path in made)
+        else "peers are missing: run make peers and bench/rivals.sh"
+    )
+    about = "What `mcpspy http` costs, beside no proxy and beside other ones."
+    sys.exit(main("mcpspy http", about, full=FULL, quick=QUICK, figures=FIGURES, lacks=lacks))

@@ -7,6 +7,7 @@ measured: that is the business of the files beside it. POSIX only.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 T = TypeVar("T")
+S = TypeVar("S")
 
 MOST = 1 << 16
 """Bytes a read of ours may return: what a pipe holds. More costs page faults and brings nothing."""
@@ -312,6 +314,35 @@ class Report:
     def missed(self) -> bool:
         """Whether a bar was missed."""
         return any(row.holds is False for row in self.rows)
+
+
+def main(
+    title: str,
+    about: str,
+    *,
+    full: S,
+    quick: S,
+    figures: Mapping[str, Callable[[Report, S], None]],
+    lacks: str | None,
+) -> int:
+    """Measure, print the table; 1 if --check was given and a bar was missed. `lacks`: why nothing can be measured."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: a quarter of the time")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--json", metavar="FILE", help="write the rows there too")
+    parser.add_argument(
+        "--only", choices=figures, action="append", help="measure this alone; may be repeated"
+    )
+    arguments = parser.parse_args()
+    if lacks is not None:
+        parser.error(lacks)
+    report = Report(f"{title}, {'quick' if arguments.quick else 'full'}")
+    for name in arguments.only or figures:
+        figures[name](report, quick if arguments.quick else full)
+    report.show()
+    if arguments.json:
+        report.save(arguments.json)
+    return 1 if arguments.check and report.missed else 0
 
 
 def machine() -> str:

@@ -9,7 +9,6 @@ asyncio proxy beside this file is what one writes otherwise.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import os
@@ -32,6 +31,7 @@ from bench.measure import (  # noqa: E402 - the line above has to come first.
     alternate,
     high,
     low,
+    main,
     mcpspy_command,
     pinned,
     running,
@@ -402,27 +402,7 @@ FIGURES: dict[str, Callable[[Report, Size], None]] = {
 }
 
 
-def main() -> int:
-    """Measure, print the table; 1 if --check was given and a bar was missed."""
-    parser = argparse.ArgumentParser(description="What `mcpspy run` costs, beside tee.")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds: under 40 s in place of 3 minutes")
-    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
-    parser.add_argument("--json", metavar="FILE", help="write the rows there too")
-    parser.add_argument(
-        "--only", choices=FIGURES, action="append", help="measure this alone; may be repeated"
-    )
-    arguments = parser.parse_args()
-    if not hasattr(os, "posix_spawnp"):
-        parser.error("this needs POSIX: tee, cat, pipes")
-    size = QUICK if arguments.quick else FULL
-    report = Report("mcpspy run, " + ("quick" if arguments.quick else "full"))
-    for name in arguments.only or FIGURES:
-        FIGURES[name](report, size)
-    report.show()
-    if arguments.json:
-        report.save(arguments.json)
-    return 1 if arguments.check and report.missed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    lacks = None if hasattr(os, "posix_spawnp") else "this needs POSIX: tee, cat, pipes"
+    about = "What `mcpspy run` costs, beside tee."
+    sys.exit(main("mcpspy run", about, full=FULL, quick=QUICK, figures=FIGURES, lacks=lacks))
