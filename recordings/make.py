@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcpspy.core.record import Entry, Note
-from mcpspy.io.store import follow
+from mcpspy.io.follow import follow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

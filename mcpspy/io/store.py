@@ -1,25 +1,23 @@
 """Recordings, from the reader's side.
 
-Owns finding, reading and following them. Opens every file read-only and leaves
-it as it is; a torn last line is left out until it is whole, and said. Writing
-is `io.writer`'s.
+Owns finding and reading them. Opens every file read-only and leaves
+it as it is; a torn last line is left out until it is whole, and said. Following one
+that grows is `io.follow`'s, writing `io.writer`'s.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
-from enum import Enum, StrEnum
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
-import aiofiles
 from msgspec import Struct
 
 from mcpspy.core.framing import LineFramer
-from mcpspy.core.record import Damaged, Entry, Header, Note, read_entry, read_header
 from mcpspy.core.parties import Party
+from mcpspy.core.record import Entry, Header, Note, read_entry, read_header
 from mcpspy.core.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.folder import sessions_folder
@@ -27,12 +25,6 @@ from mcpspy.io.writer import is_live
 
 CHUNK = 1 << 18
 """Bytes a read: larger ones gained nothing, and keep a waiting screen waiting."""
-
-POLL = 0.1
-"""Seconds between two looks at a file that may grow: 0.13 % of a core, and no watcher to install."""
-
-BEGINS_AGAIN = "the file was cut or replaced: reading it from its start"
-"""Why of the `Damaged` entry after which `follow` begins again."""
 
 HEAD = 1 << 16
 """Bytes of a recording's start in which a summary looks for who speaks."""
@@ -89,7 +81,7 @@ class Recording:
     def _lines(self, path: Path) -> Iterator[bytes]:
         framer = LineFramer()
         first = True
-        with _opened(path) as file:
+        with opened(path) as file:
             while chunk := file.read(CHUNK):
                 for line in framer.feed(chunk):
                     if first:
@@ -107,7 +99,7 @@ class Recording:
 
 def read_header_of(path: Path) -> Header:
     """Return the header of a file; raise with its name, what it is instead, and what to do."""
-    with _opened(path) as file:
+    with opened(path) as file:
         line = file.readline(1 << 20)
     if not line:
         raise UsageError(f"{path}: empty, so not a recording", "was its disk full when it was made?")
@@ -163,7 +155,7 @@ def sessions(folder: str | None = None) -> list[Summary]:
 def summarize(path: Path, header: Header) -> Summary:
     """Return what a list shows of a session, from the start and the end of its file."""
     session = Session(header)
-    with _opened(path) as file:
+    with opened(path) as file:
         lines = file.read(HEAD).split(b"\n")
         for line in lines[1:-1]:
             session.add(read_entry(line))
@@ -189,80 +181,6 @@ def summarize(path: Path, header: Header) -> Summary:
     )
 
 
-async def follow(path: Path, *, poll: float = POLL) -> AsyncIterator[Entry]:
-    """Yield the entries of a recording as they come, from its start to its end.
-
-    Ends after the exit note, or when nobody writes to the file any more. Goes
-    on in the next part. Begins again, after a `Damaged` entry that says so,
-    when the file was cut, or another took its name; a deleted file is read to
-    the end of what its writer still appends. Raises UsageError or CannotStart
-    if there is nothing to open.
-    """
-    seen: set[Path] = set()
-    while True:
-        # Opened here and not by aiofiles, which loses a file that it opens while we are cancelled.
-        with _opened(path) as opened:
-            file = aiofiles.threadpool.wrap(opened)
-            framer = LineFramer()
-            position = 0
-            first = True
-            last: Entry | None = None
-            while (now := _what_now(file.fileno(), path, position)) is not _Now.OVER:
-                if now is _Now.ANOTHER:
-                    yield Damaged(b"", BEGINS_AGAIN)
-                    break
-                if now is _Now.QUIET:
-                    if isinstance(last, Note) and last.kind in ("exit", "part"):
-                        break
-                    await asyncio.sleep(poll)
-                    continue
-                chunk = await file.read(CHUNK)
-                position += len(chunk)
-                for line in framer.feed(chunk):
-                    entry = read_entry(line)
-                    if first and isinstance(entry, Damaged):  # The header; a file that was cut has none.
-                        first = False
-                        continue
-                    first, last = False, entry
-                    yield entry
-            torn = b"".join(framer.close())
-        if torn and now is _Now.OVER:
-            yield Damaged(torn, "torn: its writer was stopped while writing")
-        if now is _Now.ANOTHER:
-            continue
-        seen.add(path)
-        following = _part_after(path, last)
-        if following is None or following in seen:
-            return
-        path = following
-
-
-class _Now(Enum):
-    """What a look at a followed file shows."""
-
-    MORE = 1
-    QUIET = 2
-    OVER = 3
-    ANOTHER = 4
-
-
-def _what_now(fd: int, path: Path, position: int) -> _Now:
-    live = is_live(fd)  # First: what its writer wrote before it ended is then there to be seen.
-    mine = os.fstat(fd)
-    if mine.st_size > position:
-        return _Now.MORE
-    cut = mine.st_size < position
-    try:
-        named = os.stat(path)
-    except OSError:  # Deleted: what its writer still appends is there to be read, what was cut is not.
-        if cut:
-            return _Now.OVER
-        named = mine
-    if cut or (named.st_ino, named.st_dev) != (mine.st_ino, mine.st_dev):
-        return _Now.ANOTHER
-    return _Now.QUIET if live else _Now.OVER
-
-
 def _recordings(folder: Path) -> Iterator[tuple[Path, Header]]:
     """Yield the first parts of the sessions in a folder."""
     try:
@@ -280,7 +198,7 @@ def _recordings(folder: Path) -> Iterator[tuple[Path, Header]]:
             yield path, header
 
 
-def _opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BinaryIO:
     """Open for reading; raise what a person can act on."""
     try:
         if path.is_dir():
@@ -296,7 +214,7 @@ def _opened(path: Path) -> BinaryIO:
 
 def _standing(path: Path) -> tuple[State, Entry | None]:
     """Return how the last part of a recording stands, and its last whole entry."""
-    with _opened(path) as file:
+    with opened(path) as file:
         live = is_live(file.fileno())
         size = file.seek(0, os.SEEK_END)
         back = TAIL
@@ -321,10 +239,10 @@ def _parts(path: Path) -> Iterator[Path]:
     while following is not None and following not in seen:
         yield following
         seen.add(following)
-        following = _part_after(following, _standing(following)[1])
+        following = part_after(following, _standing(following)[1])
 
 
-def _part_after(path: Path, last: Entry | None) -> Path | None:
+def part_after(path: Path, last: Entry | None) -> Path | None:
     """Return the part that the last entry of a file names: a file beside it, or none."""
     if not (isinstance(last, Note) and last.kind == "part"):
         return None

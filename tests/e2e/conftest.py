@@ -20,7 +20,8 @@ from mcpspy.core.exchange import Exchange, State
 from mcpspy.core.message import Malformed, Message
 from mcpspy.core.record import Damaged, Entry, Header, Note
 from mcpspy.core.session import Session
-from mcpspy.io.store import Recording, follow
+from mcpspy.io.follow import follow
+from mcpspy.io.store import Recording
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -90,17 +91,6 @@ class Read(NamedTuple):
 ORDINARY = ("stderr", "eof", "signal", "exit", "http", "http-end", "sse")
 """Notes of a run in which nothing went wrong."""
 
-SSE_CLIENT = """
-import sys
-sys.path.insert(0, sys.argv.pop(1))
-import sdk
-from mcp.client.sse import sse_client
-connect = sdk.Client
-sdk.Client = lambda url, **options: connect(sse_client(url), **options)
-sys.exit(sdk.main())
-"""
-"""sdk.py over HTTP+SSE (2024-11-05): given a URL alone, the SDK's client speaks streamable HTTP."""
-
 
 def _is_ordinary(note: Note) -> bool:
     """Whether it is no complaint: a server that hangs up, or that cannot be reached, is one."""
@@ -150,10 +140,12 @@ class Peers:
         return Played(out.decode(), complaints, process.returncode or 0)
 
     @asynccontextmanager
-    async def proxied(self, upstream: str) -> AsyncIterator[str]:
-        """Run `mcpspy http` in front of a URL, recording into the folder `recorded`; yield its own URL."""
+    async def proxied(
+        self, upstream: str, listen: str = ":0", folder: str = "recorded"
+    ) -> AsyncIterator[str]:
+        """Run `mcpspy http` in front of a URL, recording into a folder; yield its own URL."""
         process = await asyncio.create_subprocess_exec(
-            *("mcpspy", "http", "--upstream", upstream, "--listen", ":0", "--record", "recorded/r.jsonl"),
+            *("mcpspy", "http", "--upstream", upstream, "--listen", listen, "--record", f"{folder}/r.jsonl"),
             cwd=self.folder,
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
@@ -193,7 +185,7 @@ def peers(tmp_path: Path) -> Peers:
 
     if not (make.PEERS / "installed").exists():
         pytest.fail("the peers are not installed: run make peers", pytrace=False)
-    commands = {**make.COMMANDS, "sse.py": ["python", "-c", SSE_CLIENT, str(make.CLIENTS)]}
+    commands = {**make.COMMANDS, "oauth.py": ["python", str(make.CLIENTS / "oauth.py")]}
     return Peers(tmp_path, commands, make.environment(tmp_path))
 
 

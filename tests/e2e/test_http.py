@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -29,13 +31,26 @@ LEGACY, MODERN = "2025-11-25", "2026-07-28"
 READY = 20
 """Seconds that a server may take until it listens; they need one."""
 
+PEER = f"python {make.SDK_SERVER} --transport"
+AUTH = f"python {make.SDK_SERVER.with_name('auth_server.py')}"
+
 SERVERS = {
     "everything": ("mcp-server-everything streamableHttp", "/mcp"),
     "everything-sse": ("mcp-server-everything sse", "/sse"),
-    "peer": (f"python {make.SDK_SERVER} --transport streamable-http --port", "/mcp"),
-    "peer-sse": (f"python {make.SDK_SERVER} --transport sse --port", "/sse"),
+    "peer": (f"{PEER} streamable-http --port", "/mcp"),
+    "peer-json": (f"{PEER} streamable-http --json --port", "/mcp"),
+    "peer-stateless": (f"{PEER} streamable-http --stateless --port", "/mcp"),
+    "peer-stateless-json": (f"{PEER} streamable-http --stateless --json --port", "/mcp"),
+    "peer-sse": (f"{PEER} sse --port", "/sse"),
 }
 """Commands, to which the port is added unless it is in the environment, and endpoints."""
+
+GUARDED = {
+    "described": f"{AUTH} --port",
+    "undescribed": f"{AUTH} --undescribed --port",
+    "bound": f"{AUTH} --bound --port",
+}
+"""Servers that want a token: which metadata there is, and whether a token is good at one address only."""
 
 INTRODUCTIONS = {
     "everything": "mcp-servers/everything 2.0.0",
@@ -59,20 +74,15 @@ class Pair(NamedTuple):
 
     @property
     def family(self) -> str:
-        return self.server.removesuffix("-sse")
-
-    @property
-    def is_sse(self) -> bool:
-        """Whether the server speaks HTTP+SSE, and so does the client."""
-        return self.server != self.family
+        return self.server.partition("-")[0]
 
     @property
     def played(self) -> str:
         """The client's command."""
         if self.client == "sdk":
-            program = "sse.py" if self.is_sse else "sdk.py"
+            transport = "sse" if self.server.endswith("-sse") else "http"
             script = "sdk" if self.family == "peer" else self.family
-            return f"{program} --script {script} --mode {self.mode}"
+            return f"sdk.py --script {script} --mode {self.mode} --transport {transport}"
         era = "modern" if self.mode == MODERN else self.mode
         return f"inspector.sh --method tools/call {CALLS[self.family]} --format json --protocol-era {era}"
 
@@ -98,8 +108,12 @@ class Pair(NamedTuple):
         found = set()
         if self.server == "everything" and self.mode != "legacy":
             found.add("it has no id")
-        if (self.client, self.server) == ("sdk", "peer") and self.revision == LEGACY:
-            found.add("answered after it was cancelled")
+        if self.client == "sdk" and self.revision == LEGACY:
+            if self.server in ("peer", "peer-json"):
+                found.add("answered after it was cancelled")
+            if self.server.startswith("peer-stateless"):
+                # The POST that cancels has nothing in common with the one that asked.
+                found |= {"cancels a request nobody made", "no answer"}
         return found
 
 
@@ -111,12 +125,16 @@ PAIRS = [
 ]
 
 
-@contextmanager
-def serving(name: str, folder: Path) -> Iterator[str]:
-    """Run a server on a free port; yield its URL once it listens."""
-    command, endpoint = SERVERS[name]
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+        port: int = free.getsockname()[1]
+    return port
+
+
+@contextmanager
+def serving(name: str, command: str, endpoint: str, folder: Path) -> Iterator[str]:
+    """Run a server on a free port; yield its URL once it listens."""
+    port = free_port()
     with (folder / f"{name}.log").open("wb") as log:
         process = subprocess.Popen(
             [*command.split(), *((str(port),) if command.endswith("--port") else ())],
@@ -157,7 +175,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         pytest.fail("the peers are not installed: run make peers", pytrace=False)
     folder = tmp_path_factory.mktemp("servers")
     with ExitStack() as running:
-        yield {name: running.enter_context(serving(name, folder)) for name in SERVERS}
+        yield {name: running.enter_context(serving(name, *SERVERS[name], folder)) for name in SERVERS}
 
 
 def heard(played: Played) -> Played:
@@ -213,6 +231,92 @@ async def test_a_client_of_the_other_transport_is_refused_in_the_servers_own_wor
     assert [exchange.state for exchange in read.exchanges("initialize")] == [State.REFUSED]
 
 
+POST_HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+HELLO = b"""{"jsonrpc":"2.0","id":0,"method":"initialize","params":
+    {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"by hand","version":"1"}}}"""
+SESSION = "mcp-session-id"
+
+CHANGING = {"date", "etag", SESSION, "connection", "keep-alive", "transfer-encoding"}
+"""Headers that differ from one answer to the next, or are the connection's own."""
+
+
+class Answer(NamedTuple):
+    """What came back, as far as it is the same each time."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: str
+
+
+class ByHand:
+    """A client that asks what no real one would."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        self._address = (parts.hostname, parts.port)
+        self._path = parts.path
+        self.session = ""
+
+    def ask(self, method: str, body: bytes | None = None, **headers: str) -> Answer:
+        """Send one request on a connection of its own. A header that is empty is left out."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection = http.client.HTTPConnection(*self._address, timeout=READY)
+        try:
+            sent = {name: value for name, value in (POST_HEADERS | named).items() if value}
+            connection.request(method, self._path, body, sent)
+            response = connection.getresponse()
+            self.session = response.headers.get(SESSION) or self.session
+            given = [(name.lower(), value) for name, value in response.getheaders()]
+            kept = [(name, value) for name, value in given if name not in CHANGING]
+            return Answer(response.status, kept, response.read().decode())
+        finally:
+            connection.close()
+
+    def refusals(self) -> dict[str, Answer]:
+        """Do everything wrong, and one session right until it is over."""
+        answers = {
+            "no session": self.ask("POST", PING),
+            "unknown session": self.ask("POST", PING, mcp_session_id="0badcafe" * 4),
+            "no such revision": self.ask("POST", PING, mcp_protocol_version="1999-01-01"),
+            "half an Accept": self.ask("POST", HELLO, Accept="application/json"),
+            "text": self.ask("POST", HELLO, Content_Type="text/plain"),
+            "no JSON": self.ask("POST", b"{"),
+            "nothing": self.ask("POST", b""),
+            "PUT": self.ask("PUT", HELLO),
+            "GET of no stream": self.ask("GET", Accept="application/json", Content_Type=""),
+        }
+        assert self.ask("POST", HELLO).status == 200
+        session = self.session
+        answers["DELETE"] = self.ask("DELETE", mcp_session_id=session, mcp_protocol_version=LEGACY)
+        answers["dead session"] = self.ask("POST", PING, mcp_session_id=session, mcp_protocol_version=LEGACY)
+        return answers
+
+
+@pytest.mark.parametrize(
+    ("server", "statuses"),
+    [
+        ("peer", "400 404 400 406 400 400 400 405 406 200 404"),
+        ("peer-json", "400 404 400 200 400 400 400 405 406 200 404"),
+        ("peer-stateless", "200 200 400 406 400 400 400 405 406 405 200"),
+        ("everything", "400 400 400 406 415 400 400 404 400 200 400"),
+    ],
+)
+async def test_a_refusal_is_the_servers_own(
+    server: str, statuses: str, peers: Peers, urls: dict[str, str]
+) -> None:
+    direct = await asyncio.to_thread(ByHand(urls[server]).refusals)
+    assert " ".join(str(answer.status) for answer in direct.values()) == statuses
+    async with peers.proxied(urls[server]) as ours:
+        assert await asyncio.to_thread(ByHand(ours).refusals) == direct
+    (read,) = await peers.recorded("recorded")
+    codes = [note.fields["status"] for note in read.notes("http")]
+    assert [codes[at] for at in (*range(9), 10, 11)] == [answer.status for answer in direct.values()]
+    # Without an answer to pair, it is the status that ends a request.
+    assert State.PENDING not in {exchange.state for exchange in read.session.exchanges}
+
+
 @pytest.mark.parametrize("server", ["peer", "peer-sse"])
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
 async def test_two_clients_that_both_count_from_1_are_kept_apart(
@@ -232,3 +336,57 @@ async def test_two_clients_that_both_count_from_1_are_kept_apart(
     assert [exchange.state for exchange in echoes] == [State.OK] * 6
     for number in {exchange.request.id for exchange in echoes}:
         assert [exchange.request.id for exchange in echoes].count(number) == 2
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Run the servers that want a token."""
+    folder = tmp_path_factory.mktemp("guarded")
+    with ExitStack() as running:
+        yield {
+            name: running.enter_context(serving(name, command, "/mcp", folder))
+            for name, command in GUARDED.items()
+        }
+
+
+def origin(url: str) -> str:
+    return url.removesuffix("/mcp")
+
+
+@pytest.mark.parametrize("server", ["described", "undescribed"])
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+async def test_a_client_that_knows_only_our_address_is_authorized(
+    server: str, mode: str, peers: Peers, guarded: dict[str, str]
+) -> None:
+    async with peers.proxied(guarded[server]) as ours:
+        direct, spied = await asyncio.gather(
+            peers.play(f"oauth.py --mode {mode}", guarded[server]),
+            peers.play(f"oauth.py --mode {mode}", ours),
+        )
+    assert direct.code == 0, direct.complaints
+    assert (spied.complaints, spied.code) == (direct.complaints, 0)
+    assert f"{origin(ours)}/.well-known/" in spied.transcript
+    assert spied.transcript.replace(origin(ours), origin(guarded[server])) == direct.transcript
+    (read,) = await peers.recorded("recorded")
+    assert read.notes("http")[0].fields["status"] == 401
+    assert read.exchanges("tools/call")[-1].state == State.OK
+    text = read.path.read_text()
+    assert '"authorization":"[redacted]"' in text
+    assert not re.search("bearer [a-z0-9_-]{20}", text, re.IGNORECASE)
+
+
+async def test_a_token_for_the_servers_address_only_takes_a_server_that_knows_ours(
+    peers: Peers, guarded: dict[str, str], tmp_path: Path
+) -> None:
+    async with peers.proxied(guarded["bound"]) as ours:
+        refused = await peers.play("oauth.py", ours)
+    assert refused.code == 1
+    port = free_port()
+    command = f"{AUTH} --bound --public-url http://127.0.0.1:{port} --port"
+    with serving("public", command, "/mcp", tmp_path) as url:
+        async with peers.proxied(url, f":{port}", "second") as ours:
+            admitted = await peers.play("oauth.py", ours)
+    assert (admitted.complaints, admitted.code) == ("", 0)
+    assert origin(url) not in admitted.transcript
+    (read,) = await peers.recorded("second")
+    assert "code=" not in re.sub("response_type=code|code=\\[redacted\\]", "", read.path.read_text())

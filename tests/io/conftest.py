@@ -17,6 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
+from mcpspy.io.writer import Writer
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -270,3 +272,16 @@ def _own_children() -> list[int]:
     except OSError:  # No /proc, or none that tells: there the tests' own looks have to do.
         return []
     return [int(pid) for text in lists for pid in text.split()]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "session.jsonl"
+
+
+@pytest.fixture
+def writer(path: Path) -> Iterator[Writer]:
+    """Hold a recording open, as `mcpspy run` does."""
+    writer = Writer(None, str(path), {"transport": "stdio", "name": "srv"}, say=pytest.fail)
+    yield writer
+    writer.close()

@@ -15,7 +15,8 @@ from mcpspy.core.query import Query, QueryError, parse
 from mcpspy.core.record import Damaged, Note
 from mcpspy.core.session import Change, Session
 from mcpspy.errors import UsageError
-from mcpspy.io.store import Recording, State, find, follow
+from mcpspy.io.follow import follow
+from mcpspy.io.store import Recording, State, find
 from mcpspy.ui import rows
 from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.output import Output, columns

@@ -1,9 +1,10 @@
 """The Python SDK's client, playing one script against one server, and telling what it got.
 
     .peers/venv/bin/python tests/peers/clients/sdk.py [--mode auto|legacy|2026-07-28]
-        --script everything|filesystem|memory|sdk [--dir DIR] [-- COMMAND ARGS... | -- URL]
+        --script everything|filesystem|memory|sdk [--dir DIR] [-- COMMAND ARGS... | [--transport sse] -- URL]
 
-COMMAND is started over stdio; without it, the script's own server is. `{dir}` in COMMAND stands for a working folder:
+COMMAND is started over stdio; without it, the script's own server is. A URL is spoken to in streamable HTTP, or in
+HTTP+SSE (2024-11-05) if --transport says so. `{dir}` in COMMAND stands for a working folder:
 a new one, or the (empty) one that --dir names. The transcript on stdout is JSON and the same in every run: it holds
 no times, and what a server makes up anew each time is left out where the script says so. It speaks of `{dir}` too.
 """
@@ -22,7 +23,9 @@ from typing import Any
 import anyio
 import mcp_types as types
 from mcp import Client
+from mcp.client import Transport
 from mcp.client.session import ClientRequestContext
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.subscriptions import Subscription
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
@@ -45,6 +48,7 @@ SERVERS: dict[str, list[str]] = {
 
 OVERALL_SECONDS = 30
 SYNC_SECONDS = 3  # For a log message that a server may not send at all.
+QUIET_SECONDS = 1  # For progress that a server cannot report where it answers in JSON.
 
 FORM = {
     "answer": "blue",
@@ -144,8 +148,8 @@ class Play:
         await self.step(f"tools/call {tool}", answer, progress=progress)
 
     async def call_and_cancel(self, tool: str) -> None:
-        """Cancel the call as soon as it reports progress."""
-        with anyio.CancelScope() as scope:
+        """Cancel the call as soon as it reports progress, or has had the time to."""
+        with anyio.move_on_after(QUIET_SECONDS) as scope:
 
             async def report(_done: float, _total: float | None, _message: str | None) -> None:
                 scope.cancel()
@@ -329,10 +333,14 @@ SCRIPTS: dict[str, Callable[[Play], Awaitable[None]]] = {
 
 
 @asynccontextmanager
-async def connected(play: Play, script: str, mode: str, command: list[str]) -> AsyncIterator[Client]:
+async def connected(
+    play: Play, script: str, mode: str, command: list[str], transport: str
+) -> AsyncIterator[Client]:
     command = [word.replace("{dir}", str(play.folder)) for word in command]
-    target: str | StdioServerParameters = command[0]
-    if not command[0].startswith(("http://", "https://")):
+    target: str | StdioServerParameters | Transport = command[0]
+    if transport == "sse":
+        target = sse_client(command[0])
+    elif not command[0].startswith(("http://", "https://")):
         # Absolute, or the server keeps the graph among its own files. Other servers do not care.
         graph = {"MEMORY_FILE_PATH": str(play.folder / "memory.jsonl")}
         target = StdioServerParameters(command=command[0], args=command[1:], env=graph)
@@ -352,10 +360,10 @@ async def connected(play: Play, script: str, mode: str, command: list[str]) -> A
         yield client
 
 
-async def run(script: str, mode: str, command: list[str], folder: Path) -> dict[str, Any]:
+async def run(script: str, mode: str, command: list[str], transport: str, folder: Path) -> dict[str, Any]:
     play = Play(folder)
     with anyio.fail_after(OVERALL_SECONDS):
-        async with connected(play, script, mode, command) as client:
+        async with connected(play, script, mode, command, transport) as client:
             play.client = client
             opening = {
                 "script": script,
@@ -387,6 +395,7 @@ def main() -> int:
     )
     parser.add_argument("--script", choices=SCRIPTS, required=True)
     parser.add_argument("--mode", choices=["auto", "legacy", *MODERN_PROTOCOL_VERSIONS], default="auto")
+    parser.add_argument("--transport", choices=["http", "sse"], default="http", help="how to speak to a URL")
     parser.add_argument("--dir", type=Path, help="the working folder; default: a new one, removed afterwards")
     options = parser.parse_args(words[:at])
     command = words[at + 1 :] or SERVERS[options.script]
@@ -394,7 +403,7 @@ def main() -> int:
     folder = (options.dir or Path(tempfile.mkdtemp(prefix="peer-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        transcript = anyio.run(run, options.script, options.mode, command, folder)
+        transcript = anyio.run(run, options.script, options.mode, command, options.transport, folder)
     except Exception as error:
         print(f"sdk.py: {reason(error)}", file=sys.stderr)
         return 1

@@ -149,12 +149,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="A server on the Python SDK.")
     parser.add_argument("--transport", choices=["stdio", "streamable-http", "sse"], default="stdio")
     parser.add_argument("--port", type=int, default=8000, help="where HTTP listens, on 127.0.0.1")
+    parser.add_argument("--stateless", action="store_true", help="streamable HTTP without sessions")
+    parser.add_argument("--json", action="store_true", help="streamable HTTP that answers in JSON, never SSE")
     options = parser.parse_args(argv)
     print("sdk-peer: ready", file=sys.stderr, flush=True)
     if options.transport == "stdio":
         server.run("stdio")
+    elif options.transport == "sse":
+        server.run("sse", host="127.0.0.1", port=options.port)
     else:
-        server.run(options.transport, host="127.0.0.1", port=options.port)
+        server.run(
+            "streamable-http",
+            host="127.0.0.1",
+            port=options.port,
+            stateless_http=options.stateless,
+            json_response=options.json,
+        )
 
 
 if __name__ == "__main__":
