@@ -36,13 +36,14 @@ FROM_CLIENT, FROM_SERVER, FROM_NOBODY = 0, 8, 16
 _KIND, _SIDE, _FAILED, _ALONE = 7, 24, 32, 64
 _SIDES = {FROM_CLIENT: CLIENT, FROM_SERVER: SERVER, FROM_NOBODY: ""}
 
+_KINDS = tuple(Kind)
 _STATES = tuple(State)
-_NUMBERS = {state: number for number, state in enumerate(_STATES)}
+STATE_NUMBERS = {state: number for number, state in enumerate(_STATES)}
 
 _BLOCK = 4096
 """Rows that arrays grow by: setting an item costs less than appending one."""
 
-_LONGEST = 17
+LONGEST_ID = 17
 """Digits of an id that is kept as a number."""
 
 
@@ -74,6 +75,8 @@ class Columns:
         self.subject = array("I")
         """Which tool, resource, prompt … it is about."""
         self.stream = array("I")
+        self.streams: set[int] = set()
+        """The streams there are."""
         self.wrong = array("I")
         """Rows that are an error, or odd, in order."""
         self.failed = 0
@@ -98,7 +101,8 @@ class Columns:
         self._offset = array("Q")
         self._length = array("I")
         self._batch: dict[int, int] = {}
-        self._parts: list[int] = []
+        self._part_rows = array("I")
+        self._part_numbers = array("I")
         self._text_numbers: dict[str, int] = {"": 0}
 
     def __len__(self) -> int:
@@ -111,12 +115,13 @@ class Columns:
 
     def where(self, row: int) -> Where:
         """Return where the row's line is."""
-        part = max(bisect_right(self._parts, row) - 1, 0)
+        turn = bisect_right(self._part_rows, row) - 1
+        part = self._part_numbers[turn] if turn >= 0 else 0
         return Where(part, self._offset[row], self._length[row], self._batch.get(row, 0))
 
     def kind(self, row: int) -> Kind:
         """Return what the row is."""
-        return Kind(self.what[row] & _KIND)
+        return _KINDS[self.what[row] & _KIND]
 
     def side(self, row: int) -> str:
         """Return who sent it; nobody sent a note."""
@@ -144,6 +149,11 @@ class Columns:
         """Return the row of the answer to the request that a row is, or is about."""
         request = self.request(row)
         return None if request is None else self.pair(request)
+
+    def is_answer(self, row: int) -> bool:
+        """Whether an answer is the one that its request got."""
+        request = self._pair[row]
+        return bool(request) and self._pair[request - 1] == row + 1
 
     def state(self, row: int) -> State | None:
         """Return what became of the request that a row is, or is about."""
@@ -207,7 +217,7 @@ class Columns:
         return number
 
     def _id_code(self, id: str) -> int:  # noqa: A002
-        if id.isdigit() and id.isascii() and len(id) <= _LONGEST:  # JSON has no leading zeros.
+        if len(id) <= LONGEST_ID and id.isdigit() and id.isascii():  # JSON has no leading zeros.
             return int(id) << 1 | 1
         return self._text(id) << 1
 
@@ -216,7 +226,7 @@ class Columns:
         self.what[row] |= _ALONE
 
     def _settle(self, request: int, state: State) -> None:
-        self._state[request] = _NUMBERS[state]
+        self._state[request] = STATE_NUMBERS[state]
 
     def _fails(self, row: int) -> None:
         if not self.what[row] & _FAILED:

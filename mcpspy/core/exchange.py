@@ -77,6 +77,9 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
 """State → event → state. An event that a state does not list leaves it as it is: the answer stands."""
 
 
+_FROM_PENDING = TRANSITIONS[State.PENDING]
+
+
 class Paired(Protocol):
     """What pairing needs of a request."""
 
@@ -97,7 +100,8 @@ class Paired(Protocol):
 
 def happen(request: Paired, event: Event) -> bool:
     """Move a request to its next state; False if the event changes nothing any more."""
-    following = TRANSITIONS.get(request.state, {}).get(event)
+    state = request.state
+    following = _FROM_PENDING.get(event) if state is State.PENDING else TRANSITIONS.get(state, {}).get(event)
     if following is None:
         return False
     request.state = following

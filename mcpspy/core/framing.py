@@ -54,10 +54,12 @@ class LineFramer:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that ended in this chunk, without their LF."""
-        ended, run = self.split(data)
-        lines = [b"".join(ended)] if ended else []
-        if run:
-            lines += run[:-1].split(b"\n")
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if lines and self.pieces:
+            self._keep(lines[0])
+            lines[0], self.pieces = b"".join(self.pieces), []
+        self._keep(rest)
         return lines
 
     def close(self) -> Pieces:

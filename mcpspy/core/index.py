@@ -10,7 +10,9 @@ carry. Whatever is not plain is read as `core.message` reads it.
 
 from __future__ import annotations
 
-from msgspec import DecodeError, Raw, Struct, field
+from collections.abc import Iterable
+
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 
 from mcpspy.core.columns import (
@@ -19,11 +21,13 @@ from mcpspy.core.columns import (
     FROM_CLIENT,
     FROM_NOBODY,
     FROM_SERVER,
+    LONGEST_ID,
     MALFORMED,
     NOTE,
     NOTIFICATION,
     REQUEST,
     RESULT,
+    STATE_NUMBERS,
     Columns,
 )
 from mcpspy.core.exchange import SUBSCRIBE, Event, State
@@ -40,9 +44,9 @@ from mcpspy.core.message import (
 )
 from mcpspy.core.pairing import Pairing, question
 from mcpspy.core.parties import INTRODUCTIONS, Parties
-from mcpspy.core.record import Entry, Frame, Header, Note
+from mcpspy.core.record import Entry, Frame, Header, Note, read_entry
 from mcpspy.core.session import COMES_AGAIN, event_of
-from mcpspy.core.spec import CLIENT, META, METHODS, MODERN
+from mcpspy.core.spec import CLIENT, META, METHODS, MODERN, SERVER
 
 _ABSENT = Raw()
 
@@ -51,15 +55,21 @@ class Slot(Struct, gc=False, eq=False):
     """A request as pairing knows it: no more than a number."""
 
     row: int
-    is_subscription: bool
-    is_modern: bool
+    is_subscription: bool = False
+    is_modern: bool = False
     is_task: bool = False
     state: State = State.PENDING
 
 
+class _Head(Struct, gc=False, forbid_unknown_fields=True):
+    """What stands before the payload of a message over stdio, and of no other."""
+
+    t: float
+    side: str = field(name="from")
+
+
 class _Meta(Struct, gc=False):
     token: Raw = field(name="progressToken", default=_ABSENT)
-    subscription: Raw = field(name=META + "subscriptionId", default=_ABSENT)
     revision: str = field(name=META + "protocolVersion", default="")
 
 
@@ -74,7 +84,6 @@ class _Params(Struct, gc=False):
     task_id: Raw = field(name="taskId", default=_ABSENT)
     elicitation_id: Raw = field(name="elicitationId", default=_ABSENT)
     request_id: Raw = field(name="requestId", default=_ABSENT)
-    progress_token: Raw = field(name="progressToken", default=_ABSENT)
     request_state: Raw = field(name="requestState", default=_ABSENT)
     input_responses: Raw = field(name="inputResponses", default=_ABSENT)
 
@@ -83,7 +92,6 @@ class _Result(Struct, gc=False):
     is_error: bool = field(name="isError", default=False)
     result_type: str = field(name="resultType", default="")
     task: Raw = _ABSENT
-    meta: Raw = field(name="_meta", default=_ABSENT)
 
 
 class _Plain(Struct, gc=False):
@@ -91,18 +99,26 @@ class _Plain(Struct, gc=False):
 
     jsonrpc: str
     id: Raw = _ABSENT
-    method: str = ""
-    params: _Params | None = None
-    result: _Result | None = None
+    method: str | UnsetType = UNSET
+    params: _Params | UnsetType = UNSET
+    result: _Result | UnsetType = UNSET
     error: Raw = _ABSENT
 
 
 _decode_plain = Decoder(_Plain).decode
-_NO_PARAMS, _NO_META = _Params(), _Meta()
+_decode_head = Decoder(_Head).decode
+_PAYLOAD = b',"msg":'
+
+_GREAT = (*INTRODUCTIONS, SUBSCRIBE)
+"""Requests that say more than their id."""
+
+_COMPLETE = ("", "complete")
 
 _ATTRIBUTES = dict(zip(_Params.__struct_encode_fields__, _Params.__struct_fields__, strict=True))
 _SUBJECTS = {
-    name: _ATTRIBUTES[method.subject] for name, method in METHODS.items() if method.subject is not None
+    name: _ATTRIBUTES[method.subject]
+    for name, method in METHODS.items()
+    if method.subject is not None and not name.startswith("notifications/")
 }
 
 _KINDS = {
@@ -114,14 +130,11 @@ _KINDS = {
 }
 
 
-def _token(raw: Raw) -> str | None:
-    return None if raw is _ABSENT else text(raw)
-
-
 class Index(Columns, Parties):
     """The rows of a session, as far as it has been read."""
 
-    def __init__(self, header: Header | None = None) -> None:
+    def __init__(self, header: Header | None = None, sessions: int = 1) -> None:
+        """Begin with no rows; of several sessions merged, say how many have to end."""
         Columns.__init__(self)
         Parties.__init__(self)
         self.header = header
@@ -135,6 +148,7 @@ class Index(Columns, Parties):
         self.unanswered = 0
         """Requests that the end left without an answer."""
         self._pairing = Pairing[Slot]()
+        self._running = sessions
         self._subjects: dict[bytes, int] = {b"": 0}
         self._offset_now = self._length_now = 0
 
@@ -143,17 +157,25 @@ class Index(Columns, Parties):
         """Requests that wait for their answer."""
         return sum(1 for _ in self._pairing.pending())
 
-    def begin_part(self) -> None:
-        """What is added from here on is in the session's next file."""
-        self._parts.append(len(self))
+    def begin_part(self, number: int | None = None) -> None:
+        """What is added from here on is in this one of the files, counted from 0; None is the next."""
+        self._part_numbers.append(len(self._part_rows) if number is None else number)
+        self._part_rows.append(len(self))
+
+    def add_lines(self, lines: Iterable[bytes], offset: int) -> int:
+        """Take lines that follow each other in a file, the first at `offset`; return where the next one begins."""
+        for line in lines:
+            if not self._add_plain(line, offset):
+                self.add(read_entry(line), offset, len(line))
+            offset += len(line) + 1
+        return offset
 
     def add(self, entry: Entry, offset: int, length: int) -> None:
         """Take the next entry, and where its line is: bytes from the start of its file, without its LF."""
         self._offset_now, self._length_now = offset, length
         if isinstance(entry, Frame):
             self.last_at = entry.at
-            if not self._add_plain(entry):
-                self._add_frame(entry)
+            self._add_frame(entry)
         elif isinstance(entry, Note):
             self.last_at = entry.at
             self._add_note(entry)
@@ -166,73 +188,101 @@ class Index(Columns, Parties):
         if self.is_over:
             return
         self.is_over = True
-        for slot in self._pairing.end():
+        self._leave(self._pairing.end())
+
+    def end_session(self, stream: str) -> None:
+        """Nothing more will come of one of the sessions that are merged."""
+        self._leave(self._pairing.end(lambda of: of is not None and (of + "/").startswith(stream + "/")))
+
+    def _leave(self, slots: Iterable[Slot]) -> None:
+        for slot in slots:
             self._settle(slot.row, slot.state)
             if slot.state is State.UNANSWERED:
                 self.unanswered += 1
                 self._fails(slot.row)
 
-    def _add_plain(self, frame: Frame) -> bool:
-        """Take a message if it is plain; say whether it was."""
-        data = frame.data
+    def _add_plain(self, line: bytes, offset: int) -> bool:  # noqa: PLR0912, PLR0915 - calls would cost twice the time.
+        """Take a line if it is a message of which nothing is odd, over stdio; say whether it was.
+
+        A million of them are read while somebody waits.
+        """
+        split = line.find(_PAYLOAD)
+        if split < 0 or not line.endswith(b"}}"):
+            return False
+        data = line[split + len(_PAYLOAD) : -1]
         try:
+            head = _decode_head(line[:split] + b"}")
             plain = _decode_plain(data)
             if not data.isascii():
                 data.decode()
         except (DecodeError, UnicodeDecodeError, RecursionError):
             return False
-        raw_id = bytes(plain.id)
-        if (
-            frame.event_id is not None
-            or plain.jsonrpc != "2.0"
-            or plain.error is not _ABSENT
-            or (raw_id and not raw_id.isdigit() and (raw_id[0] != 0x22 or b"\\" in raw_id))
-        ):
+        raw_id, method, side, result = bytes(plain.id), plain.method, head.side, plain.result
+        if not (raw_id.isdigit() and len(raw_id) < LONGEST_ID) or plain.jsonrpc != "2.0":
             return False
-        method, result = plain.method, plain.result
-        if not method:
-            if result is None or not raw_id or result.result_type == "input_required" or self.server is None:
+        if side == CLIENT:
+            what, asker = FROM_CLIENT, SERVER if method is UNSET else CLIENT
+        elif side == SERVER:
+            what, asker = FROM_SERVER, CLIENT if method is UNSET else SERVER
+        else:
+            return False
+        key = (None, asker, raw_id.decode())
+        row = self._count
+        if row == self._room:
+            self._grow()
+        if method is not UNSET:
+            params = plain.params
+            if (
+                method in _GREAT
+                or self.revision is None
+                or self.client is None
+                or params is UNSET
+                or result is not UNSET
+                or plain.error is not _ABSENT
+                or params.request_state is not _ABSENT
+                or params.input_responses is not _ABSENT
+                or (subject := self._subject(method, params)) is None
+            ):
+                return False
+            slot, token = Slot(row), None
+            if (meta := params.meta) is not None:
+                token = text(meta.token)
+                slot.is_modern = meta.revision >= MODERN
+            if not self._pairing.ask_plainly(slot, key, token):
+                return False
+            what |= REQUEST
+            self.method[row] = self._text(method)
+            self.subject[row] = subject
+        else:
+            if (
+                result is UNSET
+                or plain.error is not _ABSENT
+                or self.server is None
+                or result.result_type not in _COMPLETE
+                or result.task is not _ABSENT
+            ):
                 return False
             event = Event.TOOL_ERROR if result.is_error else Event.RESULT
-            slot = self._answer(frame, len(data), raw_id.decode(), event)
-            if slot is not None and (result.task is not _ABSENT or result.result_type == "task"):
-                slot.is_task = True
-            return True
-        params = plain.params or _NO_PARAMS
-        if (
-            result is not None
-            or method in INTRODUCTIONS
-            or self.client is None
-            or self.revision is None
-            or params.request_state is not _ABSENT
-            or params.input_responses is not _ABSENT
-        ):
-            return False
-        subject = self._subject(method, params)
-        if subject is None:
-            return False
-        meta = params.meta or _NO_META
-        if raw_id:
-            token = _token(meta.token)
-            self._ask(
-                frame,
-                raw_id.decode(),
-                size=len(data),
-                method=method,
-                subject=subject,
-                token=token,
-                revision=meta.revision,
-            )
-        else:
-            self._notify(
-                frame,
-                size=len(data),
-                method=method,
-                subject=subject,
-                token=params.progress_token,
-                wanted=params.request_id,
-                listens=meta.subscription,
-            )
+            answered = self._pairing.answer_plainly(key, event)
+            if answered is None:
+                return False
+            what |= RESULT
+            request = answered.row
+            self._pair[request] = row + 1
+            self._pair[row] = request + 1
+            self._state[request] = STATE_NUMBERS[answered.state]
+            self.method[row] = self.method[request]
+            self.subject[row] = self.subject[request]
+        self._count = row + 1
+        self.messages += 1
+        self.what[row] = what
+        self.at[row] = self.last_at = head.t
+        self.size[row] = len(data)
+        self._offset[row] = offset
+        self._length[row] = len(line)
+        self._id[row] = int(raw_id) << 1 | 1
+        if result is not UNSET and result.is_error:
+            self._fails(row)
         return True
 
     def _subject(self, method: str, params: _Params) -> int | None:
@@ -335,8 +385,10 @@ class Index(Columns, Parties):
         if note.kind in ("lost", "error"):
             self._fails(row)
         elif note.kind == "exit":
-            self.exit = note
-            self.end()
+            self._running -= 1
+            if not self._running:
+                self.exit = note
+                self.end()
         elif note.kind == "http":
             self._pairing.http(http, fields.get("status"))
             if isinstance(http, int):
@@ -416,7 +468,7 @@ class Index(Columns, Parties):
             if slot is not None:
                 self._settle(slot.row, slot.state)
         else:
-            slot = self._pairing.subscription(frame, _token(listens))
+            slot = self._pairing.subscription(frame, text(listens))
         if slot is not None:
             self._pair[row] = slot.row + 1
         if flaw is not None:
@@ -437,7 +489,8 @@ class Index(Columns, Parties):
         side = FROM_CLIENT if frame.side == CLIENT else FROM_SERVER
         row = self._row(kind | side, frame.at, size, self._offset_now, self._length_now)
         if frame.stream is not None:
-            self.stream[row] = self._text(frame.stream)
+            number = self.stream[row] = self._text(frame.stream)
+            self.streams.add(number)
         if frame.http is not None and 0 < frame.http < 1 << 32:
             self._http[row] = frame.http
         return row

@@ -9,7 +9,7 @@ that, never matched by guessing. Refuses to know what a request is made of:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from msgspec import Raw
@@ -69,16 +69,37 @@ class Pairing(Generic[P]):
             self._progress[(stream, side, token)] = request
         return flaw
 
+    def ask_plainly(self, request: P, key: Key, token: str | None) -> bool:
+        """Have a request wait that nothing is odd about; False if its id was seen before."""
+        if key in self._asked or key in self._answered:
+            return False
+        self._asked[key] = [request]
+        if token is not None:
+            self._progress[key[0], key[1], token] = request
+        return True
+
+    def answer_plainly(self, key: Key, event: Event) -> P | None:
+        """Give the one open request under a key its answer; None if it is not so simple."""
+        waiting = self._asked.get(key)
+        if waiting is None or len(waiting) > 1 or waiting[0].state is not State.PENDING:
+            return None
+        del self._asked[key]
+        request = self._answered[key] = waiting[0]
+        happen(request, event)
+        return request
+
     def answer(self, frame: Frame, id: str | None, event: Event) -> tuple[P | None, str | None]:  # noqa: A002
         """Give a request its answer; return it, and what is wrong with that. Without one, see `stray`."""
         key, flaw = self._asked_under(frame, id)
-        waiting = self._asked.get(key)
-        if not waiting:
+        waiting = self._asked.pop(key, None)
+        if waiting is None:
             return None, None
-        request = _first(waiting)
-        waiting.remove(request)
-        if not waiting:
-            del self._asked[key]
+        if len(waiting) == 1:
+            request = waiting[0]
+        else:
+            request = _first(waiting)
+            waiting.remove(request)
+            self._asked[key] = waiting
         self._answered[key] = request
         happen(request, event)
         return request, "answered after it was cancelled" if request.state is State.LATE else flaw
@@ -174,17 +195,13 @@ class Pairing(Generic[P]):
                 del self._asked[key]
         return request, flaw
 
-    def end(self) -> list[P]:
-        """Nothing more will come: return the requests that stay unanswered."""
-        left = [
-            request
-            for waiting in self._asked.values()
-            for request in waiting
-            if request.state is State.PENDING
-        ]
+    def end(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
+        """Nothing more will come in these streams: return the requests that stay unanswered."""
+        over = [key for key in self._asked if streams(key[0])]
+        waiting = [request for key in over for request in self._asked.pop(key)]
+        left = [request for request in waiting if request.state is State.PENDING]
         for request in left:
             happen(request, Event.CLOSE if request.is_subscription else Event.END)
-        self._asked.clear()
         return left
 
     def _asked_under(self, frame: Frame, id: str | None) -> tuple[Key, str | None]:  # noqa: A002

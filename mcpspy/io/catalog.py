@@ -20,15 +20,23 @@ REST = 20
 """How many times as long as reading a file took it is left alone."""
 
 
-class _Stamp(NamedTuple):
+class Stamp(NamedTuple):
+    """What changes when a file does."""
+
     device: int
     inode: int
     size: int
     changed: int
 
+    @classmethod
+    def of(cls, path: Path) -> Stamp:
+        """Return a file's; raise OSError."""
+        stat = path.stat()
+        return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
 
 class _Known(NamedTuple):
-    stamp: _Stamp
+    stamp: Stamp
     again: float
     summary: Summary | None
     """None: no recording, or a later part of one."""
@@ -43,16 +51,22 @@ class Catalog:
         """Why the folder cannot be read, if so."""
         self._known: dict[Path, _Known] = {}
 
-    def look(self) -> list[Summary]:
-        """Return the sessions as they are now: live ones first, then the newest."""
-        self.trouble = ""
+    def look(self, *, anew: bool = False) -> list[Summary]:
+        """Return the sessions as they are now: live ones first, then the newest.
+
+        `anew`: as if no file had been read before.
+        """
+        if anew:
+            self._known = {}
+        trouble = ""
         try:
             paths = [path for path in self.folder.iterdir() if path.suffix == ".jsonl"]
         except FileNotFoundError:
             paths = []
         except OSError as error:
             paths = []
-            self.trouble = f"{self.folder}: {error.strerror}"
+            trouble = f"{self.folder}: {error.strerror}"
+        self.trouble = trouble
         known = {}
         for path in paths:
             try:
@@ -65,8 +79,7 @@ class Catalog:
         return sorted(found, key=lambda summary: summary.state is not State.LIVE)
 
     def _look_at(self, path: Path) -> _Known:
-        stat = path.stat()
-        stamp = _Stamp(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        stamp = Stamp.of(path)
         known = self._known.get(path)
         if known is not None and not self._is_stale(path, known, stamp):
             return known
@@ -76,7 +89,7 @@ class Catalog:
         now = time.monotonic()
         return _Known(stamp, now + REST * (now - began), summary)
 
-    def _is_stale(self, path: Path, known: _Known, stamp: _Stamp) -> bool:
+    def _is_stale(self, path: Path, known: _Known, stamp: Stamp) -> bool:
         summary = known.summary
         if (known.stamp.device, known.stamp.inode) != (stamp.device, stamp.inode):
             return True

@@ -18,6 +18,16 @@ LAUNCHERS = frozenset(
 LAUNCHER_WORDS = frozenset("dlx exec run tool x".split())
 
 
+def config_file() -> str:
+    """Return where a person keeps settings: `mcpspy.toml` in the user's config folder."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
+    else:
+        home = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
+        base = _xdg("XDG_CONFIG_HOME") or os.path.expanduser(home)
+    return os.path.join(base, "mcpspy", "mcpspy.toml")
+
+
 def sessions_folder(chosen: str | None = None) -> str:
     """Return the folder of recordings: `chosen`, else `$MCPSPY_DIR`, else the user's data folder."""
     if chosen or (chosen := os.environ.get("MCPSPY_DIR")):
@@ -25,10 +35,8 @@ def sessions_folder(chosen: str | None = None) -> str:
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
     else:
-        base = os.environ.get("XDG_DATA_HOME", "")
-        if not os.path.isabs(base):  # XDG: a relative one counts as unset.
-            home = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share"
-            base = os.path.expanduser(home)
+        home = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share"
+        base = _xdg("XDG_DATA_HOME") or os.path.expanduser(home)
     return os.path.join(base, "mcpspy", "sessions")
 
 
@@ -49,6 +57,11 @@ def slug(name: str) -> str:
     """Return the name as a part of a file name."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)
     return kept.strip("-._")[:40] or "session"
+
+
+def _xdg(name: str) -> str:
+    base = os.environ.get(name, "")
+    return base if os.path.isabs(base) else ""  # A relative one counts as unset (XDG base directories).
 
 
 def _stem(word: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from enum import Enum
@@ -37,7 +38,7 @@ class Block(NamedTuple):
     offset: int
     """Where the first begins; each next one begins a LF after the end of the one before."""
     lines: list[bytes]
-    """Without their LF, and without the file's header."""
+    """Without their LF, and without the file's header. None of them: there is no more for now."""
     damaged: Damaged | None = None
     """In place of lines: what is no line, or that the file begins again."""
 
@@ -76,6 +77,7 @@ async def follow_lines(path: Path, *, poll: float = POLL) -> AsyncGenerator[Bloc
                 if now is _Now.QUIET:
                     if isinstance(last, Note) and last.kind in ("exit", "part"):
                         break
+                    yield Block(path, begin, [])
                     await asyncio.sleep(poll)
                     continue
                 chunk = await file.read(CHUNK)
@@ -107,10 +109,12 @@ class Lines:
 
     def __init__(self) -> None:
         self._files: list[FileIO] = []
+        self._lock = threading.Lock()
 
-    def begin_part(self, path: Path) -> None:
-        """Have the session's next file open; raise OSError if that cannot be."""
+    def begin_part(self, path: Path) -> int:
+        """Have one more file open; return its number, raise OSError if that cannot be."""
         self._files.append(FileIO(path))
+        return len(self._files) - 1
 
     def read(self, part: int, offset: int, length: int) -> bytes:
         """Return so many bytes of a part; fewer if they are not there any more."""
@@ -118,8 +122,10 @@ class Lines:
             return b""
         file = self._files[part]
         try:
-            file.seek(offset)
-            return file.read(length)
+            # Another thread may be reading, too.
+            with self._lock:
+                file.seek(offset)
+                return file.read(length)
         except OSError:
             return b""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcpspy.io import catalog as module
 from mcpspy.io import store
+from mcpspy.io.catalog import Catalog
 from mcpspy.io.store import State
-from mcpspy.ui.tui import catalog as module
-from mcpspy.ui.tui.catalog import Catalog
-
-Make = Callable[..., Path]
+from mcpspy.io.writer import Writer
+from tests.io.files import EXIT, note, write
 
 
 @pytest.fixture
@@ -29,50 +29,66 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return seen
 
 
-def test_live_ones_come_first_then_the_newest(tmp_path: Path, live: Any, make_recording: Make) -> None:
-    old, new = make_recording(name="old"), make_recording(name="new")
-    _begin(old, "2001-01-01T00:00:00.000Z")
-    _begin(new, "2101-01-01T00:00:00.000Z")
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Writer]:
+    """Begin a session that is still written to."""
+    writer = Writer(str(tmp_path), None, {"name": "live"}, say=pytest.fail)
+    yield writer
+    writer.close()
 
-    assert [summary.path for summary in Catalog(str(tmp_path)).look()] == [live.path, new, old]
+
+def test_live_ones_come_first_then_the_newest(tmp_path: Path, live: Writer) -> None:
+    old = write(tmp_path / "b.jsonl", EXIT, started="2001-01-01T00:00:00.000Z")
+    new = write(tmp_path / "a.jsonl", EXIT, started="2101-01-01T00:00:00.000Z")
+
+    assert [summary.path for summary in Catalog(str(tmp_path)).look()] == [Path(live.path), new, old]
 
 
-def test_a_file_that_stays_as_it_is_is_read_once(
-    tmp_path: Path, make_recording: Make, reads: list[Path]
-) -> None:
-    path = make_recording()
+def test_a_file_that_stays_as_it_is_is_read_once(tmp_path: Path, reads: list[Path]) -> None:
+    path = write(tmp_path / "a.jsonl", EXIT)
     catalog = Catalog(str(tmp_path))
 
     assert catalog.look() == catalog.look()
     assert reads == [path]
+    assert catalog.look(anew=True)
+    assert reads == [path, path]
 
 
-def test_a_session_that_grows_ends_or_goes_is_noticed(tmp_path: Path, live: Any) -> None:
+def test_a_session_that_grows_ends_or_goes_is_noticed(
+    tmp_path: Path, live: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REST", 0)
     catalog = Catalog(str(tmp_path))
     assert [summary.entries for summary in catalog.look()] == [0]
-    live.calls(1, 2)
-    while [summary.entries for summary in catalog.look()] != [4]:
-        continue
-    live.end(3)
+    live.note(1.0, "stderr", text="x")
+    assert [summary.entries for summary in catalog.look()] == [1]
+    live.note(2.0, "exit", code=3)
     (summary,) = catalog.look()
     assert summary.state is State.ENDED
-    live.path.unlink()
+    Path(live.path).unlink()
     assert catalog.look() == []
 
 
 def test_a_large_file_that_grows_is_let_alone_for_a_while(
-    tmp_path: Path, live: Any, reads: list[Path], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, live: Writer, reads: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "REST", 1e9)
     catalog = Catalog(str(tmp_path))
     catalog.look()
-    live.calls(1, 2)
+    live.note(1.0, "stderr", text="x")
     catalog.look()
     assert len(reads) == 1
 
-    live.end()
+    live.note(2.0, "exit", code=0)
     (summary,) = catalog.look()
-    assert (summary.state, summary.entries) == (State.ENDED, 5)
+    assert (summary.state, summary.entries) == (State.ENDED, 2)
+
+
+def test_a_later_part_is_no_session_of_its_own(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", note(1, "part", next="a.part2.jsonl"))
+    write(tmp_path / "a.part2.jsonl", EXIT, part=2)
+
+    assert [summary.path for summary in Catalog(str(tmp_path)).look()] == [path]
 
 
 def test_what_is_no_recording_is_left_out(tmp_path: Path) -> None:
@@ -89,9 +105,3 @@ def test_a_folder_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 
     assert catalog.look() == []
     assert catalog.trouble == f"{tmp_path / 'file'}: Not a directory"
-
-
-def _begin(path: Path, started: str) -> None:
-    head, rest = path.read_bytes().split(b"\n", 1)
-    before, _, after = head.partition(b'"started":"')
-    path.write_bytes(before + b'"started":"' + started.encode() + after[24:] + b"\n" + rest)

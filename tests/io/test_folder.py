@@ -12,12 +12,12 @@ from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 from platformdirs.windows import get_win_folder_from_env_vars
 
-from mcpspy.io.folder import session_name, sessions_folder, slug
+from mcpspy.io.folder import config_file, session_name, sessions_folder, slug
 
 
 @pytest.fixture(autouse=True)
 def _nowhere_in_particular(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MCPSPY_DIR", "XDG_DATA_HOME"):
+    for name in ("MCPSPY_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -48,6 +48,22 @@ def test_the_default_folder_is_platformdirs_answer_on_windows(
     assert Path(sessions_folder()) == Path(local, "mcpspy", "sessions")
     monkeypatch.delenv("LOCALAPPDATA")
     assert sessions_folder().startswith(os.path.expanduser(r"~\AppData\Local"))
+
+
+@pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
+def test_settings_are_where_platformdirs_puts_them(
+    system: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    folders = {
+        "linux": lambda: Unix("mcpspy", False).user_config_dir,
+        "darwin": lambda: MacOS("mcpspy", False).user_config_dir,
+        "win32": lambda: str(Path(get_win_folder_from_env_vars("CSIDL_LOCAL_APPDATA"), "mcpspy")),
+    }
+    assert Path(config_file()) == Path(folders[system](), "mcpspy.toml")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert Path(config_file()) == Path(folders[system](), "mcpspy.toml")
 
 
 @pytest.mark.parametrize("relative", ["", "  ", "share", "./share"])

@@ -9,8 +9,10 @@ from typing import Any
 
 import orjson
 
+from mcpspy.errors import McpspyError
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.store import State, Summary, sessions
+from mcpspy.io.tally import Counts, count
 from mcpspy.ui import rows
 from mcpspy.ui.cli.output import Output, columns
 from mcpspy.ui.inert import inert
@@ -18,6 +20,7 @@ from mcpspy.ui.inert import inert
 EPILOG = """\
 examples:
   mcpspy ls
+  mcpspy ls --count
   mcpspy ls --json | jq -r 'select(.state == "live") | .path'
 
 live: its server runs · ended: with its exit code · died: mcpspy was killed, what
@@ -27,11 +30,16 @@ peers had seen is there · entries: messages and notes
 _GLYPHS = {State.LIVE: "●", State.ENDED: "○", State.DIED: "✗"}
 _TONES = {State.LIVE: rows.OK, State.ENDED: None, State.DIED: rows.BAD}
 _WIDTHS = (1, 8, 20, 19, 22, 18, 24, 10, -8, -7, -7)
+_HEADS = ("", "id", "name", "started", "state", "server", "client", "revision", "time", "entries", "size")
+_COUNT_WIDTHS = (-8, -7, -7)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
     parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    parser.add_argument(
+        "--count", action="store_true", help="messages, errors and pending requests, too: reads every file"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a session")
 
 
@@ -40,7 +48,8 @@ def main(args: argparse.Namespace) -> int:
     found = sessions(args.dir)[::-1]
     if args.json:
         for summary in found:
-            sys.stdout.buffer.write(orjson.dumps(as_json(summary), option=orjson.OPT_APPEND_NEWLINE))
+            said = as_json(summary) | (_counts(summary) if args.count else {})
+            sys.stdout.buffer.write(orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE))
         return 0
     output = Output()
     if not found:
@@ -48,11 +57,16 @@ def main(args: argparse.Namespace) -> int:
         output.line("  mcpspy run -- COMMAND …   in place of COMMAND in your host's config")
         output.line("  mcpspy demo               to see how it looks first")
         return 0
-    heads = ("", "id", "name", "started", "state", "server", "client", "revision", "time", "entries", "size")
+    heads, most = list(_HEADS), list(_WIDTHS)
     table = [_cells(summary) for summary in found]
+    if args.count:
+        heads += Counts._fields
+        most += _COUNT_WIDTHS
+        for summary, cells in zip(found, table, strict=True):
+            cells += ["" if number is None else str(number) for number in _counts(summary).values()]
     widths = [
         _fit(width, [head, *(cells[i] for cells in table)])
-        for i, (head, width) in enumerate(zip(heads, _WIDTHS, strict=True))
+        for i, (head, width) in enumerate(zip(heads, most, strict=True))
     ]
     output.line(columns(heads, widths), rows.QUIET)
     for summary, cells in zip(found, table, strict=True):
@@ -82,10 +96,10 @@ def as_json(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _cells(summary: Summary) -> tuple[str, ...]:
+def _cells(summary: Summary) -> list[str]:
     header = summary.header
     state = f"{summary.state}, {rows.ending(summary.exit)}" if summary.exit else str(summary.state)
-    return (
+    return [
         _GLYPHS[summary.state],
         inert(header.id),
         inert(header.name),
@@ -97,7 +111,14 @@ def _cells(summary: Summary) -> tuple[str, ...]:
         rows.duration(summary.last),
         str(summary.entries),
         rows.size(summary.size),
-    )
+    ]
+
+
+def _counts(summary: Summary) -> dict[str, int | None]:
+    try:
+        return count(summary)._asdict()
+    except (OSError, McpspyError):  # Deleted while we counted.
+        return dict.fromkeys(Counts._fields)
 
 
 def _local(started: str) -> str:

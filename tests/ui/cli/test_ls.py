@@ -8,6 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from mcpspy.io.store import sessions
+from mcpspy.ui.cli import ls
 from mcpspy.ui.cli.table import main
 
 Make = Callable[..., Path]
@@ -62,6 +64,36 @@ def test_json_is_an_object_a_session(
     assert said["path"] == str(path)
     assert (said["state"], said["exit"], said["entries"]) == ("ended", 0, 6)
     assert said["server"] == {"name": "tested", "version": "2"}
+
+
+def test_messages_errors_and_pending_requests_are_counted_if_asked_for(
+    make_recording: Make, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    make_recording()
+
+    main(["ls", "--dir", str(tmp_path), "--count"])
+    head, line = capfdbinary.readouterr().out.splitlines()
+    assert head.split()[-3:] == [b"messages", b"errors", b"pending"]
+    assert line.split()[-3:] == [b"5", b"1", b"0"]
+
+    main(["ls", "--dir", str(tmp_path), "--count", "--json"])
+    said = orjson.loads(capfdbinary.readouterr().out)
+    assert (said["messages"], said["errors"], said["pending"]) == (5, 1, 0)
+
+
+def test_a_session_that_goes_while_it_is_counted_has_no_counts(
+    make_recording: Make,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = make_recording()
+    found = sessions(str(tmp_path))
+    path.unlink()
+    monkeypatch.setattr(ls, "sessions", lambda _: found)
+
+    assert main(["ls", "--dir", str(tmp_path), "--count"]) == 0
+    assert "tested" in capsys.readouterr().out
 
 
 def test_an_empty_folder_says_how_to_fill_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
