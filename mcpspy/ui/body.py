@@ -2,16 +2,19 @@
 
 Owns the layout of JSON without decoding it: duplicate keys, `1.0`, `1E5` and
 thirty-digit integers stay as they were on the wire. What is no JSON is shown as
-the text it is. A line is made inert when it is asked for, so a body of 5 MB
-costs no more than what is looked at.
+the text it is. Newlines are counted by the block and a line is made inert when
+it is asked for, so a body of 20 MB costs little more than what is looked at.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
 from typing import overload
 
 from msgspec import DecodeError
@@ -22,22 +25,36 @@ from mcpspy.ui.inert import inert, inert_bytes
 WIDE = 4000
 """Characters of a line that are shown; the rest is counted."""
 
+BLOCK = 1 << 15
+"""Bytes whose newlines are counted together."""
+
+_PLAIN = bytes(range(0x20, 0x7F)) + b"\n"
+
+GROWTH = 4
+r"""Columns that one byte takes at most: `\x1b`."""
+
 
 class Body(Sequence[str]):
     """The lines of a body, indented by two; each is inert."""
 
     def __init__(self, data: bytes) -> None:
+        self.data = data
+        """What it was made of."""
         self.is_json = True
         """Whether it could be laid out."""
         try:
-            self._text = lay_out(data, indent=2)
+            self.text = lay_out(data, indent=2)
         except (DecodeError, RecursionError):
-            self.is_json, self._text = False, data
-        self._starts = array("Q", (0,))
-        self._starts.extend(match.end() for match in re.finditer(rb"\n", self._text))
+            self.is_json, self.text = False, data
+        text, total = self.text, 0
+        self._before = array("Q", (0,))
+        for at in range(0, len(text), BLOCK):
+            total += text.count(b"\n", at, at + BLOCK)
+            self._before.append(total)
+        self._newlines = lru_cache(maxsize=16)(self._newlines_of)
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return self._before[-1] + 1
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -53,37 +70,65 @@ class Body(Sequence[str]):
             index += len(self)
         if not 0 <= index < len(self):
             raise IndexError(index)
-        start = self._starts[index]
-        end = self._starts[index + 1] - 1 if index + 1 < len(self) else len(self._text)
-        return _short(self._text[start:end])
+        return short(self.text[self.start(index) : self.end(index)])
 
     def __iter__(self) -> Iterator[str]:
-        return map(_short, self._text.split(b"\n"))
+        return map(short, self.text.split(b"\n"))
 
-    def wider_than(self, columns: int) -> list[int]:
-        """Return the lines that may take more than so many columns; no other does."""
-        text = self._text
-        found = {
-            self._line_at(match.start() + 1) for match in re.finditer(rb"\n[^\n]{%d}" % (columns + 1), text)
-        }
+    def start(self, line: int) -> int:
+        """Return where a line begins in the text."""
+        if line == 0:
+            return 0
+        block = bisect_left(self._before, line) - 1
+        return self._newlines(block)[line - self._before[block] - 1] + 1
+
+    def end(self, line: int) -> int:
+        """Return where a line ends, its newline not included."""
+        end = self.text.find(b"\n", self.start(line))
+        return len(self.text) if end < 0 else end
+
+    def line_at(self, offset: int) -> int:
+        """Return the line that a place in the text belongs to."""
+        block = min(offset // BLOCK, len(self._before) - 1)
+        return self._before[block] + self.text.count(b"\n", block * BLOCK, offset)
+
+    def wider_than(self, columns: int, most: int = sys.maxsize) -> list[int]:
+        """Return the lines that may take more than so many columns; of more than `most`, only some."""
+        text = self.text
+        long = re.finditer(rb"\n[^\n]{%d}" % (columns + 1), text)
+        found = {self.line_at(match.start() + 1) for match in islice(long, most)}
         if re.match(rb"[^\n]{%d}" % (columns + 1), text):
             found.add(0)
-        if not (self.is_json and text.isascii() and b"\x7f" not in text):
-            found.update(
-                self._line_at(match.start()) for match in re.finditer(self._growing() + rb"[^\n]*", text)
-            )
+        if len(found) < most and not (self.is_json and text.isascii() and b"\x7f" not in text):
+            found.update(islice(self._grown(columns), most))
         return sorted(found)
 
-    def _line_at(self, offset: int) -> int:
-        return bisect_right(self._starts, offset) - 1
+    def _newlines_of(self, block: int) -> list[int]:
+        start = block * BLOCK
+        return [match.start() for match in re.compile(b"\n").finditer(self.text, start, start + BLOCK)]
 
-    def _growing(self) -> bytes:
-        r"""Return a pattern for bytes that may begin what is shown by more columns than it has bytes: `\x1b`."""
-        try:
-            self._text.decode()
-        except UnicodeDecodeError:
-            return rb"[\x00-\x09\x0b-\x1f\x7f-\xff]"
-        return rb"[\x00-\x09\x0b-\x1f\x7f\xc2\xcd\xd8\xe1\xe2\xe3\xef\xf3]"
+    def _grown(self, columns: int) -> Iterator[int]:
+        """Yield the lines that have fewer bytes than columns but for what is written out."""
+        text, growing, at = self.text, growing_in(self.text), 0
+        while (match := growing.search(text, at)) is not None:
+            start, end = text.rfind(b"\n", 0, match.start()) + 1, text.find(b"\n", match.start())
+            at = len(text) if end < 0 else end
+            if (at - start) * GROWTH > columns:
+                yield self.line_at(start)
+
+
+def is_plain(text: bytes) -> bool:
+    """Whether every byte but newlines is shown as one column."""
+    return text.isascii() and not text.translate(None, _PLAIN)
+
+
+def growing_in(text: bytes) -> re.Pattern[bytes]:
+    r"""Return a pattern for bytes that may begin what is shown by more columns than it has bytes: `\x1b`."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return re.compile(rb"[\x00-\x09\x0b-\x1f\x7f-\xff]")
+    return re.compile(rb"[\x00-\x09\x0b-\x1f\x7f\xc2\xcd\xd8\xe1\xe2\xe3\xef\xf3]")
 
 
 def pretty(data: bytes) -> list[str]:
@@ -91,9 +136,12 @@ def pretty(data: bytes) -> list[str]:
     return list(Body(data))
 
 
-def _short(line: bytes) -> str:
+def short(line: bytes) -> str:
+    """Return a line made inert, cut if it is very long."""
     if len(line) <= WIDE:
         return inert_bytes(line)
+    if line.isascii():
+        return inert(line[:WIDE].decode()) + f"… {len(line) - WIDE} more characters"
     text = line.decode("utf-8", "backslashreplace")
     if len(text) > WIDE:
         return inert(text[:WIDE]) + f"… {len(text) - WIDE} more characters"

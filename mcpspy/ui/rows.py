@@ -76,6 +76,37 @@ def row(change: Change) -> Row:
     )
 
 
+def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> Row:
+    """Return the row of a request that speaks for its answer too.
+
+    `sizes` are the bytes of the two; `now` is seconds since the start, for how
+    long a pending one has waited.
+    """
+    said, exchange = row(change), change.exchange
+    if exchange is None:
+        return said
+    status, tone = outcome(exchange)
+    flaws = (
+        [*change.what.flaws, *([change.flaw] if change.flaw else [])]
+        if isinstance(change.what, Request)
+        else []
+    )
+    answer = exchange.answer
+    if answer is not None:
+        flaws += answer.flaws
+        latency = duration(answer.at - exchange.request.at)
+    else:
+        latency = duration(max(now - exchange.request.at, 0.0)) + "…" if exchange.is_open else ""
+        if exchange.progress and exchange.is_open:
+            status = f"{status}: {progress(exchange.progress[-1])}"
+    if flaws:
+        status = "; ".join([status, *flaws])
+        tone = tone if tone == BAD else ODD
+    asked, answered = sizes
+    both = f"{size(asked):>6} {'' if answered is None else size(answered):>6}"
+    return said._replace(latency=latency, size=both, status=inert(status), tone=tone)
+
+
 def outcome(exchange: Exchange) -> tuple[str, str]:
     """Return what became of a request, in words, and their tone."""
     state, answer = exchange.state, exchange.answer
@@ -152,6 +183,14 @@ def ending(note: Note | None) -> str:
     return inert(f"killed by {signal}" if signal else f"exit {note.fields.get('code')}")
 
 
+_LEFT = {
+    CLIENT: ": the client hung up",
+    SERVER: ": the server hung up",
+    "mcpspy": ": mcpspy was stopped",
+}
+"""Who ended an HTTP exchange before its end."""
+
+
 def _status(change: Change) -> tuple[str, str]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Malformed):
@@ -189,11 +228,11 @@ def _note_row(note: Note) -> Row:
     elif note.kind == "http":
         answered = fields.get("status")
         subject = f"{fields.get('method')} {fields.get('path')}"
-        status = str(fields.get("error") or f"HTTP {answered}")
+        status = str(fields.get("error") or ("no answer" if answered is None else f"HTTP {answered}"))
         tone = BAD if isinstance(answered, int) and answered >= 400 else QUIET
     elif note.kind == "http-end":
         who = fields.get("hung_up")
-        subject = f"HTTP exchange {fields.get('http')} ended" + (f": the {who} hung up" if who else "")
+        subject = f"HTTP exchange {fields.get('http')} ended" + _LEFT.get(str(who), "")
         tone = BAD if who == SERVER else QUIET
     elif note.kind == "sse":
         named = {"event": "event", "id": "id", "retry": "retry in ms", "data": "data"}

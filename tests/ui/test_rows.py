@@ -7,7 +7,7 @@ import pytest
 from mcpspy.core.record import Damaged, Entry, Frame, Note
 from mcpspy.core.session import Session
 from mcpspy.ui import rows
-from mcpspy.ui.rows import Row, duration, row, size
+from mcpspy.ui.rows import Row, duration, exchange_row, row, size
 
 
 def said(side: str, data: bytes, at: float = 0.5) -> Frame:
@@ -70,6 +70,59 @@ def test_progress_is_shown_as_far_as_it_is() -> None:
     )
 
     assert shown.subject == "2/3 asked icon"
+
+
+def exchange(*entries: Entry, sizes: tuple[int, int | None] = (71, None), now: float = 1.25) -> Row:
+    """Return the row of the first message and all that became of it."""
+    return exchange_row(Session().add_all(entries).changes[0], sizes, now)
+
+
+def test_an_exchange_says_both_sizes_the_latency_and_the_outcome() -> None:
+    answer = said("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
+
+    assert exchange(CALL, answer, sizes=(71, 5_700_000)) == Row(
+        "0.250", "→", "tools/call", "echo", "1", "250.0 ms", "    71   5.7M", "ok", rows.OK
+    )
+
+
+def test_an_exchange_that_is_open_says_how_long_and_how_far_it_is() -> None:
+    call = said(
+        "client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"progressToken":"p"}}}', 0.25
+    )
+    body = b'{"progressToken":"p","progress":%d,"total":3,"message":"\\u001b[2Jicon"}'
+    reports = [
+        said("server", b'{"jsonrpc":"2.0","method":"notifications/progress","params":' + body % number + b"}")
+        for number in (1, 2)
+    ]
+    waits, goes_on = exchange(call), exchange(call, *reports)
+
+    assert (waits.latency, waits.size.rstrip(), waits.status) == ("1.00 s…", "    71", "pending")
+    assert waits.tone == goes_on.tone == rows.OPEN
+    assert goes_on.status == "pending: 2/3 \\x1b[2Jicon"
+    assert exchange(call, now=0.1).latency == "0 µs…", "clocks may differ"
+
+
+def test_an_exchange_says_what_is_odd_about_either_message() -> None:
+    answer = said("server", b'{"id":1,"result":{}}')
+    shown = exchange(CALL, answer)
+
+    assert (shown.status, shown.tone) == ('ok; jsonrpc is not "2.0"', rows.ODD)
+    failed = exchange(CALL, said("server", b'{"id":1,"error":{"code":7,"message":"no"}}'))
+    assert (failed.status, failed.tone) == ('error 7: no; jsonrpc is not "2.0"', rows.BAD)
+
+
+def test_an_exchange_that_ended_without_an_answer_has_no_latency() -> None:
+    session = Session().add_all([CALL, Note(1.0, "exit", {"code": 0})])
+    session.end()
+    shown = exchange_row(session.changes[0], (71, None), 2.0)
+
+    assert (shown.latency, shown.status, shown.tone) == ("", "no answer", rows.BAD)
+
+
+def test_what_is_no_exchange_is_its_own_row() -> None:
+    note = Note(1.0, "stderr", {"text": "up"})
+
+    assert exchange(note) == last_row(note)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 
 from mcpspy.errors import CannotStart
+from mcpspy.io.settings import table
 from mcpspy.io.store import find, read_header_of, summarize
 from mcpspy.ui.inert import inert
 
@@ -16,25 +18,29 @@ examples:
   mcpspy tui weather            the newest one of that name
   mcpspy tui last               the newest one
   mcpspy tui recordings/peer-sdk-auto.jsonl
+  mcpspy tui host.jsonl server.jsonl      both, merged by time
 
 SESSION is a file, `last`, a session's name, or its id (the beginning will do).
 ? shows the keys. NO_COLOR is heeded; TEXTUAL_THEME=mcpspy-light is for light
-terminals, and t changes between the two.
+terminals, and T changes between the two.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
-    parser.add_argument("session", metavar="SESSION", nargs="?", help="open this one at once")
+    parser.add_argument(
+        "session",
+        metavar="SESSION",
+        nargs="*",
+        help="open this one at once; several are read as one, by time",
+    )
     parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
 
 
 def main(args: argparse.Namespace) -> int:
     """Open the screen; a session that cannot be read is said before."""
-    summary = None
-    if args.session is not None:
-        path = find(args.session, args.dir)
-        summary = summarize(path, read_header_of(path))
+    paths = [find(which, args.dir) for which in args.session]
+    summaries = [summarize(path, read_header_of(path), counts=False) for path in dict.fromkeys(paths)]
     # All three: keys come by stdin, and Textual draws on stderr.
     if (
         not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
@@ -43,7 +49,10 @@ def main(args: argparse.Namespace) -> int:
         raise CannotStart("tui needs a terminal; mcpspy show prints the session")
     from mcpspy.ui.tui.app import Inspector
 
-    app = Inspector(args.dir, summary)
+    app = Inspector(args.dir, summaries, table("keys"))
+    # A million rows are no garbage: the collector would look through them again and again.
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
     app.run()
     return 0 if app.fault is None else _say(app.fault)
 

@@ -79,6 +79,7 @@ def joined(cells: Sequence[Piece], placed: Sequence[Placed], width: int) -> list
 
 MESSAGES = (
     Column("time", "time", 7, 7, 6, right=True),
+    Column("stream", "client", 6, 16, 8),
     Column("arrow", "", 1, 1, 0),
     Column("method", "method", 14, 30, 1),
     Column("subject", "about", 8, 400, 2),
@@ -88,13 +89,28 @@ MESSAGES = (
     Column("status", "status", 10, 400, 3),
 )
 
+EXCHANGES = (
+    Column("time", "time", 7, 7, 7, right=True),
+    Column("stream", "client", 6, 16, 5),
+    Column("arrow", "", 1, 1, 0),
+    Column("method", "method", 14, 20, 1),
+    Column("subject", "about", 16, 400, 2),
+    Column("id", "id", 4, 6, 6),
+    Column("latency", "latency", 9, 9, 4, right=True),
+    Column("bar", "", 8, 8, 9),
+    Column("size", "size", 13, 13, 8, right=True),
+    Column("status", "status", 10, 400, 3),
+)
+
 SESSIONS = (
     Column("state", "state", 7, 7, 0),
-    Column("name", "name", 12, 30, 2),
-    Column("server", "server", 12, 36, 4),
+    Column("name", "name", 12, 30, 1),
+    Column("server", "server", 12, 36, 6),
     Column("client", "client", 12, 36, 8),
     Column("revision", "revision", 10, 10, 7),
-    Column("started", "started", 12, 12, 3),
-    Column("entries", "entries", 7, 7, 5, right=True),
-    Column("exit", "exit", 6, 18, 6),
+    Column("started", "started", 12, 12, 5),
+    Column("messages", "messages", 8, 8, 3, right=True),
+    Column("errors", "errors", 6, 6, 2, right=True),
+    Column("pending", "pending", 7, 7, 4, right=True),
+    Column("exit", "exit", 6, 18, 9),
 )

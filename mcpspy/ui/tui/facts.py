@@ -62,6 +62,21 @@ def facts(change: Change) -> list[Piece]:
     return [*lines, ("", None)]
 
 
+def headers(note: Note) -> list[Piece]:
+    """Return the heads of an HTTP exchange, as far as the recording keeps them."""
+    fields = note.fields
+    lines: list[Piece] = [(inert(f"{fields.get('method')} {fields.get('path')}"), TITLE)]
+    for name, heading in (("request", None), ("response", f"HTTP {fields.get('status')}")):
+        if heading is not None:
+            lines += [("", None), (inert(heading), TITLE)]
+        held = fields.get(name)
+        for key, value in (held if isinstance(held, dict) else {}).items():
+            lines.append((inert(f"{key}: {value}"), None))
+    if error := fields.get("error"):
+        lines += [("", None), (inert(str(error)), rows.BAD)]
+    return lines
+
+
 def content(change: Change) -> bytes:
     """Return the bytes that are shown and copied: the peer's own; of a note, what it holds."""
     what = change.what

@@ -6,10 +6,13 @@ Owns the names of keys and their order. Refuses to list a key anywhere by hand.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from textwrap import wrap
 from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -19,28 +22,105 @@ from textual.widgets import Static
 NAMES = {
     "down": "↓",
     "up": "↑",
+    "left": "←",
+    "right": "→",
     "pagedown": "pgdn",
     "pageup": "pgup",
-    "question_mark": "?",
     "escape": "esc",
-    "shift+tab": "shift-tab",
-    "ctrl+c": "ctrl-c",
-    "ctrl+q": "ctrl-q",
+    "question_mark": "?",
+    "slash": "/",
+    "backslash": "\\",
+    "delete": "del",
+    "full_stop": ".",
+    "comma": ",",
+    "colon": ":",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "minus": "-",
+    "plus": "+",
+    "equals_sign": "=",
+    "number_sign": "#",
+    "dollar_sign": "$",
+    "asterisk": "*",
+    "exclamation_mark": "!",
+    "semicolon": ";",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
 }
 
+EDGE = 7
+"""Columns of the box that are no text's: its border, a blank at each side of it, the scrollbar."""
+
+BETWEEN = 4
+"""Columns between two halves of the page."""
+
 Group = tuple[str, Sequence[BindingType]]
+Said = tuple[str, str]
 
 
-def lines(groups: Iterable[Group]) -> list[tuple[str, str]]:
+def name(key: str) -> str:
+    """Return a key as it is written on keyboards."""
+    *held, last = key.split("+") if len(key) > 1 else [key]
+    return "-".join([*held, NAMES.get(last, last)])
+
+
+def lines(groups: Iterable[Group]) -> list[Said]:
     """Return the page: keys and what they do; a heading has no keys, a blank line has neither."""
-    page: list[tuple[str, str]] = []
-    for name, bindings in groups:
-        page += [("", ""), ("", name)] if page else [("", name)]
+    page: list[Said] = []
+    for heading, bindings in groups:
+        page += [("", ""), ("", heading)] if page else [("", heading)]
         for binding in bindings:
             assert isinstance(binding, Binding)
-            keys = " ".join(NAMES.get(key, key) for key in binding.key.split(","))
+            keys = " ".join(name(key) for key in binding.key.split(","))
             page.append((keys, binding.tooltip or binding.description))
     return page
+
+
+def page(groups: Sequence[Group], room: int) -> Text:
+    """Return the page as text: in two halves where there is room for both, else no wider than there is."""
+    split = min(
+        range(1, len(groups) + 1), key=lambda at: max(len(lines(groups[:at])), len(lines(groups[at:])))
+    )
+    halves = [lines(half) for half in (groups[:split], groups[split:]) if half]
+    if sum(map(_width, halves)) + BETWEEN * (len(halves) - 1) <= room:
+        columns = [_drawn(half, _width(half)) for half in halves]
+    else:
+        whole = lines(groups)
+        columns = [_drawn(whole, min(_width(whole), room))]
+    return Text("\n").join(
+        Text(" " * BETWEEN).join(
+            cell or Text(" " * _widest(column)) for cell, column in zip(row, columns, strict=True)
+        )
+        for row in zip_longest(*columns)
+    )
+
+
+def _keys_width(said: Sequence[Said]) -> int:
+    return max(cell_len(keys) for keys, _ in said) + 2
+
+
+def _width(said: Sequence[Said]) -> int:
+    keys = _keys_width(said)
+    return max(cell_len(what) + (keys if shown else 0) for shown, what in said)
+
+
+def _widest(column: Sequence[Text]) -> int:
+    return max(line.cell_len for line in column)
+
+
+def _drawn(said: Sequence[Said], width: int) -> list[Text]:
+    """Return lines that are so wide; what a key does goes on below where it does not fit."""
+    indent = _keys_width(said)
+    drawn: list[Text] = []
+    for keys, what in said:
+        if not keys:
+            drawn.append(Text(what, "bold"))
+            continue
+        for place, part in enumerate(wrap(what, max(width - indent, 20))):
+            drawn.append(Text(f"{'' if place else keys:<{indent}}{part}"))
+    for line in drawn:
+        line.pad_right(width - line.cell_len)
+    return drawn
 
 
 class HelpScreen(ModalScreen[None]):
@@ -48,7 +128,7 @@ class HelpScreen(ModalScreen[None]):
 
     CSS = """
     HelpScreen { align: center middle; background: $background 60%; }
-    HelpScreen #help { width: 74; max-width: 100%; height: auto; max-height: 100%; padding: 0 2;
+    HelpScreen #help { width: auto; max-width: 100%; height: auto; max-height: 100%; padding: 0 2;
                        background: $surface; border: solid $primary; scrollbar-size-vertical: 1; }
     HelpScreen Static { width: auto; }
     """
@@ -57,16 +137,18 @@ class HelpScreen(ModalScreen[None]):
 
     def __init__(self, groups: Iterable[Group]) -> None:
         super().__init__()
-        self._lines = lines(groups)
+        self._groups = list(groups)
+        self._page = Static()
 
     def compose(self) -> ComposeResult:
         """Show the page; it scrolls where the terminal is low."""
-        wide = max(cell_len(keys) for keys, _ in self._lines) + 2
-        page = Text()
-        for keys, what in self._lines:
-            page.append(
-                f"{keys}{' ' * (wide - cell_len(keys))}{what}\n" if keys else f"{what}\n",
-                "" if keys else "bold",
-            )
+        self._lay_out(self.app.size.width)
         with VerticalScroll(id="help"):
-            yield Static(page)
+            yield self._page
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay the page out for the room there is."""
+        self._lay_out(event.size.width)
+
+    def _lay_out(self, width: int) -> None:
+        self._page.update(page(self._groups, width - EDGE))

@@ -56,3 +56,19 @@ def pieces(line: str, start: int, end: int, found: list[Span]) -> list[tuple[str
     if at < end:
         parts.append((line[at:end], None))
     return parts
+
+
+def over(found: list[Span], above: list[Span]) -> list[Span]:
+    """Return both, the second covering the first where they meet."""
+    for top in above:
+        kept = []
+        for span in found:
+            if span.end <= top.start or span.start >= top.end:
+                kept.append(span)
+                continue
+            if span.start < top.start:
+                kept.append(span._replace(end=top.start))
+            if span.end > top.end:
+                kept.append(span._replace(start=top.end))
+        found = kept
+    return sorted([*found, *above])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
@@ -43,12 +44,12 @@ class Listing(ScrollView, Painted, can_focus=True, inherit_bindings=False):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "move(1)", "next row", show=False),
-        Binding("up,k", "move(-1)", "previous row", show=False),
-        Binding("pagedown,space", "page(1)", "a page down", show=False),
-        Binding("pageup", "page(-1)", "a page up", show=False),
-        Binding("home,g", "first", "first row", show=False),
-        Binding("end,G", "last", "last row", show=False),
+        Binding("down,j", "move(1)", "next row", show=False, id="list.down"),
+        Binding("up,k", "move(-1)", "previous row", show=False, id="list.up"),
+        Binding("pagedown,space", "page(1)", "a page down", show=False, id="list.page-down"),
+        Binding("pageup", "page(-1)", "a page up", show=False, id="list.page-up"),
+        Binding("home,g", "first", "first row", show=False, id="list.first"),
+        Binding("end,G", "last", "last row", show=False, id="list.last"),
     ]
 
     HELP_NAME = "in the list"
@@ -71,6 +72,8 @@ class Listing(ScrollView, Painted, can_focus=True, inherit_bindings=False):
         """Whether the cursor stays on the last row as rows arrive."""
         self.empty: list[Piece] = []
         """What is said in place of rows."""
+        self._ground = Style()
+        self._placed: list[Placed] = []
 
     @property
     def columns(self) -> Sequence[Column]:
@@ -87,14 +90,14 @@ class Listing(ScrollView, Painted, can_focus=True, inherit_bindings=False):
         raise NotImplementedError
 
     def mark(self, index: int) -> str:
-        """Return the one character before a row."""
+        """Return the one or two characters before a row."""
         return SELECTED if index == self.cursor else " "
 
     def sync(self, count: int) -> None:
         """Say how many rows there are now. The cursor stays where it is, or at the end if it follows."""
         before, self.count = self.count, count
         if count != before:
-            self.virtual_size = Size(0, count + 1)
+            self._extend(Size(0, count + 1))
         if self.follow and count:
             self.move_to(count - 1)
         elif count < before or before < self.scroll_offset.y + self.size.height:
@@ -162,9 +165,15 @@ class Listing(ScrollView, Painted, can_focus=True, inherit_bindings=False):
             self.follow = False
             self.post_message(self.Moved())
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw what is in view; what all its lines share is looked up once."""
+        self._ground = self.rich_style
+        self._placed = share(self.columns, self.scrollable_content_region.width - MARGIN)
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Draw one line of the widget."""
-        width, style = self.scrollable_content_region.width, self.rich_style
+        width, style = self.scrollable_content_region.width, self._ground
         index = y - 1 + self.scroll_offset.y
         pieces: list[Piece] = []
         if y == 0:
@@ -176,10 +185,17 @@ class Listing(ScrollView, Painted, can_focus=True, inherit_bindings=False):
         elif index < self.count:
             if index == self.cursor:
                 style += self.get_component_rich_style("row--cursor", partial=True)
-            placed = share(self.columns, width - MARGIN)
-            cells = joined(self.cells(index, placed), placed, width - MARGIN)
-            pieces = [(f"{self.mark(index)} ", None), *cells]
+            cells = joined(self.cells(index, self._placed), self._placed, width - MARGIN)
+            pieces = [(f"{self.mark(index):<2}", None), *cells]
         return Strip(self.segments(pieces, style)).adjust_cell_length(width, style)
+
+    def _extend(self, lines: Size) -> None:
+        if self.show_vertical_scrollbar and lines.height > self.virtual_size.height:
+            # Not as a reactive: that is a layout of the whole screen, ten times a second as rows arrive.
+            self.set_reactive(Listing.virtual_size, lines)
+            self.vertical_scrollbar.window_virtual_size = lines.height
+        else:
+            self.virtual_size = lines
 
     def _page(self) -> int:
         return max(self.size.height - 1, 1)

@@ -1,140 +1,188 @@
-"""A session as the screen needs it: what to jump to, what to count.
+"""A session as the screen needs it: rows from the index, messages from the file.
 
-Owns the places of requests, answers and errors among the messages. Everything
-else is `core.session`'s, which is fed through here and nowhere else. Pure.
+Owns making a row's message, and what became of it, out of the two: nothing of
+it is kept but the last few. What a row is paired with, and what is wrong with
+it, is the index's to know.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
-from mcpspy.core.exchange import State
-from mcpspy.core.message import Failure, Malformed, Request, Result
-from mcpspy.core.record import Damaged, Entry, Header, Note
-from mcpspy.core.session import Change, Session
-from mcpspy.io.store import BEGINS_AGAIN
+import orjson
+from msgspec import Raw
+
+from mcpspy.core.columns import Kind
+from mcpspy.core.exchange import Exchange, State
+from mcpspy.core.index import Index
+from mcpspy.core.message import (
+    AnyMessage,
+    Body,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    read_frame,
+)
+from mcpspy.core.record import Damaged, Entry, Frame, Header, Note, read_entry
+from mcpspy.core.session import Change
+from mcpspy.io.follow import BEGINS_AGAIN
+
+LARGE = 1 << 16
+"""Bytes from which on a row is drawn without its message: the index knows all that the row says."""
+
+KEPT = 512
+"""Messages that are kept: a few screens."""
+
+GONE = "the file does not hold it any more"
+
+Read = Callable[[int, int, int], bytes]
+"""Part, offset and length → the bytes there."""
+
+
+Adopt = Callable[[Entry, int], Entry]
+"""An entry of a file, and the number of that → the entry as it is among those of other files."""
 
 
 class Log:
-    """The messages of a session, in the order of the wire."""
+    """The rows of a session, in the order of the wire."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(
+        self, header: Header, read: Read, adopt: Adopt = lambda entry, _: entry, sessions: int = 1
+    ) -> None:
+        self._adopt = adopt
+        self._sessions = sessions
+        self.read = read
+        """Part, offset and length → the bytes there."""
+        self._kept = lru_cache(KEPT)(self._small)
         self.generation = 0
         """How often it began anew."""
         self.restarted = ""
         """What was said when it did."""
-        self._begin(header)
-
-    def _begin(self, header: Header) -> None:
-        self.session = Session(header)
-        self.messages = 0
-        """All but the notes."""
-        self.wrong: list[int] = []
-        """Places of what is an error, or odd, in order."""
-        self.failed = 0
-        """Errors among them: answers that are one, requests that got none, entries that were lost."""
-        self.unanswered = 0
-        """Requests that the end left without an answer."""
-        self.is_over = False
-        """Whether nothing more will come."""
-        self._requests: list[int] = []
-        self._answers: dict[int, int] = {}
+        self.header = header
+        self.index = Index(header, sessions)
 
     def __len__(self) -> int:
-        return len(self.session.changes)
-
-    def __getitem__(self, number: int) -> Change:
-        return self.session.changes[number]
-
-    def get(self, number: int) -> Change | None:
-        """Return one; None if it is not there, or not there any more."""
-        return self.session.changes[number] if number < len(self) else None
+        return len(self.index)
 
     @property
-    def header(self) -> Header:
-        """What the session is."""
-        header = self.session.header
-        assert header is not None
-        return header
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.index.is_over
 
-    @property
-    def odd(self) -> int:
-        """How many break a rule without being an error."""
-        return len(self.wrong) - self.failed
+    def begin_part(self, number: int | None = None) -> None:
+        """What is added from here on is in this one of the files; None is the next."""
+        self.index.begin_part(number)
 
-    @property
-    def pending(self) -> int:
-        """Requests that wait for their answer."""
-        return 0 if self.is_over else len(self.session.pending)
+    def begin_again(self, header: Header) -> None:
+        """Forget all rows: the file was cut, or is another."""
+        self.generation += 1
+        self.restarted = BEGINS_AGAIN
+        self.header = header
+        self.index = Index(header, self._sessions)
+        self._kept.cache_clear()
 
-    def add(self, entry: Entry) -> None:
-        """Take the next entry."""
-        if isinstance(entry, Damaged) and entry.why == BEGINS_AGAIN:
-            self.generation += 1
-            self.restarted = entry.why
-            self._begin(self.header)
-        for change in self.session.add(entry):
-            self._note(change)
-        if isinstance(entry, Note) and entry.kind == "exit":
-            self._unanswered()
+    def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
+        """Take lines that follow each other, the first at `offset`; return where the next one begins."""
+        return self.index.add_lines(lines, offset)
+
+    def add(self, entry: Entry, offset: int, length: int) -> None:
+        """Take the next entry, and where its line is."""
+        self.index.add(entry, offset, length)
 
     def end(self) -> None:
         """Nothing more will come."""
-        if self.session.exit is None:
-            self.session.end()
-            self._unanswered()
-        self.is_over = True
+        self.index.end()
 
-    def other(self, number: int) -> int | None:
-        """Return the place of the answer to a request, or of the request of anything else."""
-        change = self.get(number)
-        if change is None or change.exchange is None:
-            return None
-        if isinstance(change.what, Request):
-            return self._answers.get(change.exchange.number)
-        return self._requests[change.exchange.number]
+    def get(self, row: int) -> Change | None:
+        """Return a row with its message and what became of it; None if it is not there, or not there any more."""
+        return self._change(row, self._whole) if 0 <= row < len(self) else None
 
-    def next_wrong(self, number: int, step: int) -> int | None:
-        """Return the place of the next error behind (step 1) or before (-1) a place."""
-        index = bisect_right(self.wrong, number) if step > 0 else bisect_left(self.wrong, number) - 1
-        return self.wrong[index] if 0 <= index < len(self.wrong) else None
+    def shown(self, row: int) -> Change:
+        """Return a row as a list shows it: of large messages only what the index knows."""
+        return self._change(row, self._light)
 
-    def _note(self, change: Change) -> None:
-        what, number = change.what, change.number
-        self.messages += not isinstance(what, Note | Damaged)
-        if isinstance(what, Request):
-            self._requests.append(number)
-        elif isinstance(what, Result | Failure) and change.exchange is not None:
-            self._answers.setdefault(change.exchange.number, number)
-        if is_failure(change):
-            self.failed += 1
-            self.wrong.append(number)
-        elif is_odd(change):
-            self.wrong.append(number)
+    def message(self, row: int) -> AnyMessage | Note | Damaged:
+        """Return the message of a row."""
+        return self._whole(row)
 
-    def _unanswered(self) -> None:
-        """Count the requests that the end left without an answer."""
-        places = {
-            self._requests[exchange.number]
-            for exchange in self.session.exchanges
-            if exchange.state is State.UNANSWERED
-        }
-        self.unanswered = len(places)
-        self.failed += len(places - set(self.wrong))
-        self.wrong = sorted(places | set(self.wrong))
+    def other(self, row: int) -> int | None:
+        """Return the row of the answer to a request, or of the request of anything else."""
+        return self.index.pair(row) if 0 <= row < len(self) else None
+
+    def _change(self, row: int, load: Callable[[int], AnyMessage | Note | Damaged]) -> Change:
+        index = self.index
+        what = load(row)
+        request_row = index.request(row)
+        flaws = _flaws(index.flaws.get(row), what)
+        if request_row is None:
+            return Change(row, what, None, "; ".join(flaws) or None)
+        request = what if request_row == row else load(request_row)
+        if not isinstance(request, Request):
+            return Change(row, what, None, GONE)
+        exchange = Exchange(request_row, request)
+        exchange.state = index.state(row) or State.PENDING
+        exchange.flaws = _flaws(index.flaws.get(request_row), request)
+        answer_row = index.pair(request_row)
+        if answer_row is not None:
+            answer = what if answer_row == row else load(answer_row)
+            exchange.answer = answer if isinstance(answer, Result | Failure) else None
+        progress_row = index.progress.get(request_row)
+        if progress_row is not None and isinstance(report := load(progress_row), Notification):
+            exchange.progress = [report]
+        # What its HTTP exchange did to a request is said with the outcome.
+        flaws = [flaw for flaw in flaws if not flaw.startswith("HTTP ")]
+        return Change(row, what, exchange, "; ".join(flaws) or None)
+
+    def _light(self, row: int) -> AnyMessage | Note | Damaged:
+        if self.index.size[row] > LARGE and self.index.kind(row) in (Kind.REQUEST, Kind.RESULT):
+            return self._stand_in(row)
+        return self._whole(row)
+
+    def _whole(self, row: int) -> AnyMessage | Note | Damaged:
+        where = self.index.where(row)
+        return self._kept(row) if where.length <= LARGE else self._load(row)
+
+    def _small(self, row: int) -> AnyMessage | Note | Damaged:
+        return self._load(row)
+
+    def _load(self, row: int) -> AnyMessage | Note | Damaged:
+        where = self.index.where(row)
+        line = self.read(where.part, where.offset, where.length)
+        kind = self.index.kind(row)
+        if len(line) < where.length:
+            return Damaged(line, GONE)
+        if kind is Kind.DAMAGED:
+            return Damaged(line, self.index.flaws.get(row, ""))
+        entry = self._adopt(read_entry(line), where.part)
+        if isinstance(entry, Frame):
+            messages = read_frame(entry)
+            if where.item < len(messages):
+                return messages[where.item]
+        elif kind is Kind.NOTE:
+            return entry
+        return Damaged(line, GONE)
+
+    def _stand_in(self, row: int) -> Request | Result:
+        """Return a message of which there is only what the index knows."""
+        index = self.index
+        frame = Frame(index.at[row], index.side(row), b"")
+        id_text = index.id(row)
+        if index.kind(row) is Kind.RESULT:
+            return Result(frame=frame, data=b"", id=id_text, raw_result=Raw(), body=Body())
+        method, subject = index.texts[index.method[row]], index.texts[index.subject[row]]
+        raw = Raw(orjson.dumps(subject)) if subject else Raw()
+        body = Body(name=raw, uri=raw, level=raw, cursor=raw, ref=raw, message=raw, task_id=raw)
+        return Request(
+            frame=frame, data=b"", id=id_text or "null", method=method, raw_params=Raw(), body=body
+        )
 
 
-def is_failure(change: Change) -> bool:
-    """Whether this says that something failed."""
-    what = change.what
-    if isinstance(what, Note):
-        return what.kind in ("lost", "error")
-    return isinstance(what, Failure) or (isinstance(what, Result) and what.is_tool_error)
-
-
-def is_odd(change: Change) -> bool:
-    """Whether this is none, or not what the protocol has."""
-    what = change.what
-    if isinstance(what, Note):
-        return False
-    return isinstance(what, Malformed | Damaged) or bool(what.flaws) or change.flaw is not None
+def _flaws(said: str | None, what: AnyMessage | Note | Damaged) -> list[str]:
+    """Return what is wrong with a row beyond what its message says of itself."""
+    if said is None or isinstance(what, Note | Damaged):
+        return []
+    own = {*what.flaws, what.why} if isinstance(what, Malformed) else set(what.flaws)
+    return [flaw for flaw in said.split("; ") if flaw not in own]

@@ -1,84 +1,95 @@
-"""A text in rows of a given width: what the detail pane shows.
+"""Sections under each other in rows of a given width: one column of the detail pane.
 
-Owns which row of the screen is which stretch of which line. Measures only the
-lines that may be too wide, and draws only the rows it is asked for, so a
-message of many megabytes opens at once. Pure; refuses to know where the text
-comes from.
+Owns which row belongs to which section, and moving between places. Pure;
+refuses to know where the texts come from.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
 
-from mcpspy.ui.body import Body
-from mcpspy.ui.tui.highlight import pieces, spans
-from mcpspy.ui.tui.text import cut, steady, wrap
+from mcpspy.ui.tui.document import Piece, Section
+from mcpspy.ui.tui.flow import Flow
+from mcpspy.ui.tui.search import Query
 
-Piece = tuple[str, str | None]
-"""Text, and the role that colours it."""
+__all__ = ["FOLDED", "OPEN", "Page", "Piece", "Place"]
 
-MOST = 10_000
-"""Wide lines that are measured and wrapped; of a text with more of them, each is one row, cut."""
+OPEN, FOLDED = "▾", "▸"
+"""Marks of a line that can be folded, and of one that is."""
 
-NARROW = 8
-"""Columns that a wrapped line keeps, however deep it is indented."""
+
+class Place(NamedTuple):
+    """A line of a page; the lines about a text have negative numbers."""
+
+    section: int
+    line: int
 
 
 class Page:
-    """Lines about a message, then its body."""
+    """What is read from top to bottom."""
 
-    def __init__(self, head: Sequence[Piece], body: Body, width: int) -> None:
+    def __init__(self, sections: Sequence[Section], width: int) -> None:
         self.width = max(width, 1)
-        self._body = body
-        self._head: list[Piece] = []
-        for text, role in head:
-            line = steady(text)
-            self._head += [(line[start:end], role) for start, end in wrap(line, self.width)]
-        wide = body.wider_than(self.width)
-        self.is_wrapped = len(wide) <= MOST
-        """Whether wide lines go on in the next row."""
-        self._lines: list[int] = []
-        self._rows: list[int] = []
-        self._counts: list[int] = []
-        more = 0
-        for line_number in wide if self.is_wrapped else ():
-            count = len(self._wrap(steady(body[line_number])))
-            if count > 1:
-                self._lines.append(line_number)
-                self._rows.append(line_number + more)
-                self._counts.append(count)
-                more += count - 1
-        self.rows = len(self._head) + len(body) + more
+        self.sections = sections
+        self.flows = [Flow(section, self.width) for section in sections]
+        self.refold()
+
+    def refold(self, section: int | None = None) -> None:
+        """Count the rows anew, after a fold."""
+        if section is not None:
+            self.flows[section].refold()
+        self._tops = [0, *accumulate(flow.rows for flow in self.flows)]
+        self.rows = self._tops[-1]
         """How many there are."""
 
-    def row(self, index: int) -> list[Piece]:
+    def at(self, row: int) -> tuple[Place, int]:
+        """Return the line of a row, and which of its rows it is."""
+        section = self._section(row)
+        line, part = self.flows[section].at(row - self._tops[section])
+        return Place(section, line), part
+
+    def row_of(self, place: Place) -> int:
+        """Return the first row of a line; of a hidden one, that of the fold it is in."""
+        flow = self.flows[place.section]
+        line = place.line
+        if line >= 0 and flow.section.folds is not None:
+            line = flow.section.folds.shown(line)
+        return self._tops[place.section] + flow.row_of(line)
+
+    def height(self, place: Place) -> int:
+        """Return how many rows a line has."""
+        return self.flows[place.section].height(place.line)
+
+    def draw(self, row: int, query: Query | None = None) -> list[Piece]:
         """Return one row."""
-        if index < len(self._head):
-            return [self._head[index]]
-        number, part = self._find(index - len(self._head))
-        line = steady(self._body[number])
-        if not self.is_wrapped:
-            line = cut(line, self.width)
-        found = spans(line) if self._body.is_json else []
-        if (parts := self._wrap(line))[0][1] == len(line):
-            return pieces(line, 0, len(line), found)
-        start, end = parts[part]
-        indent: list[Piece] = [(" " * self._hang(line), None)] if part else []
-        return indent + pieces(line, start, end, found)
+        section = self._section(row)
+        return self.flows[section].draw(row - self._tops[section], query)
 
-    def _find(self, row: int) -> tuple[int, int]:
-        """Return the line of a row of the body, and which of its rows it is."""
-        place = bisect_right(self._rows, row) - 1
-        if place < 0:
-            return row, 0
-        into = row - self._rows[place]
-        if into < self._counts[place]:
-            return self._lines[place], into
-        return self._lines[place] + 1 + into - self._counts[place], 0
+    def mark(self, row: int) -> str:
+        """Return the one character before a row."""
+        place, part = self.at(row)
+        folds = self.sections[place.section].folds
+        if folds is None or part or place.line < 0 or not folds.opens(place.line):
+            return " "
+        return FOLDED if place.line in folds else OPEN
 
-    def _wrap(self, line: str) -> list[tuple[int, int]]:
-        return wrap(line, self.width, self._hang(line)) if self.is_wrapped else [(0, len(line))]
+    def offset(self, place: Place) -> int:
+        """Return where in its text a place is; before the text it is negative."""
+        flow = self.flows[place.section]
+        return flow.source.start(place.line) if 0 <= place.line < len(flow.source) else place.line
 
-    def _hang(self, line: str) -> int:
-        return max(min(len(line) - len(line.lstrip(" ")) + 2, self.width - NARROW), 0)
+    def place(self, section: int, offset: int) -> Place:
+        """Return the place of an offset, or the nearest there is."""
+        if section >= len(self.flows):
+            section, offset = len(self.flows) - 1, 0
+        flow = self.flows[section]
+        heads = len(flow.section.head)
+        if offset < 0 or not len(flow.source):
+            return Place(section, max(min(offset, -1), -heads) if heads else 0)
+        return Place(section, min(flow.source.line_at(offset), len(flow.source) - 1))
+
+    def _section(self, row: int) -> int:
+        return min(bisect_right(self._tops, row) - 1, len(self.flows) - 1)

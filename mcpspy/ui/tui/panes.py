@@ -1,7 +1,7 @@
 """The list and the message beside it, or below.
 
-Owns how the two share the room, which of them has the focus, and when the
-message under the cursor is laid out: once the cursor rests.
+Owns how the two share the room, which of them has the focus, what of a row is
+laid out as a document, and when: once the cursor rests.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.timer import Timer
 
-from mcpspy.ui.body import Body
+from mcpspy.core.columns import Kind
+from mcpspy.core.record import Note
+from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.detail import Detail
-from mcpspy.ui.tui.facts import content, facts
+from mcpspy.ui.tui.document import Document, Part, Piece
+from mcpspy.ui.tui.facts import content, facts, headers
+from mcpspy.ui.tui.feed import Feed
 from mcpspy.ui.tui.listing import Listing
 from mcpspy.ui.tui.log import Log
 from mcpspy.ui.tui.messages import MessageList
+from mcpspy.ui.tui.view import View
 
 SETTLE = 0.06
 """Seconds the cursor rests before its message is laid out: a held key must not open them all."""
@@ -23,31 +28,39 @@ SETTLE = 0.06
 SETTLE_LIVE = 0.3
 """The same while the cursor follows the end."""
 
+NOTHING = Document([Part("message", [("", None)], b"")])
+"""What there is to read if no row is shown."""
+
 
 class Panes(Container):
-    """Two panes, one log."""
+    """Two panes, one session."""
 
     DEFAULT_CSS = """
     Panes { height: 1fr; layout: vertical; }
     Panes > * { height: 1fr; width: 1fr; }
     Panes > Detail { border-top: solid $panel; }
-    Panes > Detail:focus { border-top: heavy $primary; }
+    Panes > Detail:focus-within { border-top: heavy $primary; }
     Panes.-list > Detail, Panes.-detail > Listing { display: none; }
     """
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, feed: Feed, view: View) -> None:
         super().__init__()
-        self._log = log
-        self.listing = MessageList(log, id="list")
+        self._log = feed.log
+        self._view = view
+        self.listing = MessageList(feed, view, id="list")
         self.detail = Detail(id="detail")
         self._settling: Timer | None = None
-        self._shown: tuple[int, int, str] | None = None
-        self._body = Body(b"")
+        self._shown: object = None
 
     def compose(self) -> ComposeResult:
         """Put both in place."""
         yield self.listing
         yield self.detail
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether the keys go to the message."""
+        return self.detail.has_focus_within
 
     @property
     def is_zoomed(self) -> bool:
@@ -56,7 +69,7 @@ class Panes(Container):
 
     def zoom(self, *, on: bool) -> None:
         """Give the pane with the focus all the room, or share it again."""
-        detail = self.detail.has_focus
+        detail = self.is_reading
         self.set_class(on and detail, "-detail")
         self.set_class(on and not detail, "-list")
 
@@ -88,14 +101,43 @@ class Panes(Container):
         self._show()
 
     def _show(self) -> None:
-        log, number = self._log, self.listing.cursor
-        change = log.get(number)
+        row, log = self.listing.row, self._log
+        if row is None or row >= len(log):
+            if self._shown is not None:
+                self._shown = None
+                self.detail.show(NOTHING, None)
+            return
+        index, exchanges = log.index, self._view.wish.exchanges
+        place = (log.generation, row, exchanges)
+        request = index.request(row)
+        note = self.listing.notes.get(row, "")
+        stands = (note, index.state(row), index.answer(row), index.progress.get(request or 0))
+        if (place, stands) == self._shown:
+            return
+        self._shown = (place, stands)
+        self.detail.show(document(log, row, exchanges=exchanges, note=note), place)
+
+
+def document(log: Log, row: int, *, exchanges: bool, note: str = "") -> Document:
+    """Return what there is to read about a row, and what a person noted there; an exchange has two parts."""
+    index = log.index
+    answer = index.pair(row) if exchanges and index.kind(row) is Kind.REQUEST else None
+    shown = [row] if answer is None else [row, answer]
+    parts: list[Part] = []
+    heads: list[Piece] = []
+    seen: set[int] = set()
+    for one in shown:
+        change = log.get(one)
         if change is None:
-            return
-        key = (log.generation, number, str(change.exchange.state) if change.exchange else "")
-        if key == self._shown:
-            return
-        if self._shown is None or self._shown[:2] != key[:2]:
-            self._body = Body(content(change))
-        self._shown = key
-        self.detail.show(facts(change), self._body)
+            continue
+        kind = index.kind(one)
+        name = {Kind.REQUEST: "request", Kind.RESULT: "response", Kind.FAILURE: "response", Kind.NOTE: "note"}
+        head = facts(change)
+        if note and one == row:
+            head.insert(1, (f"note: {inert(note)}", "title"))
+        parts.append(Part(name.get(kind, "message"), head, content(change)))
+        note_row = index.heads.get(index.http(one) or 0)
+        if note_row is not None and note_row not in seen and isinstance(said := log.message(note_row), Note):
+            seen.add(note_row)
+            heads += [*([("", None)] if heads else []), *headers(said)]
+    return Document(parts, heads)

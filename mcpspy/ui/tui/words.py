@@ -9,55 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from mcpspy.core.index import Index
 from mcpspy.core.record import Note
-from mcpspy.core.session import Session
-from mcpspy.io.store import State, Summary
+from mcpspy.io.store import State
 from mcpspy.ui import rows
 from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.feed import Feed
 from mcpspy.ui.tui.page import Piece
 from mcpspy.ui.tui.text import steady
+from mcpspy.ui.tui.view import View
 
 BETWEEN = " · "
 
+BLINK = 1_000_000
+"""Bytes that are read before anybody would read that they are."""
+
 GLYPHS = {State.LIVE: "●", State.ENDED: "○", State.DIED: "✗"}
 TONES: dict[State, str | None] = {State.LIVE: rows.OK, State.ENDED: None, State.DIED: rows.BAD}
-
-
-class SessionRow(NamedTuple):
-    """One session of the list."""
-
-    state: str
-    name: str
-    server: str
-    client: str
-    revision: str
-    started: str
-    entries: str
-    exit: str
-    tone: str | None
-    exit_tone: str | None
-
-
-def session_row(summary: Summary, now: datetime) -> SessionRow:
-    """Return the cells of one session."""
-    header = summary.header
-    return SessionRow(
-        state=f"{GLYPHS[summary.state]} {summary.state}",
-        name=inert(header.name),
-        server=inert(str(summary.server or "")),
-        client=inert(str(summary.client or "")),
-        revision=inert(summary.revision or ""),
-        started=moment(header.started, now),
-        entries=str(summary.entries),
-        exit=rows.ending(summary.exit),
-        tone=TONES[summary.state],
-        exit_tone=_exit_tone(summary.exit),
-    )
 
 
 def moment(started: str, now: datetime) -> str:
@@ -71,7 +42,7 @@ def moment(started: str, now: datetime) -> str:
     return at.strftime("%b %d %H:%M" if at.year == now.year else "%Y-%m-%d")
 
 
-def standing(state: State, session: Session) -> Piece:
+def standing(state: State, session: Index) -> Piece:
     """Return how a session stands, with its glyph."""
     if state is State.LIVE:
         return f"{GLYPHS[state]} LIVE", rows.OK
@@ -83,7 +54,7 @@ def standing(state: State, session: Session) -> Piece:
 
 def title(feed: Feed, width: int) -> tuple[list[Piece], list[Piece]]:
     """Return the title of a session: who and how it stands on the left, counts on the right."""
-    log, session = feed.log, feed.log.session
+    log, session = feed.log, feed.log.index
     parts: list[tuple[int, Piece]] = [
         (0, (inert(log.header.name) or "session", "title")),
         (4, (inert(str(session.server or "")), None)),
@@ -91,13 +62,13 @@ def title(feed: Feed, width: int) -> tuple[list[Piece], list[Piece]]:
         (5, (inert(session.revision or ""), None)),
         (1, standing(feed.state, session)),
     ]
-    counts: list[tuple[int, Piece]] = [(2, (plural(log.messages, "message"), None))]
-    if log.failed:
-        counts.append((1, (plural(log.failed, "error"), rows.BAD)))
-    if log.odd:
-        counts.append((3, (f"{log.odd} odd", rows.ODD)))
-    if log.pending:
-        counts.append((3, (f"{log.pending} pending", rows.OPEN)))
+    counts: list[tuple[int, Piece]] = [(2, (plural(session.messages, "message"), None))]
+    if session.failed:
+        counts.append((1, (plural(session.failed, "error"), rows.BAD)))
+    if session.odd:
+        counts.append((3, (f"{session.odd} odd", rows.ODD)))
+    if session.pending:
+        counts.append((3, (f"{session.pending} pending", rows.OPEN)))
     while len(parts) + len(counts) > 1 and _long(parts) + _long(counts) + 2 > width:
         rank = max(rank for rank, _ in [*parts, *counts])
         parts = [part for part in parts if part[0] != rank]
@@ -107,7 +78,7 @@ def title(feed: Feed, width: int) -> tuple[list[Piece], list[Piece]]:
 
 def sentence(feed: Feed) -> Piece:
     """Return the one line that says how a session is, or what is amiss."""
-    log, session = feed.log, feed.log.session
+    log, session = feed.log, feed.log.index
     if feed.trouble:
         return inert(feed.trouble), rows.BAD
     if feed.is_gone:
@@ -116,25 +87,31 @@ def sentence(feed: Feed) -> Piece:
     if not log.is_over:
         if log.restarted:
             return inert(log.restarted), rows.ODD
-        if feed.state is not State.LIVE:
-            return "reading …", rows.QUIET
-        return ("waiting for the first message", rows.OPEN) if not log.messages else ("", None)
-    rest = f"; {plural(log.unanswered, 'request')} got no answer" if log.unanswered else ""
+        if feed.state is not State.LIVE or feed.size - feed.done > BLINK:
+            share = f" {min(feed.done * 100 // feed.size, 99)} %" if feed.size else ""
+            return f"reading …{share}", rows.QUIET
+        return ("waiting for the first message", rows.OPEN) if not session.messages else ("", None)
+    rest = f"; {plural(session.unanswered, 'request')} got no answer" if session.unanswered else ""
     rest += "; the file was cut or replaced while it was open" if log.restarted else ""
     rest += f"; its last line is torn ({feed.torn} bytes, left out)" if feed.torn else ""
     if session.exit is None:
         return f"died: mcpspy was stopped before the server{rest}", rows.BAD
-    nothing = "" if log.messages else "; no message was sent"
+    nothing = "" if session.messages else "; no message was sent"
     return (
         f"ended: {rows.ending(session.exit)} after {rows.duration(session.last_at)}{nothing}{rest}",
         rows.QUIET,
     )
 
 
-def position(feed: Feed, cursor: int, *, follows: bool, new: int) -> list[Piece]:
-    """Return where the cursor is, and whether it follows what comes."""
-    count = len(feed.log)
-    place: list[Piece] = [(f"{cursor + 1:,}/{count:,}", rows.QUIET)] if count else []
+def position(feed: Feed, view: View, cursor: int, *, follows: bool, new: int) -> list[Piece]:
+    """Return where the cursor is, how much the filter leaves, and whether what comes is followed."""
+    count = len(view)
+    text = f"{cursor + 1:,}/{count:,}" if count else ""
+    if view.wish.query.text:
+        text = f"{text or 0} shown of {len(feed.log):,} rows"
+        if view.is_behind and len(feed.log):
+            text += f" · searching {view.judged * 100 // len(feed.log)} %"
+    place: list[Piece] = [(text, rows.QUIET)] if text else []
     if not feed.is_live:
         return place
     if follows:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from mcpspy.core.lane import Lane
@@ -115,6 +116,28 @@ class Screen:
                 pytest.fail(f"{what or 'the condition'} did not come:\n{self.text}")
             await self.pilot.pause(0.01)
 
+    @property
+    def places(self) -> list[str]:
+        """What the list shows: the mark, the arrow, the method and the rest of each row, blanks made one."""
+        listing = self.session.listing
+        width = listing.size.width - 1
+        below = self.lines[2 : listing.region.bottom]
+        return [" ".join(line[:width].split()) for line in below if line[2:width].strip()]
+
+    async def wire(self) -> None:
+        """Show one row a message, as `v` does, without its answer in words."""
+        self.session._want(replace(self.session.view.wish, exchanges=False))
+        await self.judged()
+
+    async def judged(self) -> None:
+        """Wait until all rows were looked at, and the list shows them."""
+        session = self.session
+        await self.until(
+            lambda: not session.view.is_behind and session.listing.count == len(session.view),
+            "the end of the judging",
+        )
+        await self.pilot.pause()
+
     async def shows(self, *texts: str) -> None:
         """Wait until these can be read."""
         for text in texts:
@@ -130,10 +153,11 @@ def opened(tmp_path: Path) -> Opened:
 
     @asynccontextmanager
     async def open_(
-        path: Path | None = None, *, folder: Path = tmp_path, size: tuple[int, int] = (120, 30)
+        path: Path | list[Path] | None = None, *, folder: Path = tmp_path, size: tuple[int, int] = (120, 30)
     ) -> AsyncIterator[Screen]:
-        summary = None if path is None else summarize(path, read_header_of(path))
-        app = Inspector(str(folder), summary)
+        paths = [path] if isinstance(path, Path) else path or []
+        summaries = [summarize(one, read_header_of(one)) for one in paths]
+        app = Inspector(str(folder), summaries)
         async with app.run_test(size=size) as pilot:
             screen = Screen(app, pilot)
             yield screen

@@ -25,6 +25,10 @@ RECORDINGS = ROOT / "recordings"
 SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
     ("sessions", "", (110, 16), DARK.name, []),
     ("session", "peer-sdk-auto.jsonl", (150, 36), DARK.name, ["e"] * 2),
+    ("filter", "everything-sdk-auto.jsonl", (150, 24), DARK.name, ["slash", *"tools >2ms"]),
+    ("timeline", "everything-sdk-auto.jsonl", (120, 30), DARK.name, ["L"]),
+    ("numbers", "everything-sdk-auto.jsonl", (120, 20), LIGHT.name, ["number_sign"]),
+    ("server", "everything-sdk-auto.jsonl", (120, 26), DARK.name, ["i", *"jjjjjjjjjjjjj", "space"]),
     ("session-80x24", "everything-sdk-auto.jsonl", (80, 24), LIGHT.name, ["e"] * 3),
 ]
 """Name, recording (none: the list), size, theme, keys."""

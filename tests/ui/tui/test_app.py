@@ -27,14 +27,14 @@ def styles(screen: Any) -> list[Style]:
     return [segment.style for strip in strips for segment in strip if segment.style and segment.text.strip()]
 
 
-async def test_t_changes_between_dark_and_light(opened: Any, make_recording: Make) -> None:
+async def test_shift_t_changes_between_dark_and_light(opened: Any, make_recording: Make) -> None:
     make_recording()
     async with opened() as screen:
         await screen.shows("1 session")
         assert screen.app.theme == DARK.name
-        await screen.press("t")
+        await screen.press("T")
         assert screen.app.theme == LIGHT.name
-        await screen.press("t")
+        await screen.press("T")
         assert screen.app.theme == DARK.name
 
 

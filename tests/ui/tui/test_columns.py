@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.ui.tui.columns import MESSAGES, SESSIONS, Column, gap_at, share
+from mcpspy.ui.tui.columns import EXCHANGES, MESSAGES, SESSIONS, Column, gap_at, share
 
 
 def names(columns: tuple[Column, ...], width: int) -> list[str]:
     return [column.name for column, _ in share(columns, width)]
 
 
-@pytest.mark.parametrize("columns", [MESSAGES, SESSIONS])
+@pytest.mark.parametrize("columns", [EXCHANGES, MESSAGES, SESSIONS])
 def test_they_never_take_more_than_there_is(columns: tuple[Column, ...]) -> None:
     for width in [*range(130), 250, 1000]:
         placed = share(columns, width)
@@ -22,14 +22,16 @@ def test_they_never_take_more_than_there_is(columns: tuple[Column, ...]) -> None
 
 
 def test_a_full_list_fits_80_columns() -> None:
-    assert names(MESSAGES, 77) == ["time", "arrow", "method", "subject", "id", "latency", "size", "status"]
+    one_client = tuple(column for column in MESSAGES if column.name != "stream")
+    assert names(one_client, 77) == ["time", "arrow", "method", "subject", "id", "latency", "size", "status"]
 
 
 def test_what_matters_least_leaves_first() -> None:
     assert names(MESSAGES, 60) == ["time", "arrow", "method", "subject", "id", "latency", "status"]
     assert names(MESSAGES, 50) == ["arrow", "method", "subject", "id", "latency", "status"]
     assert names(MESSAGES, 20) == ["arrow", "method"]
-    assert names(SESSIONS, 66) == ["state", "name", "server", "started", "entries", "exit"]
+    assert names(SESSIONS, 66) == ["state", "name", "started", "messages", "errors", "pending"]
+    assert names(SESSIONS, 50) == ["state", "name", "messages", "errors", "pending"]
 
 
 def test_the_state_of_a_session_is_always_said() -> None:

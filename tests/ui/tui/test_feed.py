@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +11,44 @@ import pytest
 
 from mcpspy.io.store import State, read_header_of, summarize
 from mcpspy.ui.tui import feed as module
-from mcpspy.ui.tui.feed import Feed, torn
+from mcpspy.ui.tui.feed import Feed
 
 Make = Callable[..., Path]
 
 
-def feed_of(path: Path) -> Feed:
-    return Feed(summarize(path, read_header_of(path)))
+@pytest.fixture
+def feed_of() -> Iterator[Callable[[Path], Feed]]:
+    """Make feeds, and have them let go of their files."""
+    feeds: list[Feed] = []
+
+    def make(path: Path) -> Feed:
+        feeds.append(Feed(summarize(path, read_header_of(path))))
+        return feeds[-1]
+
+    yield make
+    for feed in feeds:
+        feed.close()
 
 
-async def test_an_ended_session_is_read_to_its_end(make_recording: Make) -> None:
+async def test_an_ended_session_is_read_to_its_end(make_recording: Make, feed_of: Any) -> None:
     feed = feed_of(make_recording())
     await feed.read()
 
     assert (feed.state, len(feed.log), feed.torn, feed.trouble) == (State.ENDED, 6, 0, "")
 
 
-async def test_a_dead_one_says_so_and_what_is_torn(make_recording: Make) -> None:
+async def test_a_dead_one_says_so_and_what_is_torn(make_recording: Make, feed_of: Any) -> None:
     feed = feed_of(make_recording(exit_code=None, torn=b'{"t":0.5,"from":"cl'))
     await feed.read()
 
     assert (feed.state, feed.torn) == (State.DIED, 19)
 
 
-async def test_a_live_one_is_over_when_it_ends(live: Any) -> None:
+async def test_a_live_one_is_over_when_it_ends(live: Any, feed_of: Any) -> None:
     feed = feed_of(live.path)
     reading = asyncio.create_task(feed.read())
     async with asyncio.timeout(10):
-        while not feed.log.messages:
+        while not feed.log.index.messages:
             live.calls(1, 1)
             await asyncio.sleep(0)
         assert feed.is_live
@@ -47,8 +57,10 @@ async def test_a_live_one_is_over_when_it_ends(live: Any) -> None:
     assert feed.state is State.ENDED
 
 
-async def test_a_long_file_lets_others_go_on(live: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SLICE", 0.0)
+async def test_a_long_file_lets_others_go_on(
+    live: Any, monkeypatch: pytest.MonkeyPatch, feed_of: Any
+) -> None:
+    monkeypatch.setattr(module, "PORTION", 1)
     live.calls(1, 500)
     live.end()
     feed = feed_of(live.path)
@@ -61,7 +73,7 @@ async def test_a_long_file_lets_others_go_on(live: Any, monkeypatch: pytest.Monk
     assert len(seen) > 500
 
 
-async def test_a_file_that_is_gone_is_trouble_not_a_crash(make_recording: Make) -> None:
+async def test_a_file_that_is_gone_is_trouble_not_a_crash(make_recording: Make, feed_of: Any) -> None:
     path = make_recording()
     feed = feed_of(path)
     path.unlink()
@@ -70,7 +82,9 @@ async def test_a_file_that_is_gone_is_trouble_not_a_crash(make_recording: Make) 
     assert "no such file" in feed.trouble
 
 
-async def test_a_file_that_loses_its_name_is_noticed(live: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_loses_its_name_is_noticed(
+    live: Any, monkeypatch: pytest.MonkeyPatch, feed_of: Any
+) -> None:
     monkeypatch.setattr(module, "NAME_EVERY", 0.0)
     feed = feed_of(live.path)
     watching = asyncio.create_task(feed.watch_name())
@@ -80,18 +94,3 @@ async def test_a_file_that_loses_its_name_is_noticed(live: Any, monkeypatch: pyt
             await asyncio.sleep(0)
     feed.log.end()
     await watching
-
-
-@pytest.mark.parametrize(
-    ("data", "left"),
-    [(b"", 0), (b"a\n", 0), (b"a\nbc", 2), (b"abc", 3), (b"a\n" + b"x" * 200_000, 200_000)],
-)
-def test_a_torn_tail_is_measured(tmp_path: Path, data: bytes, left: int) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(data)
-
-    assert torn(path) == left
-
-
-def test_of_a_file_that_is_gone_nothing_is_torn(tmp_path: Path) -> None:
-    assert torn(tmp_path / "gone") == 0

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual.binding import Binding
 
 from mcpspy.ui.tui.app import Inspector
 from mcpspy.ui.tui.detail import Detail
-from mcpspy.ui.tui.help import lines
+from mcpspy.ui.tui.filterbar import FilterInput
+from mcpspy.ui.tui.help import Group, HelpScreen, lines, name, page
 from mcpspy.ui.tui.messages import MessageList
 from mcpspy.ui.tui.session_screen import SessionScreen
+from mcpspy.ui.tui.sessions_screen import SessionsScreen
 
 Make = Callable[..., Path]
 
@@ -29,19 +32,89 @@ def test_keys_have_their_names() -> None:
     ]
 
 
-async def test_every_binding_of_the_screen_is_on_it(opened: Any, make_recording: Make) -> None:
-    async with opened(make_recording(), size=(100, 60)) as screen:
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [
+        ("slash", "/"),
+        ("full_stop", "."),
+        ("left_square_bracket", "["),
+        ("ctrl+f", "ctrl-f"),
+        ("shift+tab", "shift-tab"),
+        ("shift+left", "shift-←"),
+        ("\\", "\\"),
+        ("+", "+"),
+        ("G", "G"),
+    ],
+)
+def test_a_key_is_written_as_on_a_keyboard(key: str, written: str) -> None:
+    assert name(key) == written
+
+
+def test_no_key_of_any_screen_is_written_as_textual_calls_it() -> None:
+    owners = (SessionScreen, SessionsScreen, MessageList, Detail, FilterInput, Inspector)
+    for keys, _ in lines([("", owner.BINDINGS) for owner in owners]):
+        for key in keys.split():
+            assert len(key) == 1 or "_" not in key, key
+            assert len(key) == 1 or "+" not in key, key
+
+
+GROUPS: list[Group] = [
+    ("one", [Binding("a", "x", "first " * 6), Binding("b", "x", "second")]),
+    ("two", [Binding("c", "x", "third")]),
+]
+
+
+def test_there_are_two_halves_where_there_is_room_for_both() -> None:
+    assert [line.split() for line in page(GROUPS, 60).plain.split("\n")] == [
+        ["one", "two"],
+        ["a", *["first"] * 6, "c", "third"],
+        ["b", "second"],
+    ]
+    assert len(page(GROUPS, 50).plain.split("\n")) == 6
+
+
+@pytest.mark.parametrize("room", [24, 30, 38, 51, 52, 53, 200])
+def test_no_line_is_wider_than_there_is_room_and_no_word_is_lost(room: int) -> None:
+    shown = page(GROUPS, room).plain
+    assert max(map(len, shown.split("\n"))) <= room
+    assert sorted(shown.split()) == sorted(page(GROUPS, 500).plain.split())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (110, 30), (200, 50)])
+async def test_every_binding_can_be_read_by_scrolling(
+    opened: Any, make_recording: Make, size: tuple[int, int]
+) -> None:
+    async with opened(make_recording(), size=size) as screen:
         await screen.press("question_mark")
-        await screen.shows("the session", "everywhere")
+        await screen.shows("the session")
+        seen = screen.text
+        box = screen.app.screen.query_one("#help")
+        await screen.until(lambda: box.max_scroll_y or size == (200, 50))
+        while box.scroll_target_y < box.max_scroll_y:
+            await screen.press("pagedown")
+            await screen.until(lambda: box.scroll_y == box.scroll_target_y)
+            seen += screen.text
+        words = set(seen.replace("│", " ").split())
         for owner in (SessionScreen, MessageList, Detail, Inspector):
             for keys, what in lines([("", owner.BINDINGS)])[1:]:
-                assert f"{keys} " in screen.text
-                assert what in screen.text
+                assert f"{keys} " in seen
+                assert words >= set(what.split())
         await screen.press("q")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
 
 
-async def test_it_scrolls_on_a_low_terminal(opened: Any, make_recording: Make) -> None:
+async def test_it_is_laid_out_anew_when_the_window_changes(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(), size=(80, 24)) as screen:
+        await screen.press("question_mark")
+        await screen.shows("the session")
+        assert "in the message" not in screen.text
+        await screen.pilot.resize_terminal(200, 50)
+        await screen.shows("in the message", "everywhere", "light or dark")
+        assert len([line for line in screen.lines if "next error" in line and "│" in line]) == 1
+        assert isinstance(screen.app.screen, HelpScreen)
+
+
+async def test_its_end_is_one_key_away_on_a_low_terminal(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(80, 24)) as screen:
         await screen.press("question_mark")
         await screen.shows("the session")

@@ -91,7 +91,9 @@ def test_a_session_that_grows_is_followed_paused_and_left(terminal: Tmux, live: 
     terminal.start()
     terminal.shows("mcpspy · sessions", "● live")
     terminal.press("Enter")
-    terminal.shows("60/60  following", "● LIVE", "response tools/call")
+    terminal.shows("30/30  following", "● LIVE", "request tools/call")
+    terminal.press("v")
+    terminal.shows("60/60  following", "one row a message", "response tools/call")
     live.calls(31, 40)
     terminal.shows("80/80  following")
     terminal.press("k")
@@ -121,7 +123,7 @@ def test_the_panes_lie_beside_each_other_where_there_is_room(terminal: Tmux, mak
     terminal.shows("request initialize", "ended: exit 0")
 
     def is_beside(shown: str) -> bool:
-        return any("latency" in line and "request initialize" in line for line in shown.splitlines())
+        return any("latency" in line and "[1 pretty]" in line for line in shown.splitlines())
 
     terminal.until(lambda shown: is_beside(shown) is (terminal.width >= 110), "the layout")
 

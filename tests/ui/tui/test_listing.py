@@ -47,6 +47,7 @@ async def test_keys_move_the_cursor(
 ) -> None:
     async with opened(make_recording()) as screen:
         await screen.shows("ended: exit 0")
+        await screen.wire()
         assert screen.cursor == 0
         await screen.press(*keys)
         assert screen.cursor == place
@@ -57,6 +58,7 @@ async def test_keys_move_the_cursor(
 async def test_moving_up_pauses_and_nothing_moves_the_selection(opened: Any, live: Any, key: str) -> None:
     live.calls(1, 40)
     async with opened(live.path, size=(100, 24)) as screen:
+        await screen.wire()
         await screen.until(lambda: screen.cursor == 79)
         await screen.press(key)
         await screen.shows("paused")
@@ -73,6 +75,7 @@ async def test_moving_up_pauses_and_nothing_moves_the_selection(opened: Any, liv
 async def test_the_end_resumes_following(opened: Any, live: Any, key: str) -> None:
     live.calls(1, 40)
     async with opened(live.path) as screen:
+        await screen.wire()
         await screen.until(lambda: screen.cursor == 79)
         await screen.press("g")
         live.calls(41, 42)
@@ -87,6 +90,7 @@ async def test_the_end_resumes_following(opened: Any, live: Any, key: str) -> No
 async def test_a_click_selects_and_pauses_and_two_open(opened: Any, live: Any) -> None:
     live.calls(1, 4)
     async with opened(live.path) as screen:
+        await screen.wire()
         await screen.until(lambda: screen.cursor == 7)
         await screen.pilot.click(MessageList, offset=(20, 3))
         assert screen.cursor == 2
@@ -102,6 +106,7 @@ async def test_a_click_selects_and_pauses_and_two_open(opened: Any, live: Any) -
 async def test_the_wheel_scrolls_and_pauses(opened: Any, live: Any) -> None:
     live.calls(1, 100)
     async with opened(live.path) as screen:
+        await screen.wire()
         await screen.until(lambda: screen.cursor == 199)
         listing = screen.session.listing
         await screen.until(lambda: listing.allow_vertical_scroll)
@@ -126,6 +131,7 @@ async def test_another_size_of_the_window_does_not_pause(
 ) -> None:
     live.calls(1, 100)
     async with opened(live.path, size=(100, 20)) as screen:
+        await screen.wire()
         await screen.until(lambda: screen.cursor == 199)
         await screen.pilot.resize_terminal(*size)
         await screen.shows("following", "▸")

@@ -1,96 +1,130 @@
-"""What there is to jump to and to count in a session."""
+"""Rows come from the index, messages from the file."""
 
 from __future__ import annotations
 
-from mcpspy.core.record import Damaged, Entry, Frame, Header, Note
-from mcpspy.io.store import BEGINS_AGAIN
-from mcpspy.ui.tui.log import Log
+from collections.abc import Callable
+
+import pytest
+
+from mcpspy.core.columns import Kind
+from mcpspy.core.exchange import State
+from mcpspy.core.message import Failure, Notification, Request, Result
+from mcpspy.core.record import Damaged, Header, Note
+from mcpspy.ui import rows
+from mcpspy.ui.tui import log as module
+from mcpspy.ui.tui.log import GONE, Log
+
+Logged = Callable[..., Log]
+
+CALL = b'"client","msg":{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":7}}}}'
+FAILED = b'"server","msg":{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no such thing"}}}'
+PROGRESS = b'"server","msg":{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}}'
+BATCH = b'"client","msg":[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]}'
 
 
-def logged(*entries: Entry) -> Log:
-    log = Log(Header(mcpspy=1, id="ab", started="2026-01-01T00:00:00.000Z"))
-    for entry in entries:
-        log.add(entry)
-    return log
+class File:
+    """Lines of a recording, and a log of them."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.log = Log(Header(mcpspy=1, id="ab", started="2026-01-01T00:00:00.000Z"), self.read)
+
+    def read(self, part: int, offset: int, length: int) -> bytes:
+        """Return bytes of the one part there is."""
+        assert part == 0
+        return self.data[offset : offset + length]
+
+    def add(self, *lines: bytes) -> Log:
+        """Add lines; a frame's without its time."""
+        whole = [line if line.startswith(b"{") else b'{"t":0.5,"from":' + line for line in lines]
+        offset = len(self.data)
+        self.data += b"".join(line + b"\n" for line in whole)
+        assert self.log.add_lines(whole, offset) == len(self.data)
+        return self.log
 
 
-def client(data: bytes) -> Frame:
-    return Frame(0.1, "client", data)
+@pytest.fixture
+def file() -> File:
+    return File()
 
 
-def server(data: bytes) -> Frame:
-    return Frame(0.2, "server", data)
+def test_a_row_has_its_message_and_what_became_of_it(file: File) -> None:
+    log = file.add(CALL, PROGRESS, FAILED)
+    asked, report, answer = (log.get(row) for row in range(3))
+    assert asked is not None
+    assert report is not None
+    assert answer is not None
+    assert isinstance(asked.what, Request)
+    assert isinstance(report.what, Notification)
+    assert isinstance(answer.what, Failure)
+    for change in (asked, report, answer):
+        assert change.exchange is not None
+        assert (change.exchange.state, change.exchange.request.data) == (State.ERROR, asked.what.data)
+        assert change.exchange.answer is not None
+        assert [one.data for one in change.exchange.progress] == [report.what.data]
+    assert [log.other(row) for row in range(4)] == [2, 0, 0, None]
+    assert log.get(3) is None
+    assert log.get(-1) is None
 
 
-PING = client(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
-PONG = server(b'{"jsonrpc":"2.0","id":1,"result":{}}')
-NOISE = server(b"DEBUG: hello")
-CALL = client(b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x"}}')
-REFUSED = server(b'{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no"}}')
-FAILED = server(b'{"jsonrpc":"2.0","id":2,"result":{"isError":true,"content":[]}}')
-STDERR = Note(0.3, "stderr", {"text": "a word"})
-EXIT = Note(0.4, "exit", {"code": 0, "signal": None})
+def test_each_message_of_a_batch_is_a_row_of_its_own(file: File) -> None:
+    log = file.add(BATCH)
+    methods = [log.message(row) for row in range(2)]
+    assert [one.method for one in methods if isinstance(one, Notification)] == ["a", "b"]
 
 
-def test_messages_errors_odd_ones_and_pending_requests_are_counted() -> None:
-    log = logged(PING, PONG, NOISE, CALL, STDERR)
-    assert (log.messages, log.failed, log.odd, log.pending) == (4, 0, 1, 1)
-
-    log.add(REFUSED)
-    assert (log.messages, log.failed, log.odd, log.pending) == (5, 1, 1, 0)
-
-
-def test_an_answer_and_its_request_lead_to_each_other() -> None:
-    log = logged(PING, CALL, FAILED, PONG, STDERR)
-
-    assert [log.other(number) for number in range(5)] == [3, 2, 1, 0, None]
-    assert log.other(5) is None
+def test_what_is_wrong_is_said_once(file: File) -> None:
+    log = file.add(FAILED.replace(b'"2.0"', b'"1.0"'))
+    change = log.get(0)
+    assert change is not None
+    assert isinstance(change.what, Failure)
+    assert (change.what.flaws, change.flaw) == (('jsonrpc is not "2.0"',), "nobody asked")
 
 
-def test_progress_leads_to_its_request() -> None:
-    call = client(b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":7}}}')
-    progress = (
-        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
+def test_notes_and_damaged_lines_are_rows_too(file: File) -> None:
+    log = file.add(b'{"t":1,"note":"stderr","text":"a word"}', b"{broken")
+    note, damaged = log.message(0), log.message(1)
+    assert isinstance(note, Note)
+    assert note.text == "a word"
+    assert isinstance(damaged, Damaged)
+    assert (damaged.data, log.index.kind(1)) == (b"{broken", Kind.DAMAGED)
+
+
+def test_a_large_message_is_drawn_without_being_read(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = b"x" * module.LARGE
+    log = file.add(
+        CALL.replace(b'"name":"x"', b'"name":"x","arguments":{"q":"%b"}' % large),
+        b'"server","msg":{"jsonrpc":"2.0","id":2,"result":{"isError":true,"q":"%b"}}}' % large,
     )
-
-    assert logged(PING, call, server(progress)).other(2) == 1
-
-
-def test_errors_are_found_in_both_directions() -> None:
-    log = logged(PING, NOISE, PONG, CALL, FAILED)
-
-    assert [log.next_wrong(number, 1) for number in range(5)] == [1, 4, 4, 4, None]
-    assert [log.next_wrong(number, -1) for number in range(5)] == [None, None, 1, 1, 1]
+    monkeypatch.setattr(log, "read", lambda *_: pytest.fail("it was read"))
+    asked, answered = log.shown(0), log.shown(1)
+    assert isinstance(asked.what, Request)
+    assert (asked.what.method, asked.what.subject, asked.what.id) == ("tools/call", "x", "2")
+    assert isinstance(answered.what, Result)
+    assert rows.row(answered).status == "tool error"
 
 
-def test_a_request_that_the_end_left_unanswered_is_an_error() -> None:
-    log = logged(CALL, PING, PONG, EXIT)
-    assert (log.wrong, log.failed) == ([0], 1)
-
-    log = logged(CALL, PING)
-    log.end()
-    assert (log.wrong, log.failed, log.pending) == ([0, 1], 2, 0)
-
-
-def test_an_end_that_is_said_twice_counts_once() -> None:
-    log = logged(CALL, EXIT)
-    log.end()
-
-    assert (log.wrong, log.failed) == ([0], 1)
+def test_a_line_that_the_file_lost_is_said_to_be_gone(file: File) -> None:
+    log = file.add(CALL, FAILED)
+    file.data = file.data[:20]
+    change = log.get(1)
+    assert change is not None
+    assert isinstance(change.what, Damaged)
+    assert (change.what.why, change.flaw) == (GONE, GONE)
 
 
-def test_a_file_that_begins_again_begins_a_new_log() -> None:
-    log = logged(PING, PONG, CALL)
-    log.add(Damaged(b"", BEGINS_AGAIN))
-    log.add(PING)
-
-    assert (len(log), log.messages, log.generation) == (2, 1, 1)
-    assert log.restarted.startswith(BEGINS_AGAIN)
-    assert log.get(1) is not None
-    assert log.get(2) is None
+def test_another_line_in_its_place_is_no_message_of_ours(file: File) -> None:
+    log = file.add(BATCH)
+    file.data = b'{"t":1,"note":"stderr"}'.ljust(len(file.data))
+    assert isinstance(log.message(1), Damaged)
 
 
-def test_an_empty_line_of_the_file_is_no_new_beginning() -> None:
-    log = logged(PING, Damaged(b"", "not JSON"), PONG)
-
-    assert (len(log), log.generation, log.odd) == (3, 0, 1)
+def test_a_file_that_begins_again_begins_a_new_log(file: File) -> None:
+    log = file.add(CALL, FAILED)
+    assert isinstance(log.message(0), Request)
+    log.begin_again(log.header)
+    file.data = b""
+    file.add(b'{"t":1,"note":"stderr","text":"a word"}')
+    assert (len(log), log.generation) == (1, 1)
+    assert isinstance(log.message(0), Note), "what was kept of the old file is forgotten"
+    assert "from its start" in log.restarted

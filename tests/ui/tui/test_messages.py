@@ -7,14 +7,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.cells import cell_len
 
+from tests.ui.conftest import CONVERSATION
+
 Make = Callable[..., Path]
+
+ASKED = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":7}}}'
+PROGRESS = (
+    b'{"jsonrpc":"2.0","method":"notifications/progress",'
+    b'"params":{"progressToken":7,"progress":%d,"total":3,"message":"packing"}}'
+)
 
 
 async def test_messages_stand_in_the_order_of_the_wire(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(), size=(100, 30)) as screen:
         await screen.shows("ended: exit 0")
+        await screen.wire()
         assert [" ".join(line[3:].split()[1:4]) for line in screen.lines[2:8]] == [
             "→ initialize 1",
             "← initialize 1",
@@ -30,9 +40,87 @@ async def test_messages_stand_in_the_order_of_the_wire(opened: Any, make_recordi
 async def test_the_pair_of_what_is_selected_is_marked(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording()) as screen:
         await screen.shows("ended: exit 0")
+        await screen.wire()
         assert [line[0] for line in screen.lines[2:6]] == ["▸", "▹", " ", " "]
         await screen.press("j")
         assert [line[0] for line in screen.lines[2:6]] == ["▹", "▸", " ", " "]
+
+
+async def test_an_exchange_is_one_row_and_says_what_came_of_it(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(), size=(250, 30)) as screen:
+        await screen.shows("ended: exit 0")
+        assert screen.places == [
+            "▸ 0.000 → initialize 1 1.0 ms █▍ 151 129 ok",
+            "0.002 → tools/call echo 2 2.0 ms █▊ 71 63 error -32602 invalid params: …",
+            "0.003 ← (not JSON) DEBUG: \\x1b[31mhello 17",
+            "1.000 · exit exit 0",
+        ]
+
+
+async def test_a_call_that_waits_says_how_long_already_and_how_far_it_is(opened: Any, live: Any) -> None:
+    live.say("client", ASKED)
+    async with opened(live.path, size=(200, 24)) as screen:
+        await screen.until(lambda: "… " in screen.places[0] and screen.places[0].endswith("pending"))
+        before = screen.places[0]
+        await screen.until(lambda: screen.places[0] != before, "a clock that runs")
+        live.say("server", PROGRESS % 1)
+        await screen.until(lambda: screen.places[0].endswith("pending: 1/3 packing"))
+        live.say("server", PROGRESS % 2)
+        await screen.until(lambda: screen.places[0].endswith("pending: 2/3 packing"))
+        assert screen.count == 1, "progress is told by the row of its call"
+        live.say("server", b'{"jsonrpc":"2.0","id":7,"result":{}}')
+        await screen.until(lambda: screen.places[0].endswith(" ok"))
+        assert "3.0 ms" in screen.places[0]
+
+
+async def test_an_answer_is_told_in_a_full_list_that_is_not_followed(opened: Any, live: Any) -> None:
+    live.say("client", ASKED)
+    live.calls(10, 100)
+    async with opened(live.path, size=(100, 24)) as screen:
+        await screen.until(lambda: screen.cursor == 91)
+        await screen.press("g", "j")
+        await screen.until(lambda: screen.places[0].endswith("pending"))
+        live.say("server", b'{"jsonrpc":"2.0","id":7,"result":{}}')
+        await screen.until(lambda: screen.places[0].endswith(" ok"), "the answer")
+
+
+async def test_clients_are_told_apart_only_where_there_are_several(opened: Any, live: Any) -> None:
+    call = (
+        b'{"t":0.1,"from":"client","stream":"%b","http":%d,"msg":{"jsonrpc":"2.0","id":%d,"method":"ping"}}\n'
+    )
+    with live.path.open("ab") as file:
+        file.write(call % (b"one", 1, 1))
+    async with opened(live.path, size=(200, 24)) as screen:
+        await screen.until(lambda: screen.count == 1)
+        assert "client" not in screen.lines[1]
+        with live.path.open("ab") as file:
+            file.write(call % (b"an\\u001bother", 2, 1))
+        await screen.until(lambda: screen.count == 2 and "client" in screen.lines[1])
+        assert " one " in screen.places[0]
+        assert " an\\x1b" in screen.places[1]
+
+
+async def test_latencies_are_drawn_where_there_is_room(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(), size=(280, 24)) as screen:
+        await screen.shows("ended: exit 0", "█")
+        await screen.pilot.resize_terminal(120, 24)
+        await screen.until(lambda: "█" not in screen.lines[2])
+
+
+async def test_a_message_of_twenty_megabytes_is_a_row_and_can_be_read(
+    opened: Any, make_recording: Make
+) -> None:
+    large = b'{"jsonrpc":"2.0","id":3,"result":{"first":1,"blob":"' + b"ab12" * 5_000_000 + b'"}}'
+    asked = ("client", b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"dump"}}')
+    path = make_recording([*CONVERSATION[:2], asked, ("server", large)])
+    async with opened(path, size=(160, 30)) as screen:
+        await screen.shows("ended: exit 0")
+        await screen.press("j")
+        await screen.shows("20,000,0", "response tools/call", '"first": 1')
+        assert "20.0M ok" in screen.places[1]
+        await screen.press("3", "enter", "G")
+        await screen.press("y", "escape", "k")
+        await screen.shows("request initialize")
 
 
 HOSTILE = [
@@ -49,8 +137,9 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.parametrize("exchanges", [True, False])
 async def test_hostile_text_is_shown_literally_and_keeps_the_columns(
-    opened: Any, make_recording: Make
+    opened: Any, make_recording: Make, exchanges: bool
 ) -> None:
     said = []
     for number, name in enumerate(HOSTILE):
@@ -61,12 +150,18 @@ async def test_hostile_text_is_shown_literally_and_keeps_the_columns(
     said.append(("server", b"not json \x1b[2J [red]\xff"))
     async with opened(make_recording(said), size=(250, 40)) as screen:
         await screen.shows("ended: exit 0")
+        if not exchanges:
+            await screen.wire()
         shown = ["[red]x[/red]", "a[/b]c", "[@click=app.quit]x[/]", "\\x1b]0;owned\\x07", "\\x9b2J"]
         await screen.shows(*shown, "\\u202egnp.exe", "a\\nb\\rc", "漢字漢字", "\\u200d", "\\U000e0041hidden")
         await screen.shows("not json \\x1b[2J [red]\\xff")
         assert {cell_len(line) for line in screen.lines} == {250}
-        statuses = {_column(line, "error 1: ") for line in screen.lines[2:22] if "error 1: " in line}
-        assert len(statuses) == 1
+        statuses = [
+            _column(line, "error 1: ")
+            for line in screen.lines[2 : 2 + screen.count]
+            if "error 1: " in line[: screen.session.listing.size.width - 20]
+        ]
+        assert (len(statuses), len(set(statuses))) == (len(HOSTILE), 1)
         for _ in range(len(said)):
             await screen.press("j")
         assert not any(character in screen.text for character in "\x1b\x9b\x07\u202e\u200d")

@@ -1,4 +1,4 @@
-"""A page is the message, row by row, however large it is."""
+"""A page is its sections, row by row, however large they are."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from mcpspy.ui.body import Body, pretty
-from mcpspy.ui.tui.page import MOST, Page
+from mcpspy.ui.tui.page import FOLDED, OPEN, Page, Place
 from mcpspy.ui.tui.text import steady
+from mcpspy.ui.tui.views import laid, prose
+
+SECTIONS = [
+    laid([("request", "title")], b'{"a":[1],"b":2}'),
+    prose([("nothing", None)], b""),
+    prose([], b"one\ntwo"),
+]
 
 
 def shown(page: Page) -> list[str]:
-    return ["".join(text for text, _ in page.row(index)) for index in range(page.rows)]
+    return ["".join(text for text, _ in page.draw(row)) for row in range(page.rows)]
 
 
 def test_a_body_is_the_lines_of_its_layout() -> None:
@@ -34,36 +41,52 @@ def test_a_body_names_every_line_that_may_be_too_wide(data: bytes, width: int) -
     assert all(cell_len(steady(line)) <= width for index, line in enumerate(body) if index not in wide)
 
 
-@given(
-    st.recursive(st.none() | st.text(max_size=40) | st.integers(), st.lists, max_leaves=9),
-    st.integers(4, 50),
-    st.booleans(),
-)
-def test_no_character_is_lost_and_no_row_is_too_wide(value: object, width: int, plain: bool) -> None:
-    body = Body(json.dumps(value, ensure_ascii=plain).encode("utf-8", "surrogatepass"))
-    page = Page([("a head that is longer than most", "title")], body, width)
-    rows = shown(page)
+def test_sections_stand_under_each_other() -> None:
+    page = Page(SECTIONS, 40)
 
-    assert all(cell_len(row) <= width for row in rows)
-    flat = "".join(rows).replace(" ", "")
-    assert flat == "".join(["a head that is longer than most", *map(steady, body)]).replace(" ", "")
-
-
-def test_a_long_string_goes_on_in_the_next_row_under_itself() -> None:
-    page = Page([], Body(b'{"text":"one two three four five"}'), 20)
-
-    assert shown(page) == ["{", '  "text": "one two ', '    three four five"', "}"]
+    assert shown(page) == [
+        "request",
+        "{",
+        '  "a": [',
+        "    1",
+        "  ],",
+        '  "b": 2',
+        "}",
+        "nothing",
+        "one",
+        "two",
+    ]
+    assert [page.at(row)[0] for row in (0, 1, 7, 9)] == [Place(0, -1), Place(0, 0), Place(1, -1), Place(2, 1)]
+    assert [page.row_of(page.at(row)[0]) for row in range(page.rows)] == list(range(page.rows))
 
 
-def test_text_that_is_no_json_has_no_colours() -> None:
-    assert Page([], Body(b'DEBUG: "x": 1'), 40).row(0) == [('DEBUG: "x": 1', None)]
+def test_a_fold_has_a_mark_and_stands_for_what_it_hides() -> None:
+    page = Page([laid([("request", "title")], b'{"a":[1],"b":2}')], 40)
+    assert [page.mark(row) for row in range(4)] == [" ", OPEN, OPEN, " "]
+    folds = page.sections[0].folds
+    assert folds is not None
+    folds.fold(1)
+    page.refold(0)
+
+    assert shown(page) == ["request", "{", '  "a": [ … 1 item ],', '  "b": 2', "}"]
+    assert page.mark(2) == FOLDED
+    assert page.row_of(Place(0, 2)) == 2
 
 
-def test_a_text_with_too_many_wide_lines_is_cut_instead_of_measured() -> None:
-    page = Page([], Body(b"\n".join([b"x" * 30] * (MOST + 1))), 20)
+def test_a_place_is_found_again_in_another_width() -> None:
+    wide, narrow = Page(SECTIONS, 40), Page(SECTIONS, 5)
+    for row in range(wide.rows):
+        place = wide.at(row)[0]
+        assert narrow.place(place.section, wide.offset(place)) == place
+    assert narrow.place(9, 0) == Place(2, 0)
+    assert narrow.place(1, 5) == Place(1, -1)
 
-    assert page.rows == MOST + 1
-    assert shown(page)[0] == "x" * 19 + "…"
+
+def test_a_page_without_a_line_has_a_place_all_the_same() -> None:
+    page = Page([prose([], b"")], 40)
+
+    assert page.rows == 0
+    assert page.offset(page.place(0, 0)) == 0
 
 
 def test_five_megabytes_open_in_well_under_a_second() -> None:
@@ -72,17 +95,10 @@ def test_five_megabytes_open_in_well_under_a_second() -> None:
     assert len(data) > 5_000_000
     began = time.process_time()
 
-    page = Page([], Body(data), 70)
+    page = Page([laid([], data)], 70)
     for index in range(40):
-        page.row(index)
-    page.row(page.rows - 1)
+        page.draw(index)
+    page.draw(page.rows - 1)
 
     assert time.process_time() - began < 1.0
     assert page.rows == len(pretty(data))
-
-
-def test_a_string_of_five_megabytes_is_cut_and_counted() -> None:
-    page = Page([], Body(b'{"blob":"' + b"A" * 5_000_000 + b'"}'), 80)
-
-    assert page.rows < 100
-    assert shown(page)[-2].endswith("more characters")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcpspy.core.record import Damaged, Entry, Frame, Note
-from mcpspy.io.store import BEGINS_AGAIN, read_header_of, summarize
+from mcpspy.core.query import parse
+from mcpspy.core.record import Entry, Frame, Note
+from mcpspy.io.follow import BEGINS_AGAIN
+from mcpspy.io.store import read_header_of, summarize
 from mcpspy.ui.tui.feed import Feed
-from mcpspy.ui.tui.words import moment, position, sentence, session_row, title
+from mcpspy.ui.tui.view import View, Wish
+from mcpspy.ui.tui.words import moment, position, sentence, title
 
 NOW = datetime(2026, 5, 20, 15, 0, tzinfo=timezone(timedelta(hours=2)))
 PING = Frame(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
@@ -24,7 +26,7 @@ def feed(live: Any) -> Feed:
 
 def fed(feed: Feed, *entries: Entry, over: bool = False) -> str:
     for entry in entries:
-        feed.log.add(entry)
+        feed.log.add(entry, 0, 0)
     if over:
         feed.log.end()
     return sentence(feed)[0]
@@ -57,6 +59,13 @@ def test_a_live_session_waits_for_its_first_message(feed: Feed) -> None:
     assert fed(feed, PING) == ""
 
 
+def test_a_long_session_says_how_much_of_it_was_read(feed: Feed) -> None:
+    feed.size, feed.done = 4_000_000, 1_000_000
+    assert fed(feed, PING) == "reading … 25 %"
+    feed.done = 3_990_000
+    assert fed(feed) == ""
+
+
 def test_an_ended_session_says_how(feed: Feed) -> None:
     assert fed(feed, PING, ended(), over=True) == "ended: exit 0 after 2.00 s; 1 request got no answer"
 
@@ -77,7 +86,8 @@ def test_a_dead_one_says_so_and_that_its_last_line_is_torn(feed: Feed) -> None:
 
 
 def test_what_became_of_the_file_comes_first(feed: Feed) -> None:
-    assert fed(feed, Damaged(b"", BEGINS_AGAIN)).startswith(BEGINS_AGAIN)
+    feed.log.begin_again(feed.log.header)
+    assert fed(feed).startswith(BEGINS_AGAIN)
     feed.is_gone = True
     assert fed(feed) == "the file was deleted while it was open: what its writer still appends is shown"
     feed.trouble = "x.jsonl: no\x1b"
@@ -105,9 +115,11 @@ def test_a_title_gives_up_the_least_important_first(feed: Feed) -> None:
 
 def test_a_position_says_whether_it_follows_and_what_is_new(feed: Feed) -> None:
     fed(feed, PING)
+    view = View(feed.log)
+    view.judge(lambda: True)
 
     def shown(**how: Any) -> str:
-        return "".join(text for text, _ in position(feed, 0, **how))
+        return "".join(text for text, _ in position(feed, view, 0, **how))
 
     assert shown(follows=True, new=0) == "1/1  following"
     assert shown(follows=False, new=37) == "1/1  paused, +37 new (End)"
@@ -115,8 +127,17 @@ def test_a_position_says_whether_it_follows_and_what_is_new(feed: Feed) -> None:
     assert shown(follows=False, new=0) == "1/1"
 
 
-def test_a_session_of_the_list_is_inert(tmp_path: Path, live: Any) -> None:
-    summary = summarize(live.path, read_header_of(live.path))
-    row = session_row(summary, NOW)
+def test_a_position_says_how_much_a_filter_leaves_and_how_far_it_is(feed: Feed) -> None:
+    fed(feed, *[PING] * 2000, over=True)
+    view = View(feed.log, Wish(query=parse("text:ping")))
 
-    assert (row.state, row.name, row.exit) == ("● live", "live", "")
+    def shown() -> str:
+        return "".join(text for text, _ in position(feed, view, 0, follows=False, new=0))
+
+    assert shown() == "0 shown of 2,000 rows · searching 0 %"
+    view.want(Wish(query=parse("is:odd")))
+    view.judge(lambda: True)
+    assert shown() == "1/1,999 shown of 2,000 rows"
+    view.want(Wish(query=parse("tool:x")))
+    view.judge(lambda: True)
+    assert shown() == "0 shown of 2,000 rows"

@@ -1,0 +1,184 @@
+"""The line in which a filter is typed.
+
+Owns what is typed, what is wrong with it, and the filters before it. What a
+filter lets through is `view`'s; a bad one changes nothing, so that a word may
+be typed letter by letter.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Input
+
+from mcpspy.core.query import Query, QueryError, parse
+from mcpspy.ui import rows
+from mcpspy.ui.inert import inert
+from mcpspy.ui.tui.line import Line
+
+SETTLE = 0.1
+"""Seconds after a letter before rows are filtered: a million of them are not judged for each."""
+
+EXAMPLE = "tool:echo status:err >200ms size>10kb -word"
+
+
+class FilterInput(Input):
+    """The input itself."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,tab,down", "done", "to the rows", show=False, id="filter.done"),
+        Binding("up,ctrl+p", "earlier", "the filter before", show=False, id="filter.earlier"),
+        Binding("escape", "clear", "no filter", show=False, id="filter.clear"),
+    ]
+
+    HELP_NAME = "in the filter"
+
+    class Left(Message):
+        """The rows are wanted again; `clear`: all of them."""
+
+        def __init__(self, *, clear: bool) -> None:
+            super().__init__()
+            self.clear = clear
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, placeholder=EXAMPLE, select_on_focus=False)
+        self.past: list[str] = []
+        self._back = 0
+
+    def keep(self) -> None:
+        """Remember what is typed, for another time."""
+        text = self.value.strip()
+        if text and self.past[-1:] != [text]:
+            self.past.append(text)
+        self._back = 0
+
+    def action_earlier(self) -> None:
+        """Take the filter before this one."""
+        if self._back < len(self.past):
+            self._back += 1
+            self.value = self.past[-self._back]
+            self.cursor_position = len(self.value)
+
+    def action_done(self) -> None:
+        """Go to the rows."""
+        self.post_message(self.Left(clear=False))
+
+    def action_clear(self) -> None:
+        """Go to the rows, all of them."""
+        self.post_message(self.Left(clear=True))
+
+
+class FilterBar(Horizontal):
+    """A filter being typed, or in force."""
+
+    DEFAULT_CSS = """
+    FilterBar { height: 1; display: none; background: $surface; }
+    FilterBar > #slash { width: 3; background: $surface; }
+    FilterBar > FilterInput { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
+    FilterBar > #filter-error { width: auto; max-width: 60%; background: $surface; }
+    """
+
+    class Changed(Message):
+        """Another filter is wanted."""
+
+        def __init__(self, query: Query) -> None:
+            super().__init__()
+            self.query = query
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sign = Line(id="slash")
+        self._input = FilterInput()
+        self._wrong = Line(id="filter-error")
+        self._settling: Timer | None = None
+        self._sent = ""
+
+    def compose(self) -> ComposeResult:
+        """Put the input in place."""
+        yield self._sign
+        yield self._input
+        yield self._wrong
+
+    def on_mount(self) -> None:
+        """Say what the line is."""
+        self._sign.say([("/", "title")])
+
+    @property
+    def text(self) -> str:
+        """What is typed."""
+        return self._input.value
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the keys go here."""
+        return self._input.has_focus
+
+    def open(self, text: str | None = None) -> None:
+        """Let a filter be typed; the last one is there."""
+        self._show(on=True)
+        if text is not None:
+            self._input.value = text
+        elif not self._input.value and self._input.past:
+            self._input.value = self._input.past[-1]
+        self._input.cursor_position = len(self._input.value)
+        self.screen.set_focus(self._input)  # Now: what is typed next is no command.
+
+    def put(self, text: str) -> None:
+        """Have a filter in force without typing it."""
+        self._input.value = text
+        self._input.keep()
+        self._show(on=bool(text))
+        self._send()
+
+    def clear(self) -> None:
+        """Have no filter."""
+        self._input.keep()
+        self._input.value = ""
+        self._show(on=False)
+        self._send()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter by what is typed, once it rests."""
+        event.stop()
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE, self._send)
+
+    def on_filter_input_left(self, event: FilterInput.Left) -> None:
+        """Keep the filter, or none."""
+        event.stop()
+        if event.clear or not self._input.value.strip():
+            self.clear()
+        else:
+            self._input.keep()
+            self._send()
+        self.screen.focus_next("MessageList")
+
+    def _show(self, *, on: bool) -> None:
+        self.display = on  # A class would do so with the next frame, and what is hidden has no focus.
+
+    def _send(self) -> None:
+        if self._settling is not None:
+            self._settling.stop()
+            self._settling = None
+        text = self._input.value
+        try:
+            query = parse(text)
+        except QueryError as error:
+            self._say_wrong(error)
+            return
+        self._wrong.styles.width = 0
+        self._wrong.say([])
+        if text.strip() != self._sent:
+            self._sent = text.strip()
+            self.post_message(self.Changed(query))
+
+    def _say_wrong(self, error: QueryError) -> None:
+        line = inert(str(error.args[0]))
+        self._wrong.say([(line, rows.BAD)])
+        self._wrong.styles.width = len(line) + 2

@@ -1,0 +1,43 @@
+"""Keys that a person has chosen.
+
+Owns which names of keys there are, and that a wrong one is said before the
+screen opens. A name belongs to one action of one widget.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from textual.binding import Binding, BindingType
+
+from mcpspy.errors import UsageError
+
+
+def names(tables: Iterable[Iterable[BindingType]]) -> set[str]:
+    """Return the names under which bindings can be given other keys."""
+    return {
+        binding.id for table in tables for binding in table if isinstance(binding, Binding) and binding.id
+    }
+
+
+def checked(chosen: Mapping[str, Any], known: set[str]) -> dict[str, str]:
+    """Return the chosen keys by name; raise UsageError for a name that is none, or keys that are no text."""
+    for name, keys in chosen.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else "docs/tui.md lists the names"
+            raise UsageError(f"keys: {name!r} is no name of a key", hint)
+        if not isinstance(keys, str) or not keys.strip(", "):
+            raise UsageError(f'keys: "{name}" takes keys as text', f'"{name}" = "ctrl+x,x"')
+    return dict(chosen)
+
+
+def in_force(bindings: Iterable[BindingType], chosen: Mapping[str, str]) -> list[Binding]:
+    """Return bindings with the keys that were chosen for them."""
+    return [
+        binding.with_key(chosen[binding.id]) if binding.id and binding.id in chosen else binding
+        for binding in bindings
+        if isinstance(binding, Binding)
+    ]

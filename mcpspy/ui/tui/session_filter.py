@@ -1,0 +1,94 @@
+"""The filter of the list of sessions.
+
+Owns its language, which is a small relative of `core.query`'s: words, `-` for
+not, and four fields. Everything in it has to be true. Pure.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+
+from mcpspy.core.query_syntax import QueryError
+from mcpspy.io.store import State, Summary
+
+Test = Callable[[Summary], bool]
+
+STATES = ", ".join(State)
+
+_ATOM = re.compile(r'(?P<no>-?)(?:(?P<field>[a-z]+):)?(?P<value>"[^"]*"?|\S*)', re.IGNORECASE)
+
+_TEXTS: dict[str, Callable[[Summary], object]] = {
+    "name": lambda summary: summary.header.name,
+    "server": lambda summary: summary.server or "",
+    "client": lambda summary: summary.client or "",
+}
+
+FIELDS = ("state", *_TEXTS)
+
+
+class SessionFilter:
+    """A filter, ready to be asked; raises QueryError with what is wrong with it, and where."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.strip()
+        """As it was typed."""
+        self._tests = _tests(text)
+
+    def __call__(self, sessions: Sequence[Summary]) -> list[Summary]:
+        """Return the sessions that are wanted."""
+        return [summary for summary in sessions if all(test(summary) for test in self._tests)]
+
+
+def _tests(text: str) -> list[Test]:
+    tests, at = [], 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        found = _ATOM.match(text, at)
+        assert found is not None
+        at = found.end()
+        test = _test(found)
+        tests.append(_negated(test) if found["no"] else test)
+    return tests
+
+
+def _test(found: re.Match[str]) -> Test:
+    field, value = (found["field"] or "").lower(), found["value"]
+    if field and field not in FIELDS:
+        near = difflib.get_close_matches(field, FIELDS, 1, 0.6)
+        if near and not value.startswith("//"):
+            raise QueryError(f"unknown field {field}: did you mean {near[0]}:?", *found.span("field"))
+        field, value = "", f"{found['field']}:{value}"  # A word: `http://x`, `localhost:80`.
+    if value.startswith('"') and (len(value) == 1 or not value.endswith('"')):
+        raise QueryError('" is never closed', *found.span("value"))
+    value = value.strip('"').lower()
+    if not value:
+        what = f"{field}: what?" if field else "- what?" if found["no"] else "nothing between the quotes"
+        raise QueryError(f"{what} One of {STATES}" if field == "state" else what, *found.span())
+    if field == "state":
+        return _state(value, found)
+    if field:
+        text = _TEXTS[field]
+        return lambda summary: value in str(text(summary)).lower()
+    # An id by its beginning, as everywhere: a letter or two would be found in most of them.
+    return lambda summary: summary.header.id.startswith(value) or value in _all_of(summary)
+
+
+def _state(value: str, found: re.Match[str]) -> Test:
+    wanted = {state for state in State if state.startswith(value)}  # Typed letter by letter.
+    if not wanted:
+        raise QueryError(f"{value} is no state: one of {STATES}", *found.span("value"))
+    return lambda summary: summary.state in wanted
+
+
+def _all_of(summary: Summary) -> str:
+    header = summary.header
+    said = (header.name, summary.server, summary.client, summary.revision, header.upstream)
+    return "\n".join([*(str(part or "") for part in said), " ".join(header.command or [])]).lower()
+
+
+def _negated(test: Test) -> Test:
+    return lambda summary: not test(summary)

@@ -1,0 +1,23 @@
+"""The keys of the sessions' screen, each with a name under which it can be given another."""
+
+from __future__ import annotations
+
+from textual.binding import Binding, BindingType
+
+
+def _key(keys: str, action: str, tooltip: str, name: str, label: str = "") -> Binding:
+    return Binding(keys, action, label or tooltip, show=bool(label), tooltip=tooltip, id=f"sessions.{name}")
+
+
+KEYS: list[BindingType] = [
+    _key("enter", "open", "look into it, or into all that are marked", "open", "open"),
+    _key("slash", "filter", "filter the sessions", "filter", "filter"),
+    _key("d,delete", "delete", "delete it, or all that are marked; asks first", "delete", "delete"),
+    _key("c", "copy_path", "copy the path of its file", "copy-path", "copy path"),
+    _key("y", "copy_command", "copy the command that prints it", "copy-command"),
+    _key("r", "again", "look at every file again", "again"),
+    _key("D", "demo", "record a sample session", "demo"),
+    Binding("question_mark", "app.help", "help", key_display="?", tooltip="this page", id="sessions.help"),
+    _key("escape", "leave", "drop the filter, then the marks", "leave"),
+    Binding("q", "app.quit", "quit", tooltip="quit", id="sessions.quit"),
+]
