@@ -43,6 +43,7 @@ bench: $(INSTALLED) peers
 	sh bench/rivals.sh $(PYTHON)
 	$(BIN)/python bench/stdio.py
 	$(BIN)/python bench/http.py
+	$(BIN)/python bench/tui.py
 
 clean:
 	rm -rf $(VENV) .peers dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,468 @@
+"""What `mcpspy tui` makes a person wait for: the real program in a pty, with a million messages.
+
+Owns the figures of the screen and the bars they are held to. A frame has ended
+when Textual says so, and it counts only if it shows what was waited for.
+
+    .venv/bin/python bench/tui.py [--quick] [--check] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+# Not this folder: `http.py` beside us would stand in for the standard library's.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from bench import sessions  # noqa: E402 - the line above has to come first.
+from bench.measure import Report, Row, alternate, low, main  # noqa: E402
+from bench.terminal import Screen, Terminal, running  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+CHUNK = 1 << 20
+DEBOUNCE = 0.1
+"""Seconds after a letter before the screen filters: no work, so not counted."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    messages: int
+    rounds: int
+    presses: int
+    seconds: float
+    """How long something live, or nothing, is watched."""
+
+
+FULL = Size(1_000_000, 4, 20, 8)
+QUICK = Size(100_000, 3, 20, 4)
+
+RATE = 1000
+"""Messages a second of the live session."""
+
+_PLACE = re.compile(r"([\d,]+)/([\d,]+)")
+_CALL = re.compile(r"(\d+\.\d{3}) → tools/call")
+
+
+def status(screen: Screen) -> str:
+    """Return the line above the keys."""
+    return screen.line(-2)
+
+
+def place(screen: Screen) -> tuple[int, int]:
+    """Return the row of the cursor and how many there are, as the status line says them; zeros if it does not."""
+    found = _PLACE.search(status(screen))
+    return (int(found[1].replace(",", "")), int(found[2].replace(",", ""))) if found else (0, 0)
+
+
+def listed(screen: Screen) -> list[str]:
+    """Return the list with the mark of its cursor, and nothing of the message beside it."""
+    return [screen.line(y)[:90] for y in range(1, 42)]
+
+
+def is_painted(screen: Screen) -> bool:
+    """Whether there is anything."""
+    return bool(screen.text().strip())
+
+
+def has_rows(screen: Screen) -> bool:
+    """Whether a message is listed."""
+    return "initialize" in screen.text()
+
+
+def is_read(screen: Screen) -> bool:
+    """Whether the whole file is in the index, and all rows are in the list."""
+    return "ended:" in status(screen) and "ended exit 0" in screen.line(0) and place(screen)[1] > 0
+
+
+def long_session(folder: Path, size: Size) -> Path:
+    """Return the long recording; it is made once."""
+    path = folder / "long.jsonl"
+    if not path.exists():
+        sessions.write_long(path, size.messages)
+        print(f"  {path.stat().st_size / 1e6:.0f} MB written", file=sys.stderr)
+    return path
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Terminal]:
+    """Run the screen with a recording, and wait until that is read."""
+    with running("tui", str(path)) as terminal:
+        terminal.until(is_read, "the whole session", seconds=120)
+        terminal.rest(1)
+        yield terminal
+
+
+def said(samples: list[float], unit: str = "s") -> str:
+    """Return the better quartile and the median."""
+    factor, form = (1000, "{:.0f}") if unit == "ms" else (1, "{:.2f}")
+    best, median = (form.format(factor * value) for value in (low(samples), percentile(samples, 50)))
+    return f"{best} {unit} (median {median})"
+
+
+def percentile(samples: list[float], share: int) -> float:
+    """Return the sample below which so many of a hundred are."""
+    return sorted(samples)[min(len(samples) * share // 100, len(samples) - 1)]
+
+
+def start(folder: Path, report: Report, size: Size) -> None:
+    """Figure 1: from the command to the first frame, and to the first rows."""
+    empty, long = folder / "empty.jsonl", long_session(folder, size)
+    sessions.write_empty(empty)
+
+    def paint(path: Path) -> tuple[float, float, float]:
+        with running("tui", str(path)) as terminal:
+            painted = terminal.until(is_painted, "a frame") - terminal.started_at
+            rows = terminal.until(has_rows, "a row") - terminal.started_at
+            return painted, rows, terminal.cpu()
+
+    def textual() -> tuple[float, float, float]:
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import textual.app, textual.widgets"], check=True)
+        return (time.perf_counter() - begun,) * 3
+
+    subjects: dict[str, Callable[[], tuple[float, ...]]] = {
+        "empty": partial(paint, empty),
+        "long": partial(paint, long),
+        "textual": textual,
+    }
+    found = alternate(subjects, size.rounds * 2)
+    own = low([painted for painted, _, _ in found["empty"]])
+    base = low([seconds for seconds, _, _ in found["textual"]])
+    for name in ("empty", "long"):
+        painted = [painted for painted, _, _ in found[name]]
+        cpu = low([cpu for _, _, cpu in found[name]])
+        report.add(
+            Row(
+                f"start to first frame, {name} session",
+                f"{said(painted)}, CPU {cpu:.2f} s",
+                f"importing textual {base:.2f} s: {low(painted) / base:.2f} times that",
+                low(painted),
+                most=0.7,
+                unit="s",
+            )
+        )
+    rows = [rows for _, rows, _ in found["long"]]
+    report.add(
+        Row(
+            "first rows of the long session",
+            said(rows),
+            f"first frame of the empty one {own:.2f} s",
+            low(rows) - own,
+            most=0.5,
+            unit="s more",
+        )
+    )
+
+
+def index(folder: Path, report: Report, size: Size) -> None:
+    """Figure 2: the whole file read, and keys meanwhile."""
+    path = long_session(folder, size)
+    per = size.messages / 1e6
+
+    def read() -> tuple[float, float, float]:
+        with running("tui", str(path)) as terminal:
+            begun, before = terminal.until(has_rows, "a row"), terminal.cpu()
+            terminal.until(lambda screen: " %" in status(screen), "how far it has come")
+            seconds = terminal.until(is_read, "the whole session", seconds=120) - begun
+            return seconds / per, (terminal.cpu() - before) / per, terminal.resident()
+
+    subjects: dict[str, Callable[[], tuple[float, ...]]] = {"ours": read, "base": partial(_split, path)}
+    found = alternate(subjects, max(size.rounds // 2, 1))
+    wall, cpu, resident = (list(column) for column in zip(*found["ours"], strict=True))
+    split, parsed = (low([seconds[at] for seconds in found["base"]]) for at in (0, 1))
+    shown = f"{said(wall)}, CPU {low(cpu):.1f} s"
+    figure = "whole index, a million messages"
+    report.add(
+        Row(figure, shown, f"reading and splitting {split:.2f} s", low(wall), most=10, unit="s"),
+        Row(f"{figure}: CPU", f"{low(cpu):.1f} s", f"reading and splitting {split:.2f} s", low(cpu) / split),
+        Row(
+            f"{figure}: CPU",
+            f"{low(cpu):.1f} s",
+            f"json.loads of each line {parsed:.1f} s",
+            low(cpu) / parsed,
+        ),
+        Row("resident memory after it", f"{low(resident):.0f} MB", "", low(resident), most=300, unit="MB"),
+    )
+    with running("tui", str(path)) as terminal:
+        terminal.until(has_rows, "a row")
+        begun = time.perf_counter()
+        times = []
+        while not is_read(terminal.screen):
+            rows = listed(terminal.screen)
+            times.append(terminal.press("down", lambda screen: listed(screen) != rows))  # noqa: B023
+            terminal.rest(0.1)
+        seconds = (time.perf_counter() - begun) / per
+    report.add(
+        Row(
+            "key to frame while it is read, ten a second",
+            f"p50 {percentile(times, 50) * 1e3:.0f} ms, p95 {percentile(times, 95) * 1e3:.0f} ms",
+            f"a million are read in {seconds:.1f} s then",
+            None,
+        )
+    )
+
+
+def _split(path: Path) -> tuple[float, float]:
+    """Return the CPU seconds that a million lines take to be read and split, and to be parsed, in plain Python."""
+    begun = time.process_time()
+    count, rest = 0, b""
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            lines = (rest + chunk).split(b"\n")
+            rest = lines.pop()
+            count += len(lines)
+    split = (time.process_time() - begun) / count
+    with path.open("rb") as file:
+        some = list(islice(file, 50_000))
+    gc.disable()
+    begun = time.process_time()
+    for line in some:
+        json.loads(line)
+    parsed = (time.process_time() - begun) / len(some)
+    gc.enable()
+    return split * 1e6, (split + parsed) * 1e6
+
+
+def keys(folder: Path, report: Report, size: Size) -> None:
+    """Figure 3: from a key to the end of the frame that shows it; and what it costs to show nothing."""
+    with opened(long_session(folder, size)) as terminal:
+        before, begun = terminal.cpu(), time.perf_counter()
+        terminal.rest(size.seconds)
+        idle = (terminal.cpu() - before) / (time.perf_counter() - begun) * 100
+        last = place(terminal.screen)[1]
+        for name, prepare, pressed in (
+            ("down, near the start", "home", ("down",)),
+            ("pagedown", "home", ("pagedown",)),
+            ("up, near the end", "end", ("up",)),
+            ("pageup", "end", ("pageup",)),
+            ("end, home", "home", ("end", "home")),
+            ("next error", "home", ("e",)),
+        ):
+            _go(terminal, 1 if prepare == "home" else last, prepare)
+            blocks = [_block(terminal, pressed, size.presses) for _ in range(3)]
+            _keyed(report, f"key to frame: {name}", blocks)
+        _go(terminal, 1, "home")
+        blocks = [_block(terminal, ("down",), size.presses, every=1 / 30) for _ in range(3)]
+        _keyed(report, "key to frame: down, held (30/s)", blocks)
+    report.add(Row("CPU while nothing happens", f"{idle:.2f} % of a core", "", idle, most=1, unit="%"))
+
+
+def _go(terminal: Terminal, row: int, key: str) -> None:
+    if place(terminal.screen)[0] != row:
+        terminal.press(key, lambda screen: place(screen)[0] == row)
+    terminal.rest(0.5)
+
+
+def _block(
+    terminal: Terminal, pressed: tuple[str, ...], count: int, *, every: float = 0.0
+) -> tuple[float, float, float]:
+    """Press keys; return p50 and p95 of the seconds until each is shown, and the CPU seconds of one."""
+    times = []
+    before = terminal.cpu()
+    for number in range(count):
+        shown = listed(terminal.screen)
+        begun = time.perf_counter()
+        key = pressed[number % len(pressed)]
+        times.append(terminal.press(key, lambda screen: listed(screen) != shown))  # noqa: B023
+        terminal.rest(max(begun + every - time.perf_counter(), 0) if every else 0.15)
+    return percentile(times, 50), percentile(times, 95), (terminal.cpu() - before) / count
+
+
+def _keyed(report: Report, figure: str, blocks: list[tuple[float, float, float]]) -> None:
+    p50, p95, cpu = (low(list(column)) * 1e3 for column in zip(*blocks, strict=True))
+    median = percentile([block[1] for block in blocks], 50) * 1e3
+    shown = f"p50 {p50:.1f} ms, p95 {p95:.1f} ms (median {median:.1f})"
+    report.add(Row(figure, shown, f"CPU {cpu:.1f} ms, the message beside it too", p95, most=30, unit="ms"))
+
+
+def filters(folder: Path, report: Report, size: Size) -> None:
+    """Figure 4: a filter that is typed."""
+    ids = 2 + (size.messages - 5) // 8 * 4
+    with opened(long_session(folder, size)) as terminal:
+        for text, count in (
+            ("status:toolerr", len(range(750, ids, 1000))),
+            ("tool:tool_7", None),
+            ("size>10kb", None),
+            ("latency>4ms -tool_1", None),
+            (f'text:"{sessions.NEEDLE}"', len(range(250, ids, 1000))),
+        ):
+            found = [_filter(terminal, text, count) for _ in range(max(size.rounds // 2, 1))]
+            first, all_of_them, cpu = (list(column) for column in zip(*found, strict=True))
+            reads = text.startswith("text:")
+            name = f"`{text}`, {size.messages:,} messages"
+            report.add(
+                Row(f"{name}: first matches", said(first, "ms"), "", low(first), most=0.2, unit="s"),
+                Row(
+                    f"{name}: all of them",
+                    said(all_of_them),
+                    f"CPU {low(cpu):.2f} s",
+                    low(all_of_them),
+                    most=None if reads else 3 * size.messages / 1e6,
+                    unit="s",
+                ),
+            )
+
+
+def _filter(terminal: Terminal, text: str, count: int | None) -> tuple[float, float, float]:
+    """Type a filter; return the seconds to the first rows and to all, and the CPU seconds; then take it back."""
+    if place(terminal.screen)[0] != 1:
+        terminal.press("home", lambda screen: place(screen)[0] == 1)
+    terminal.press("/", lambda screen: screen.line(-3).startswith(" /"))
+    terminal.write(b"\x15")  # What was typed before is there again.
+    terminal.rest(0.5)
+    before = terminal.cpu()
+    for letter in text:
+        terminal.write(letter.encode())
+        typed = time.perf_counter()
+        terminal.rest(0.02)
+    first = terminal.until(lambda screen: "shown of" in status(screen), f"matches of {text}")
+    last = terminal.until(
+        lambda screen: "shown of" in status(screen) and "searching" not in status(screen),
+        f"all matches of {text}",
+        seconds=120,
+    )
+    cpu = terminal.cpu() - before
+    found = place(terminal.screen)[1]
+    if count is not None and found != count:
+        raise RuntimeError(f"{text} found {found:,}, not {count:,}")
+    terminal.press(
+        "escape", lambda screen: "rows" not in status(screen) and place(screen)[1] > found, seconds=60
+    )
+    terminal.rest(1.5)
+    return first - typed - DEBOUNCE, last - typed - DEBOUNCE, cpu
+
+
+def live(folder: Path, report: Report, size: Size) -> None:
+    """Figure 5: a session that grows by a thousand messages a second."""
+    path = folder / "live.jsonl"
+    path.unlink(missing_ok=True)
+    command = [sys.executable, str(HERE / "sessions.py"), str(path), str(RATE)]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert writer.stdout is not None
+    try:
+        epoch = float(writer.stdout.readline())
+        while not path.exists() or path.stat().st_size < 1_000_000:
+            time.sleep(0.05)
+        with running("tui", str(path)) as terminal:
+            terminal.until(lambda screen: "following" in status(screen), "the end of the session")
+            terminal.rest(2)
+            share, lags = _watch(terminal, size.seconds, epoch)
+            terminal.press("up", lambda screen: "paused" in status(screen))
+            terminal.rest(1)
+            paused, _ = _watch(terminal, size.seconds, epoch)
+            came = place(terminal.screen)[1]
+    finally:
+        writer.kill()
+        writer.communicate()
+    worst = max(lags)
+    report.add(
+        Row(
+            f"{RATE:,} messages/s, following: CPU",
+            f"{share * 100:.0f} % of a core",
+            f"{len(lags) / size.seconds:.0f} frames/s",
+            share * 100,
+            most=35,
+            unit="%",
+        ),
+        Row(
+            f"{RATE:,} messages/s, following: written to shown",
+            f"p50 {percentile(lags, 50) * 1e3:.0f} ms, worst {worst * 1e3:.0f} ms",
+            "",
+            worst,
+            most=0.3,
+            unit="s",
+        ),
+        Row(
+            f"{RATE:,} messages/s, paused: CPU",
+            f"{paused * 100:.0f} % of a core",
+            f"{came:,} rows then",
+            None,
+        ),
+    )
+
+
+def _watch(terminal: Terminal, seconds: float, epoch: float) -> tuple[float, list[float]]:
+    """Return the CPU seconds a second, and of each frame with new rows how old the oldest of them was."""
+    before, begun = terminal.cpu(), time.perf_counter()
+    lags: list[float] = []
+    newest = 0.0
+    while (now := time.perf_counter()) < begun + seconds:
+        if not terminal.read(begun + seconds - now):
+            continue
+        at = time.monotonic() - (time.perf_counter() - terminal.frame_at) - epoch
+        shown = max(map(float, _CALL.findall(terminal.screen.text())), default=0.0)
+        if newest and shown > newest:
+            # The next call was written right after the newest one so far, and is shown only now.
+            lags.append(at - newest)
+        newest = max(newest, shown)
+    return (terminal.cpu() - before) / (time.perf_counter() - begun), lags
+
+
+def huge(folder: Path, report: Report, size: Size) -> None:
+    """Figure 6: a message of 20 MB under the cursor."""
+    for name, nested, shows in (("many members", True, '"files"'), ("one text", False, '"type": "text"')):
+        path = folder / f"huge-{nested}.jsonl"
+        sessions.write_huge(path, 20_000_000, nested=nested)
+        found = [_open_huge(path, shows) for _ in range(size.rounds)]
+        opened_in, to_end, cpu, resident = (list(column) for column in zip(*found, strict=True))
+        report.add(
+            Row(
+                f"a message of 20 MB, {name}: shown",
+                f"{said(opened_in, 'ms')}, CPU {low(cpu) * 1e3:.0f} ms",
+                f"resident {low(resident):.0f} MB",
+                low(opened_in),
+                most=1,
+                unit="s",
+            ),
+            Row(f"a message of 20 MB, {name}: its end", said(to_end, "ms"), "", None),
+        )
+
+
+def _open_huge(path: Path, shows: str) -> tuple[float, float, float, float]:
+    with opened(path) as terminal:
+        for row in (2, 3):
+            terminal.press("down", lambda screen: place(screen)[0] == row)  # noqa: B023
+        terminal.rest(0.5)
+        before = terminal.cpu()
+        shown = terminal.press("down", lambda screen: shows in screen.text())
+        cpu = terminal.cpu() - before
+        terminal.rest(1)
+        terminal.press("\t", lambda screen: "tab" in screen.line(-1))
+        terminal.rest(0.5)
+        text = terminal.screen.text()
+        to_end = terminal.press("end", lambda screen: screen.text() != text and shows not in screen.text())
+        return shown, to_end, cpu, terminal.resident()
+
+
+FIGURES: dict[str, Callable[[Path, Report, Size], None]] = {
+    "start": start,
+    "index": index,
+    "keys": keys,
+    "filter": filters,
+    "live": live,
+    "huge": huge,
+}
+
+
+if __name__ == "__main__":
+    lacks = None if Path("/proc/self/schedstat").exists() else "this needs Linux: ptys and /proc"
+    about = "What `mcpspy tui` makes a person wait for, with a million messages."
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # A gigabyte is not to be left behind.
+    with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as made:
+        figures = {name: partial(figure, Path(made)) for name, figure in FIGURES.items()}
+        code = main("mcpspy tui", about, full=FULL, quick=QUICK, figures=figures, lacks=lacks)
+    sys.exit(code)
