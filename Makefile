@@ -17,7 +17,7 @@ demo: $(INSTALLED)
 	$(BIN)/mcpspy demo
 
 test: $(INSTALLED) peers
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: test lint types wheel
 
