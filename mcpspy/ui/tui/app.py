@@ -18,22 +18,22 @@ from textual.screen import Screen
 
 from mcpspy.io.catalog import Catalog
 from mcpspy.io.store import Summary
-from mcpspy.ui.tui.ask import Ask
-from mcpspy.ui.tui.confirm import Confirm
-from mcpspy.ui.tui.detail import Detail
-from mcpspy.ui.tui.filterbar import FilterInput
+from mcpspy.ui.tui.asides.numbers_screen import NumbersList, NumbersScreen
+from mcpspy.ui.tui.asides.server_screen import ServerList, ServerScreen
+from mcpspy.ui.tui.asides.timeline_screen import TimelineList, TimelineScreen
 from mcpspy.ui.tui.help import Group, HelpScreen
 from mcpspy.ui.tui.keymap import checked, in_force, names
 from mcpspy.ui.tui.listing import Listing
-from mcpspy.ui.tui.numbers_screen import NumbersList, NumbersScreen
 from mcpspy.ui.tui.palette import Actions
-from mcpspy.ui.tui.searchbox import SearchBox
-from mcpspy.ui.tui.server_screen import ServerList, ServerScreen
-from mcpspy.ui.tui.session_screen import SessionScreen
-from mcpspy.ui.tui.sessions import SessionList
-from mcpspy.ui.tui.sessions_screen import SessionsScreen
+from mcpspy.ui.tui.reader.detail import Detail
+from mcpspy.ui.tui.reader.searchbox import SearchBox
+from mcpspy.ui.tui.session.ask import Ask
+from mcpspy.ui.tui.session.filterbar import FilterInput
+from mcpspy.ui.tui.session.session_screen import SessionScreen
+from mcpspy.ui.tui.sessions.confirm import Confirm
+from mcpspy.ui.tui.sessions.sessions import SessionList
+from mcpspy.ui.tui.sessions.sessions_screen import SessionsScreen
 from mcpspy.ui.tui.theme import CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
-from mcpspy.ui.tui.timeline_screen import TimelineList, TimelineScreen
 
 
 class Inspector(App[None]):

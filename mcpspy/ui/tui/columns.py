@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpspy.ui.tui.page import Piece
+from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.text import pad, steady
 
 

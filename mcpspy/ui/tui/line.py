@@ -8,7 +8,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 from textual.strip import Strip
 
-from mcpspy.ui.tui.page import Piece
+from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.text import cut, steady
 from mcpspy.ui.tui.theme import Painted
 

@@ -19,7 +19,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from mcpspy.ui.tui.columns import Column, Placed, heading, joined, share
-from mcpspy.ui.tui.page import Piece
+from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.text import cut, steady
 from mcpspy.ui.tui.theme import COMPONENTS, Painted
 

@@ -17,7 +17,7 @@ from rich.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 from textual.widget import Widget
 
-from mcpspy.ui.tui.page import Piece
+from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.text import steady
 
 DARK = Theme(

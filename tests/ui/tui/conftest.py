@@ -16,7 +16,7 @@ from mcpspy.core.lane import Lane
 from mcpspy.io.store import read_header_of, summarize
 from mcpspy.io.writer import Writer
 from mcpspy.ui.tui.app import Inspector
-from mcpspy.ui.tui.session_screen import SessionScreen
+from mcpspy.ui.tui.session.session_screen import SessionScreen
 
 BOUND = 10.0
 """Seconds that anything a test waits for may take, on a busy machine."""

@@ -10,7 +10,7 @@ import pytest
 from rich.style import Style
 
 from mcpspy.ui.tui.app import Inspector
-from mcpspy.ui.tui.messages import MessageList
+from mcpspy.ui.tui.session.messages import MessageList
 from mcpspy.ui.tui.theme import DARK, LIGHT
 
 Make = Callable[..., Path]

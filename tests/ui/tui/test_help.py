@@ -10,12 +10,12 @@ import pytest
 from textual.binding import Binding
 
 from mcpspy.ui.tui.app import Inspector
-from mcpspy.ui.tui.detail import Detail
-from mcpspy.ui.tui.filterbar import FilterInput
 from mcpspy.ui.tui.help import Group, HelpScreen, lines, name, page
-from mcpspy.ui.tui.messages import MessageList
-from mcpspy.ui.tui.session_screen import SessionScreen
-from mcpspy.ui.tui.sessions_screen import SessionsScreen
+from mcpspy.ui.tui.reader.detail import Detail
+from mcpspy.ui.tui.session.filterbar import FilterInput
+from mcpspy.ui.tui.session.messages import MessageList
+from mcpspy.ui.tui.session.session_screen import SessionScreen
+from mcpspy.ui.tui.sessions.sessions_screen import SessionsScreen
 
 Make = Callable[..., Path]
 

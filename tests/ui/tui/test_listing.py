@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui.tui import session_screen
-from mcpspy.ui.tui.messages import MessageList
+from mcpspy.ui.tui.session import session_screen
+from mcpspy.ui.tui.session.messages import MessageList
 
 Make = Callable[..., Path]
 

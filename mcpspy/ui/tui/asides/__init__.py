@@ -1,0 +1,1 @@
+"""The pages over a session: timeline, numbers, server."""

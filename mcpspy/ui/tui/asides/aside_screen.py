@@ -1,0 +1,137 @@
+"""What the screens that are put over a session have in common.
+
+Owns catching up with the log in slices of time, looking at it ten times a
+second, and leaving. What is computed and shown is a subclass's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen, ScreenResultType
+from textual.widgets import Footer
+
+from mcpspy.ui import rows
+from mcpspy.ui.inert import inert
+from mcpspy.ui.tui.line import Line
+from mcpspy.ui.tui.listing import Listing
+from mcpspy.ui.tui.reader.page import Piece
+from mcpspy.ui.tui.session.log import Log
+
+TICK = 0.1
+"""Seconds between two looks at the log."""
+
+SLICE = 0.004
+"""Seconds of catching up at a time: a key waits so long, at most."""
+
+NARROW = 60
+"""Columns below which lines say only what is on their left."""
+
+
+def leaving(name: str) -> list[BindingType]:
+    """Return the keys that each of these screens has."""
+    return [
+        Binding("question_mark", "app.help", "help", key_display="?", tooltip="this page", id=f"{name}.help"),
+        Binding("escape,q", "back", "back", tooltip="back to the session", id=f"{name}.back"),
+    ]
+
+
+class AsideScreen(Screen[ScreenResultType]):
+    """A list that is made from all rows of a session."""
+
+    NAME = ""
+
+    def __init__(self, log: Log, listing: Listing) -> None:
+        super().__init__()
+        self._log = log
+        self.listing = listing
+        self._title = Line(id="title")
+        self._status = Line(id="status", classes="-soft")
+        self._is_catching_up = False
+
+    def compose(self) -> ComposeResult:
+        """Put the list and the lines in place."""
+        yield self._title
+        yield self.listing
+        yield self._status
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self.listing.focus()
+        self.set_interval(TICK, self.look)
+        self.look()
+        self.call_after_refresh(self.look)  # Before that, nothing has a size.
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to compute."""
+        raise NotImplementedError
+
+    def judge(self, goes_on: Callable[[], bool]) -> None:
+        """Compute some of it."""
+        raise NotImplementedError
+
+    def show(self) -> None:
+        """Show what there is now."""
+        raise NotImplementedError
+
+    def opened(self) -> None:
+        """Do what enter asks for."""
+        raise NotImplementedError
+
+    def look(self) -> None:
+        """See what has come."""
+        if self.is_behind and not self._is_catching_up:
+            self._is_catching_up = not self._slice()
+            if self._is_catching_up:
+                self.run_worker(self._catch_up())
+        self.show()
+
+    def say(self, right: list[Piece], below: list[Piece], beside: list[Piece]) -> None:
+        """Fill both lines."""
+        server = str(self._log.index.server or self._log.header.name)
+        name: list[Piece] = [(self.NAME, "title"), (f" · {inert(server)}", None)]
+        is_narrow = self.size.width < NARROW
+        self._title.say(name, [] if is_narrow else right)
+        self._status.say(below, [] if is_narrow else beside)
+
+    def progress(self, judged: int) -> Piece:
+        """Return how far the computing is, if it is not done."""
+        count = len(self._log)
+        share = judged * 100 // count if count else 100
+        return (f"reading … {share} %", rows.QUIET) if judged < count else ("", None)
+
+    def on_listing_moved(self, event: Listing.Moved) -> None:
+        """Say what is under the cursor."""
+        event.stop()
+        self.show()
+
+    def on_listing_opened(self, event: Listing.Opened) -> None:
+        """Take two clicks for enter."""
+        event.stop()
+        self.opened()
+
+    def action_open(self) -> None:
+        """Do what enter asks for."""
+        self.opened()
+
+    def action_back(self) -> None:
+        """Go back to the session."""
+        self.dismiss(None)
+
+    async def _catch_up(self) -> None:
+        while not self._slice():  # noqa: ASYNC110 - nothing is waited for: others get their turn.
+            await asyncio.sleep(0)
+        self._is_catching_up = False
+        self.show()
+
+    def _slice(self) -> bool:
+        """Compute for a moment; return whether all is done."""
+        until = time.perf_counter() + SLICE
+        self.judge(lambda: time.perf_counter() < until)
+        return not self.is_behind

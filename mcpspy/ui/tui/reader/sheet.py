@@ -1,0 +1,315 @@
+"""Pages beside each other that scroll together, and a cursor in them.
+
+Owns the cursor, scrolling, folding, going to hits, and the mouse. Draws only
+the rows in view. What is on the pages is `views`', where it stands is `page`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from mcpspy.ui.tui.reader.document import Piece, Section
+from mcpspy.ui.tui.reader.finder import Spot
+from mcpspy.ui.tui.reader.flow import HIT
+from mcpspy.ui.tui.reader.page import Page, Place
+from mcpspy.ui.tui.reader.search import Query
+from mcpspy.ui.tui.theme import COMPONENTS, Painted
+
+CURSOR = ">"
+"""Mark of the line under the cursor: a colour alone would not say it."""
+
+GUTTER = 2
+"""Columns before a line: the cursor, and whether it is folded."""
+
+BESIDE = "│"
+
+USUAL, LEAST = 80, 4
+"""Columns of a page before the pane has any, and in a pane that has next to none."""
+
+
+class Sheet(ScrollView, Painted, can_focus=False, inherit_bindings=False):
+    """One page, or two side by side."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS | {"row--cursor"}
+
+    DEFAULT_CSS = """
+    Sheet { height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable;
+            scrollbar-size-vertical: 1; background: $background; }
+    Sheet > .row--cursor { background: $cursor; }
+    """
+
+    class Moved(Message):
+        """The cursor is on another line."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._sections: list[list[Section]] = []
+        self.pages: list[Page] = []
+        self.column = 0
+        """The page that the cursor is in."""
+        self.place = Place(0, 0)
+        """The line that the cursor is on."""
+        self.is_active = False
+        """Whether keys arrive here, so that the cursor is of use."""
+        self._sought: Query | None = None
+
+    @property
+    def page(self) -> Page:
+        """The page that the cursor is in."""
+        return self.pages[self.column]
+
+    @property
+    def section(self) -> Section:
+        """The section that the cursor is in."""
+        return self.page.sections[self.place.section]
+
+    def show(self, columns: Sequence[Sequence[Section]], *, place: tuple[int, int, int] | None) -> None:
+        """Show sections; the cursor on the first line of a text unless there is a place for it."""
+        self._sections = [list(sections) for sections in columns]
+        self._lay_out()
+        if place is None:
+            self.column, self.place = 0, Place(0, 0)
+            first = next((n for n, flow in enumerate(self.page.flows) if len(flow.source)), 0)
+            self.place = self.page.place(first, 0)
+            self._jump(0)
+            self.post_message(self.Moved())
+        else:
+            self.column = min(place[0], len(self.pages) - 1)
+            self.place = self.page.place(place[1], place[2])
+            self.go(self.place)
+
+    def renew(self, columns: Sequence[Sequence[Section]]) -> None:
+        """Show what has become of the same sections; what is looked at stays where it is."""
+        self._sections = [list(sections) for sections in columns]
+        self._relay()
+        self.post_message(self.Moved())
+
+    def where(self) -> tuple[int, int, int]:
+        """Return column, section and offset of the cursor: what stays when the width does not."""
+        return self.column, self.place.section, self.page.offset(self.place)
+
+    def on_resize(self) -> None:
+        """Wrap anew if the width is another."""
+        if (
+            self.pages
+            and self.size.width
+            and self._widths(len(self.pages)) != [page.width for page in self.pages]
+        ):
+            self._relay()
+        self.scroll_target_y = min(self.scroll_target_y, self.max_scroll_y)
+
+    def line_of(self, spot: Spot) -> Spot:
+        """Return where the line of a spot begins."""
+        page = self.pages[spot.column]
+        return spot._replace(offset=page.offset(page.place(spot.section, spot.offset)))
+
+    def mark(self, query: Query | None) -> None:
+        """Mark what is looked for wherever it is seen."""
+        self._sought = query
+        self.refresh()
+
+    def activate(self, *, on: bool) -> None:
+        """Show the cursor, or not."""
+        if on != self.is_active:
+            self.is_active = on
+            self.refresh()
+
+    def move(self, step: int) -> None:
+        """Move by a line; through a line that is higher than the pane, by a row."""
+        page, top, height = self.page, self.scroll_offset.y, max(self.size.height, 1)
+        row = page.row_of(self.place)
+        end = row + page.height(self.place)
+        if step > 0 and row <= top + height - 1 < end - 1 and row >= top - (end - row):
+            self._jump(top + 1)
+        elif step < 0 and row < top < end:
+            self._jump(top - 1)
+        else:
+            self.go(page.at(min(max(end if step > 0 else row - 1, 0), page.rows - 1))[0], step=step)
+
+    def turn(self, step: int) -> None:
+        """Move by a page: what is seen, and the cursor in it."""
+        page, height = self.page, max(self.size.height - 1, 1)
+        row = page.row_of(self.place) + step * height
+        self._jump(min(max(self.scroll_offset.y + step * height, 0), self.max_scroll_y))
+        self.go(page.at(min(max(row, 0), page.rows - 1))[0])
+
+    def edge(self, *, last: bool) -> None:
+        """Move to the first row, or the last."""
+        self.go(self.page.at(self.page.rows - 1 if last else 0)[0])
+        self._jump(self.max_scroll_y if last else 0)
+
+    def swap(self) -> None:
+        """Move to the other page, at the same height."""
+        if len(self.pages) > 1:
+            row = self.page.row_of(self.place)
+            self.column = 1 - self.column
+            self.go(self.page.at(min(row, self.page.rows - 1))[0])
+            self.refresh()
+
+    def to(self, section: int) -> None:
+        """Move to the start of a section, what is said about it included."""
+        page = self.page
+        self._jump(page.row_of(Place(section, -len(page.sections[section].head))))
+        self.go(page.place(section, 0))
+
+    def go(self, place: Place, *, step: int = 0, part: int = 0) -> None:
+        """Put the cursor on a line and bring that into view."""
+        old, self.place = self.place, place
+        row, height = self.page.row_of(place) + part, max(self.size.height, 1)
+        end = row + max(self.page.height(place) - part, 1)
+        top = self.scroll_offset.y
+        if row < top:
+            self._jump(max(row, end - height) if step < 0 else row)
+        elif end > top + height:
+            self._jump(min(end - height, row))
+        self._repaint(old)
+        self._repaint(place)
+        self.post_message(self.Moved())
+
+    def toggle(self) -> None:
+        """Fold what the cursor is on or in, or unfold it."""
+        folds = self.section.folds
+        if folds is not None and self.place.line in folds:
+            self.unfold()
+        else:
+            self.fold(outer=False)
+
+    def fold(self, *, outer: bool = True) -> None:
+        """Fold what the cursor is on or in; if that is folded already, go to what is around it."""
+        folds, line = self.section.folds, self.place.line
+        if folds is None or line < 0:
+            return
+        if line in folds:
+            around = folds.around(line) if outer else None
+            if around is not None:
+                self.go(Place(self.place.section, around))
+            return
+        container = folds.container(line)
+        if container is not None:
+            folds.fold(container)
+            self._refold(container)
+
+    def unfold(self) -> None:
+        """Unfold the line under the cursor."""
+        folds, line = self.section.folds, self.place.line
+        if folds is not None and line in folds:
+            folds.unfold(line)
+            self._refold(line)
+
+    def fold_all(self, *, on: bool) -> None:
+        """Fold every member of each message, or unfold all."""
+        where = self.where()
+        for page in self.pages:
+            for number, section in enumerate(page.sections):
+                if section.folds is not None:
+                    section.folds.fold_all() if on else section.folds.unfold_all()
+                    page.refold(number)
+        section, place = self.section, self.page.place(where[1], where[2])
+        if section.folds is not None and place.line >= 0:
+            place = place._replace(line=section.folds.shown(place.line))
+        self._grown()
+        self.go(place)
+        self.refresh()
+
+    def reveal(self, column: int, section: int, offset: int) -> None:
+        """Go to a place in a text, and unfold what hides it."""
+        self.column = column
+        page = self.page
+        place = page.place(section, offset)
+        folds = page.sections[section].folds
+        if folds is not None and folds.reveal(place.line):
+            page.refold(section)
+            self._grown()
+        part = page.flows[section].part_of(place.line, offset, self._sought)
+        self.go(place, part=part)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one row."""
+        base, row = self.rich_style, y + self.scroll_offset.y
+        segments: list[Segment] = []
+        for column, page in enumerate(self.pages):
+            if column:
+                segments += self.segments([(BESIDE, "quiet")], base)
+            segments += self._row(page, row, column == self.column, base)
+        width = self.scrollable_content_region.width
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _row(self, page: Page, row: int, has_cursor: bool, base: Style) -> Strip:
+        width = page.width + GUTTER
+        if row >= page.rows:
+            return Strip.blank(width, base)
+        (place, part), style, mark = page.at(row), base, " "
+        if self.is_active and has_cursor and place == self.place:
+            style = base + self.get_component_rich_style("row--cursor", partial=True)
+            mark = " " if part else CURSOR
+        drawn: list[Piece] = [(mark, None), (page.mark(row), "quiet"), *page.draw(row, self._sought)]
+        return Strip(self.segments(drawn, style)).adjust_cell_length(width, style)
+
+    def _look(self, role: str) -> Style:
+        return Style(reverse=True) if role == HIT else super()._look(role)
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor there; a click on the mark folds, and two clicks anywhere."""
+        x, row = int(event.x), int(event.y) + self.scroll_offset.y
+        column = int(len(self.pages) > 1 and x > self.pages[0].width + GUTTER)
+        if not self.pages or row >= self.pages[column].rows:
+            return
+        left = column * (self.pages[0].width + GUTTER + len(BESIDE))
+        self.column = column
+        self.go(self.page.at(row)[0])
+        self.refresh()
+        folds, line = self.section.folds, self.place.line
+        if folds is not None and line >= 0 and folds.opens(line) and (x - left < GUTTER or event.chain == 2):
+            self.toggle()
+
+    def _relay(self) -> None:
+        where, top, page = self.where(), self.scroll_offset.y, self.page
+        row = page.row_of(self.place)
+        held = where[1:]
+        if not top <= row < top + self.size.height and top < page.rows:
+            row, place = top, page.at(top)[0]
+            held = (place.section, page.offset(place))
+        self._lay_out()
+        self.column = min(self.column, len(self.pages) - 1)
+        self.place = self.page.place(where[1], where[2])
+        self._jump(max(self.page.row_of(self.page.place(*held)) - (row - top), 0))
+
+    def _lay_out(self) -> None:
+        widths = self._widths(len(self._sections))
+        self.pages = [Page(column, width) for column, width in zip(self._sections, widths, strict=True)]
+        self._grown()
+
+    def _widths(self, columns: int) -> list[int]:
+        room = self.scrollable_content_region.width or USUAL
+        if columns == 1:
+            return [max(room - GUTTER, LEAST)]
+        left = (room - len(BESIDE)) // 2
+        return [max(left - GUTTER, LEAST), max(room - len(BESIDE) - left - GUTTER, LEAST)]
+
+    def _refold(self, line: int) -> None:
+        self.page.refold(self.place.section)
+        self._grown()
+        self.go(Place(self.place.section, line))
+
+    def _grown(self) -> None:
+        self.virtual_size = Size(0, max(page.rows for page in self.pages))
+        self.refresh()
+
+    def _jump(self, top: int) -> None:
+        self.scroll_to(y=top, animate=False, force=True)
+
+    def _repaint(self, place: Place) -> None:
+        y = self.page.row_of(place) - self.scroll_offset.y
+        height = self.page.height(place)
+        if y < self.size.height and y + height > 0:
+            self.refresh(Region(0, max(y, 0), self.size.width, height))

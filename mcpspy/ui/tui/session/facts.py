@@ -1,0 +1,108 @@
+"""What the detail pane says about a message before it shows the message.
+
+Owns the words: who said it to whom, when, what it answers or waits for, what
+is wrong with it. Returns text already made inert, and the body. Pure.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
+from mcpspy.core.record import Damaged, Note
+from mcpspy.core.session import Change
+from mcpspy.core.spec import CLIENT
+from mcpspy.ui import rows
+from mcpspy.ui.body import Body
+from mcpspy.ui.inert import inert
+from mcpspy.ui.tui.reader.page import Piece
+
+TITLE = "title"
+"""Role of the first line."""
+
+CLIPBOARD = 256_000
+"""Bytes that terminals are known to take: tmux took 500 kB, and not 900."""
+
+_KINDS = {
+    Request: "request",
+    Notification: "notification",
+    Result: "response",
+    Failure: "error response",
+    Malformed: "no message",
+}
+
+
+def facts(change: Change) -> list[Piece]:
+    """Return the lines above the body, each with its role."""
+    what, exchange = change.what, change.exchange
+    if isinstance(what, Damaged):
+        return [("damaged line of the file", TITLE), (inert(what.why), rows.ODD), ("", None)]
+    said = rows.row(change)
+    if isinstance(what, Note):
+        return [(f"note: {said.method}", TITLE), (f"at {said.time} s", rows.QUIET), ("", None)]
+    way = "client → server" if what.side == CLIENT else "server → client"
+    title = f"{_KINDS[type(what)]} {said.method}"
+    if not isinstance(what, Malformed) and said.subject:
+        title += f" · {said.subject}"
+    where = [way, f"at {said.time} s", f"id {said.id}" if said.id else "", f"{len(what.data):,} bytes"]
+    if what.index is not None:
+        where.append(f"number {what.index + 1} of a batch")
+    lines: list[Piece] = [(title, TITLE), (" · ".join(part for part in where if part), rows.QUIET)]
+    if exchange is not None:
+        state, tone = rows.outcome(exchange)
+        after = f" after {rows.duration(exchange.latency)}" if exchange.latency is not None else ""
+        if isinstance(what, Request):
+            lines.append((inert(f"answer: {state}{after}"), tone))
+        elif isinstance(what, Result | Failure):
+            lines.append((inert(f"answers its request{after}: {state}"), tone))
+        else:
+            lines.append(("belongs to a request: p goes there", rows.QUIET))
+    flaws = [*what.flaws, *([change.flaw] if change.flaw else [])]
+    lines += [(inert(f"odd: {flaw}"), rows.ODD) for flaw in flaws]
+    return [*lines, ("", None)]
+
+
+def headers(note: Note) -> list[Piece]:
+    """Return the heads of an HTTP exchange, as far as the recording keeps them."""
+    fields = note.fields
+    lines: list[Piece] = [(inert(f"{fields.get('method')} {fields.get('path')}"), TITLE)]
+    for name, heading in (("request", None), ("response", f"HTTP {fields.get('status')}")):
+        if heading is not None:
+            lines += [("", None), (inert(heading), TITLE)]
+        held = fields.get(name)
+        for key, value in (held if isinstance(held, dict) else {}).items():
+            lines.append((inert(f"{key}: {value}"), None))
+    if error := fields.get("error"):
+        lines += [("", None), (inert(str(error)), rows.BAD)]
+    return lines
+
+
+def content(change: Change) -> bytes:
+    """Return the bytes that are shown and copied: the peer's own; of a note, what it holds."""
+    what = change.what
+    if not isinstance(what, Note):
+        return what.data
+    if what.kind in ("stderr", "error"):
+        return what.text.encode("utf-8", "surrogatepass")
+    return orjson.dumps(what.fields, default=str) if what.fields else b""
+
+
+def clipping(change: Change) -> tuple[str | None, str]:
+    """Return what goes to the clipboard, None if it is too much; and what to say of it."""
+    text = copied(change)
+    length = len(text.encode())
+    if length > CLIPBOARD:
+        return None, f"{rows.size(length)} is more than a clipboard takes from here; mcpspy show -v prints it"
+    return text, f"copied {length:,} bytes"
+
+
+def copied(change: Change) -> str:
+    """Return what goes to the clipboard: JSON as it was on the wire, anything else made inert.
+
+    Text that is no JSON may hold control characters, which a shell it is
+    pasted into would obey.
+    """
+    data = content(change)
+    if Body(data).is_json:
+        return data.decode("utf-8", "backslashreplace")
+    return "\n".join(inert(line) for line in data.decode("utf-8", "backslashreplace").split("\n"))

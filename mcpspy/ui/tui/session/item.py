@@ -1,0 +1,130 @@
+"""A row of the index as a filter sees it.
+
+Owns the same answers as `ui.item`, from the columns; only `text` reads the
+file. One object serves all rows: whoever filters sets `row`.
+"""
+
+from __future__ import annotations
+
+from mcpspy.core.columns import Kind
+from mcpspy.core.message import Failure, Result
+from mcpspy.ui.item import ChangeItem
+from mcpspy.ui.tui.session.log import Log
+
+_KINDS = {
+    Kind.REQUEST: "request",
+    Kind.NOTIFICATION: "notification",
+    Kind.RESULT: "result",
+    Kind.FAILURE: "error",
+    Kind.MALFORMED: "malformed",
+    Kind.DAMAGED: "damaged",
+}
+
+_ANSWERS = (Kind.RESULT, Kind.FAILURE)
+
+
+class RowItem:
+    """The row of a log that `row` says."""
+
+    __slots__ = ("_index", "_log", "exchanges", "row")
+
+    def __init__(self, log: Log, *, exchanges: bool) -> None:
+        self._log = log
+        self._index = log.index
+        self.exchanges = exchanges
+        """Whether a request speaks for its answer too."""
+        self.row = 0
+
+    @property
+    def at(self) -> float:
+        """Seconds since the start."""
+        return self._index.at[self.row]
+
+    @property
+    def side(self) -> str:
+        """Who sent it; empty if nobody did."""
+        return self._index.side(self.row)
+
+    @property
+    def kind(self) -> str:
+        """What it is."""
+        kind = self._index.kind(self.row)
+        return self._index.texts[self._index.method[self.row]] if kind is Kind.NOTE else _KINDS[kind]
+
+    @property
+    def method(self) -> str:
+        """Of an answer, that of its request."""
+        index = self._index
+        return "" if index.kind(self.row) is Kind.NOTE else index.texts[index.method[self.row]]
+
+    @property
+    def subject(self) -> str:
+        """Which tool, resource, prompt …"""
+        return self._index.texts[self._index.subject[self.row]]
+
+    @property
+    def id(self) -> str:
+        """The id's JSON text."""
+        return self._index.id(self.row) or ""
+
+    @property
+    def status(self) -> str:
+        """How a request went; in the order of the wire, only its answer says so."""
+        index, row = self._index, self.row
+        kind = index.kind(row)
+        if kind not in _ANSWERS and (
+            kind is not Kind.REQUEST or (index.pair(row) is not None and not self.exchanges)
+        ):
+            return ""
+        state = index.state(row)
+        return "" if state is None else state.value
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds from a request to its answer."""
+        if not self.exchanges and self._index.kind(self.row) is Kind.REQUEST:
+            return None
+        return self._index.latency(self.row)
+
+    @property
+    def size(self) -> int:
+        """Bytes of a message; of an exchange, of both."""
+        index, row = self._index, self.row
+        size = index.size[row]
+        if self.exchanges and index.kind(row) is Kind.REQUEST and (answer := index.pair(row)) is not None:
+            size += index.size[answer]
+        return size
+
+    @property
+    def stream(self) -> str:
+        """HTTP: the session it belongs to."""
+        return self._index.texts[self._index.stream[self.row]]
+
+    @property
+    def odd(self) -> bool:
+        """Whether it breaks a rule; of an exchange, whether either message does."""
+        index, row = self._index, self.row
+        if row in index.flaws:
+            return True
+        answer = index.pair(row) if self.exchanges and index.kind(row) is Kind.REQUEST else None
+        return answer is not None and answer in index.flaws
+
+    @property
+    def error_code(self) -> int | None:
+        """The code of a JSON-RPC error."""
+        index, row = self._index, self.row
+        if self.exchanges and index.kind(row) is Kind.REQUEST:
+            row = index.pair(row) or row
+        return index.codes.get(row)
+
+    def text(self) -> bytes:
+        """Return the bytes of its message; of an exchange, of both."""
+        index, row = self._index, self.row
+        change = self._log.get(row)
+        assert change is not None
+        text = ChangeItem(change).text()
+        if self.exchanges and index.kind(row) is Kind.REQUEST and (answer := index.pair(row)) is not None:
+            said = self._log.message(answer)
+            if isinstance(said, Result | Failure):
+                return text + b"\n" + said.data
+        return text

@@ -1,0 +1,143 @@
+"""The list and the message beside it, or below.
+
+Owns how the two share the room, which of them has the focus, what of a row is
+laid out as a document, and when: once the cursor rests.
+"""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.timer import Timer
+
+from mcpspy.core.columns import Kind
+from mcpspy.core.record import Note
+from mcpspy.ui.inert import inert
+from mcpspy.ui.tui.listing import Listing
+from mcpspy.ui.tui.reader.detail import Detail
+from mcpspy.ui.tui.reader.document import Document, Part, Piece
+from mcpspy.ui.tui.session.facts import content, facts, headers
+from mcpspy.ui.tui.session.feed import Feed
+from mcpspy.ui.tui.session.log import Log
+from mcpspy.ui.tui.session.messages import MessageList
+from mcpspy.ui.tui.session.view import View
+
+SETTLE = 0.06
+"""Seconds the cursor rests before its message is laid out: a held key must not open them all."""
+
+SETTLE_LIVE = 0.3
+"""The same while the cursor follows the end."""
+
+NOTHING = Document([Part("message", [("", None)], b"")])
+"""What there is to read if no row is shown."""
+
+
+class Panes(Container):
+    """Two panes, one session."""
+
+    DEFAULT_CSS = """
+    Panes { height: 1fr; layout: vertical; }
+    Panes > * { height: 1fr; width: 1fr; }
+    Panes > Detail { border-top: solid $panel; }
+    Panes > Detail:focus-within { border-top: heavy $primary; }
+    Panes.-list > Detail, Panes.-detail > Listing { display: none; }
+    """
+
+    def __init__(self, feed: Feed, view: View) -> None:
+        super().__init__()
+        self._log = feed.log
+        self._view = view
+        self.listing = MessageList(feed, view, id="list")
+        self.detail = Detail(id="detail")
+        self._settling: Timer | None = None
+        self._shown: object = None
+
+    def compose(self) -> ComposeResult:
+        """Put both in place."""
+        yield self.listing
+        yield self.detail
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether the keys go to the message."""
+        return self.detail.has_focus_within
+
+    @property
+    def is_zoomed(self) -> bool:
+        """Whether one pane has all the room."""
+        return self.has_class("-list") or self.has_class("-detail")
+
+    def zoom(self, *, on: bool) -> None:
+        """Give the pane with the focus all the room, or share it again."""
+        detail = self.is_reading
+        self.set_class(on and detail, "-detail")
+        self.set_class(on and not detail, "-list")
+
+    def swap(self) -> None:
+        """Move the focus to the other pane; a zoom goes with it."""
+        zoomed = self.is_zoomed
+        self.zoom(on=False)
+        (self.detail if self.listing.has_focus else self.listing).focus()
+        if zoomed:
+            self.call_after_refresh(self.zoom, on=True)
+
+    def on_listing_moved(self) -> None:
+        """Show the message under the cursor once the cursor rests."""
+        if self._settling is None:
+            self._settling = self.set_timer(SETTLE_LIVE if self.listing.follow else SETTLE, self._settled)
+
+    def on_listing_opened(self, event: Listing.Opened) -> None:
+        """Read what was clicked twice."""
+        event.stop()
+        self.detail.focus()
+
+    def look(self) -> None:
+        """See whether the message that is shown has changed, by its answer for one."""
+        if self._settling is None:
+            self._show()
+
+    def _settled(self) -> None:
+        self._settling = None
+        self._show()
+
+    def _show(self) -> None:
+        row, log = self.listing.row, self._log
+        if row is None or row >= len(log):
+            if self._shown is not None:
+                self._shown = None
+                self.detail.show(NOTHING, None)
+            return
+        index, exchanges = log.index, self._view.wish.exchanges
+        place = (log.generation, row, exchanges)
+        request = index.request(row)
+        note = self.listing.notes.get(row, "")
+        stands = (note, index.state(row), index.answer(row), index.progress.get(request or 0))
+        if (place, stands) == self._shown:
+            return
+        self._shown = (place, stands)
+        self.detail.show(document(log, row, exchanges=exchanges, note=note), place)
+
+
+def document(log: Log, row: int, *, exchanges: bool, note: str = "") -> Document:
+    """Return what there is to read about a row, and what a person noted there; an exchange has two parts."""
+    index = log.index
+    answer = index.pair(row) if exchanges and index.kind(row) is Kind.REQUEST else None
+    shown = [row] if answer is None else [row, answer]
+    parts: list[Part] = []
+    heads: list[Piece] = []
+    seen: set[int] = set()
+    for one in shown:
+        change = log.get(one)
+        if change is None:
+            continue
+        kind = index.kind(one)
+        name = {Kind.REQUEST: "request", Kind.RESULT: "response", Kind.FAILURE: "response", Kind.NOTE: "note"}
+        head = facts(change)
+        if note and one == row:
+            head.insert(1, (f"note: {inert(note)}", "title"))
+        parts.append(Part(name.get(kind, "message"), head, content(change)))
+        note_row = index.heads.get(index.http(one) or 0)
+        if note_row is not None and note_row not in seen and isinstance(said := log.message(note_row), Note):
+            seen.add(note_row)
+            heads += [*([("", None)] if heads else []), *headers(said)]
+    return Document(parts, heads)

@@ -1,0 +1,249 @@
+"""Which rows of a log a list shows, and in which order.
+
+Owns the two ways to read a session, one row an exchange or one row a message,
+what else is let in, and the filter; judges rows in portions, as many at a time
+as the caller's clock allows. Pure: numbers of rows in, numbers of rows out.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from mcpspy.core.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
+from mcpspy.core.query import Query, parse
+from mcpspy.ui.tui.session.item import RowItem
+from mcpspy.ui.tui.session.log import Log
+
+PORTION = 512
+"""Rows that are judged between two looks at the clock; of those that cost a read, a tenth."""
+
+HTTP = ("http", "http-end", "sse")
+"""Kinds of the notes about HTTP exchanges."""
+
+
+MOST_SORTED = 200_000
+"""Rows that can be sorted: more would keep keys waiting."""
+
+
+class Order(StrEnum):
+    """By what rows are sorted."""
+
+    TIME = "time"
+    LATENCY = "latency"
+    SIZE = "size"
+
+    @property
+    def following(self) -> Order:
+        """The next one."""
+        orders = list(Order)
+        return orders[(orders.index(self) + 1) % len(orders)]
+
+
+class Wish(Struct, frozen=True):
+    """What a person wants to see."""
+
+    exchanges: bool = True
+    """One row a request with its answer, in place of one row a message."""
+    notifications: bool = True
+    asides: bool = True
+    """What nobody said: stderr, signals, the exit."""
+    http: bool = False
+    """The HTTP exchanges that carried the messages."""
+    query: Query = parse("")
+    only_marked: bool = False
+    order: Order = Order.TIME
+    """Slowest and largest first."""
+    reverse: bool = False
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the rows are in another order than that of the wire."""
+        return self.order is not Order.TIME or self.reverse
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it leaves no row out."""
+        return (
+            not (self.exchanges or self.query.text or self.only_marked or self.is_sorted)
+            and self.notifications
+            and self.asides
+            and self.http
+        )
+
+
+class View:
+    """The rows that a wish lets through, in order."""
+
+    def __init__(self, log: Log, wish: Wish = Wish()) -> None:  # noqa: B008 - it is frozen.
+        self._log = log
+        self.wish = wish
+        self.marked: Collection[int] = ()
+        """Rows that a person marked."""
+        self.generation = 0
+        """How often it began anew."""
+        self._was_over = False
+        self._judged = self._length = self._fresh = self._changes = 0
+        self._begin()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """The rows, as numbers of the log."""
+        if self.wish.is_all:
+            return range(self._judged)
+        return self._sorted if self.wish.is_sorted else self._rows
+
+    @property
+    def judged(self) -> int:
+        """How many rows of the log have been looked at."""
+        return self._judged
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are rows to look at."""
+        return self._judged < len(self._log) or self._log_generation != self._log.generation
+
+    def want(self, wish: Wish) -> None:
+        """Begin anew with another wish."""
+        if wish != self.wish:
+            self.again(wish)
+
+    def again(self, wish: Wish | None = None) -> None:
+        """Begin anew."""
+        self.wish = wish or self.wish
+        self._begin()
+
+    def sort(self) -> None:
+        """Put the rows in the order that is wanted, if it is another than that of the wire."""
+        if self.wish.is_sorted:
+            self._sorted = array("I", sorted(self._rows, key=self._key(), reverse=self._is_downward))
+            self._changes += 1
+
+    def place_of(self, row: int) -> int:
+        """Return the place of a row, or of the next one that is shown."""
+        if self.wish.is_sorted:
+            return self._sorted.index(row) if row in self._sorted else 0
+        return max(min(bisect_left(self.rows, row), len(self) - 1), 0)
+
+    def holds(self, row: int) -> bool:
+        """Whether a row is shown."""
+        if self.wish.is_sorted:
+            return row in self._sorted
+        place = bisect_left(self.rows, row)
+        return place < len(self) and self.rows[place] == row
+
+    def judge(self, goes_on: Callable[[], bool]) -> bool:
+        """Look at rows that have come, while there is time for it; return whether what is shown has changed."""
+        if self._log_generation != self._log.generation:
+            self._begin()
+            return True
+        was_behind = self.is_behind
+        if self._length != len(self._log):
+            self._length, self._fresh = len(self._log), self._judged
+        before, changes = len(self), self._changes
+        portion = PORTION // 10 if self.wish.query.reads_text else PORTION
+        while self._judged < len(self._log):
+            self._judge_some(min(self._judged + portion, len(self._log)))
+            if not goes_on():
+                break
+        if self._log.is_over and not self._was_over and not self.is_behind:
+            # What the end left without an answer says so only now.
+            self._was_over = True
+            for row in self._log.index.wrong if self.wish.query.text else ():
+                self._judge_again(row)
+        if was_behind and not self.is_behind and len(self._rows) != len(self._sorted):
+            self.sort()
+        return len(self) != before or self._changes != changes
+
+    def _begin(self) -> None:
+        self.generation += 1
+        self._log_generation = self._log.generation
+        self._rows = array("I")
+        self._sorted = array("I")
+        self._judged = 0
+        self._length = 0
+        self._fresh = 0
+        self._changes = 0
+        self._was_over = False
+        self._item = RowItem(self._log, exchanges=self.wish.exchanges)
+
+    def _judge_some(self, end: int) -> None:
+        index = self._log.index
+        begin, self._judged = self._judged, end
+        if self.wish.is_all:
+            return
+        wish, what = self.wish, index.what
+        add, shows, filters = self._rows.append, self._shows, bool(wish.query.text)
+        fresh = self._fresh if filters else 0
+        # Half of a million rows are requests: not a call for each.
+        always = None if filters or wish.only_marked else REQUEST
+        for row in range(begin, end):
+            if what[row] & 7 == always or shows(row):
+                add(row)
+            # A row that came after an earlier one was judged may change what that says.
+            if fresh and (request := index.request(row)) is not None and request < fresh:
+                self._judge_again(request)
+
+    def _judge_again(self, row: int) -> None:
+        rows = self._rows
+        place = bisect_left(rows, row)
+        is_there = place < len(rows) and rows[place] == row
+        if self._shows(row) != is_there:
+            self._changes += 1
+            if is_there:
+                del rows[place]
+            else:
+                rows.insert(place, row)
+
+    def _shows(self, row: int) -> bool:
+        wish, index = self.wish, self._log.index
+        if wish.only_marked and row not in self.marked:
+            return False
+        kind = index.what[row] & 7
+        if kind in (RESULT, FAILURE):
+            if wish.exchanges and index.is_answer(row):
+                return False
+        elif kind == NOTE:
+            note = index.texts[index.method[row]]
+            if note in HTTP:
+                if not wish.http:
+                    return False
+            elif not wish.asides and note not in ("lost", "error"):
+                return False
+        elif kind == NOTIFICATION and (not wish.notifications or (wish.exchanges and self._is_told(row))):
+            return False
+        if not wish.query.text:
+            return True
+        self._item.row = row
+        return wish.query.matches(self._item)
+
+    @property
+    def _is_downward(self) -> bool:
+        return (self.wish.order is not Order.TIME) != self.wish.reverse
+
+    def _key(self) -> Callable[[int], float]:
+        index = self._log.index
+        if self.wish.order is Order.LATENCY:
+            return lambda row: index.latency(row) or 0.0
+        if self.wish.order is Order.SIZE:
+            return lambda row: (
+                index.size[row] + (index.size[other] if (other := index.answer(row)) is not None else 0)
+            )
+        return float
+
+    def _is_told(self, row: int) -> bool:
+        """Whether a notification is told by its request's row: progress and cancellation, where nothing is odd."""
+        index = self._log.index
+        method = index.texts[index.method[row]]
+        return (
+            method in ("notifications/progress", "notifications/cancelled")
+            and index.pair(row) is not None
+            and row not in index.flaws
+        )

@@ -1,0 +1,141 @@
+"""What the lines around the lists say.
+
+Owns titles, counts, states and the sentences for what can be amiss, and which
+parts go when a line gets narrow. Takes values and the time, returns inert
+text. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.cells import cell_len
+
+from mcpspy.core.index import Index
+from mcpspy.core.record import Note
+from mcpspy.io.store import State
+from mcpspy.ui import rows
+from mcpspy.ui.inert import inert
+from mcpspy.ui.tui.reader.page import Piece
+from mcpspy.ui.tui.session.feed import Feed
+from mcpspy.ui.tui.session.view import View
+from mcpspy.ui.tui.text import steady
+
+BETWEEN = " · "
+
+BLINK = 1_000_000
+"""Bytes that are read before anybody would read that they are."""
+
+GLYPHS = {State.LIVE: "●", State.ENDED: "○", State.DIED: "✗"}
+TONES: dict[State, str | None] = {State.LIVE: rows.OK, State.ENDED: None, State.DIED: rows.BAD}
+
+
+def moment(started: str, now: datetime) -> str:
+    """Return when a session began, as short as today allows; local time."""
+    try:
+        at = datetime.fromisoformat(started).astimezone(now.tzinfo)
+    except ValueError:
+        return inert(started)
+    if at.date() == now.date():
+        return at.strftime("%H:%M:%S")
+    return at.strftime("%b %d %H:%M" if at.year == now.year else "%Y-%m-%d")
+
+
+def standing(state: State, session: Index) -> Piece:
+    """Return how a session stands, with its glyph."""
+    if state is State.LIVE:
+        return f"{GLYPHS[state]} LIVE", rows.OK
+    if state is State.DIED:
+        return f"{GLYPHS[state]} died", rows.BAD
+    end = rows.ending(session.exit)
+    return f"{GLYPHS[state]} ended {end}".rstrip(), _exit_tone(session.exit)
+
+
+def title(feed: Feed, width: int) -> tuple[list[Piece], list[Piece]]:
+    """Return the title of a session: who and how it stands on the left, counts on the right."""
+    log, session = feed.log, feed.log.index
+    parts: list[tuple[int, Piece]] = [
+        (0, (inert(log.header.name) or "session", "title")),
+        (4, (inert(str(session.server or "")), None)),
+        (6, (inert(str(session.client or "")), None)),
+        (5, (inert(session.revision or ""), None)),
+        (1, standing(feed.state, session)),
+    ]
+    counts: list[tuple[int, Piece]] = [(2, (plural(session.messages, "message"), None))]
+    if session.failed:
+        counts.append((1, (plural(session.failed, "error"), rows.BAD)))
+    if session.odd:
+        counts.append((3, (f"{session.odd} odd", rows.ODD)))
+    if session.pending:
+        counts.append((3, (f"{session.pending} pending", rows.OPEN)))
+    while len(parts) + len(counts) > 1 and _long(parts) + _long(counts) + 2 > width:
+        rank = max(rank for rank, _ in [*parts, *counts])
+        parts = [part for part in parts if part[0] != rank]
+        counts = [part for part in counts if part[0] != rank]
+    return _joined(parts), _joined(counts)
+
+
+def sentence(feed: Feed) -> Piece:
+    """Return the one line that says how a session is, or what is amiss."""
+    log, session = feed.log, feed.log.index
+    if feed.trouble:
+        return inert(feed.trouble), rows.BAD
+    if feed.is_gone:
+        more = "what its writer still appends is shown" if feed.is_live else "what was read of it is shown"
+        return f"the file was deleted while it was open: {more}", rows.ODD
+    if not log.is_over:
+        if log.restarted:
+            return inert(log.restarted), rows.ODD
+        if feed.state is not State.LIVE or feed.size - feed.done > BLINK:
+            share = f" {min(feed.done * 100 // feed.size, 99)} %" if feed.size else ""
+            return f"reading …{share}", rows.QUIET
+        return ("waiting for the first message", rows.OPEN) if not session.messages else ("", None)
+    rest = f"; {plural(session.unanswered, 'request')} got no answer" if session.unanswered else ""
+    rest += "; the file was cut or replaced while it was open" if log.restarted else ""
+    rest += f"; its last line is torn ({feed.torn} bytes, left out)" if feed.torn else ""
+    if session.exit is None:
+        return f"died: mcpspy was stopped before the server{rest}", rows.BAD
+    nothing = "" if session.messages else "; no message was sent"
+    return (
+        f"ended: {rows.ending(session.exit)} after {rows.duration(session.last_at)}{nothing}{rest}",
+        rows.QUIET,
+    )
+
+
+def position(feed: Feed, view: View, cursor: int, *, follows: bool, new: int) -> list[Piece]:
+    """Return where the cursor is, how much the filter leaves, and whether what comes is followed."""
+    count = len(view)
+    text = f"{cursor + 1:,}/{count:,}" if count else ""
+    if view.wish.query.text:
+        text = f"{text or 0} shown of {len(feed.log):,} rows"
+        if view.is_behind and len(feed.log):
+            text += f" · searching {view.judged * 100 // len(feed.log)} %"
+    place: list[Piece] = [(text, rows.QUIET)] if text else []
+    if not feed.is_live:
+        return place
+    if follows:
+        return [*place, ("  following", rows.OK)]
+    badge = f"  paused, +{new:,} new (End)" if new else "  paused (End follows)"
+    return [*place, (badge, rows.OPEN)]
+
+
+def plural(count: int, noun: str) -> str:
+    """Return `1 error`, `2 errors`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _long(parts: Sequence[tuple[int, Piece]]) -> int:
+    return max(sum(cell_len(steady(text)) + len(BETWEEN) for _, (text, _) in parts if text) - len(BETWEEN), 0)
+
+
+def _joined(parts: Sequence[tuple[int, Piece]]) -> list[Piece]:
+    joined: list[Piece] = []
+    for _, piece in parts:
+        if piece[0]:
+            joined += [(BETWEEN, rows.QUIET), piece] if joined else [piece]
+    return joined
+
+
+def _exit_tone(note: Note | None) -> str | None:
+    return None if note is None or note.fields.get("code") == 0 else rows.BAD

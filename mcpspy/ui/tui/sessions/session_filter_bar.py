@@ -1,0 +1,100 @@
+"""The line in which the filter of the sessions is typed.
+
+Owns what is typed and what is wrong with it: a bad filter changes nothing, so
+that a word may be typed letter by letter. The input, and the filters before
+this one, are `filterbar`'s.
+"""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input
+
+from mcpspy.core.query_syntax import QueryError
+from mcpspy.ui import rows
+from mcpspy.ui.inert import inert
+from mcpspy.ui.tui.line import Line
+from mcpspy.ui.tui.session.filterbar import FilterInput
+from mcpspy.ui.tui.sessions.session_filter import SessionFilter
+
+EXAMPLE = "weather state:live -name:test server:everything"
+
+
+class SessionFilterBar(Horizontal):
+    """A filter being typed, or in force."""
+
+    DEFAULT_CSS = """
+    SessionFilterBar { height: 1; display: none; background: $surface; }
+    SessionFilterBar.-open { display: block; }
+    SessionFilterBar > #slash { width: 3; background: $surface; }
+    SessionFilterBar > FilterInput { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
+    SessionFilterBar > #filter-error { width: auto; max-width: 60%; background: $surface; }
+    """
+
+    class Changed(Message):
+        """Another filter is in force."""
+
+    class Left(Message):
+        """The list is wanted again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filter = SessionFilter("")
+        """What is in force: the last one without a fault."""
+        self._sign = Line(id="slash")
+        self._input = FilterInput()
+        self._input.placeholder = EXAMPLE
+        self._wrong = Line(id="filter-error")
+
+    def compose(self) -> ComposeResult:
+        """Put the input in place."""
+        yield self._sign
+        yield self._input
+        yield self._wrong
+
+    def on_mount(self) -> None:
+        """Say what the line is."""
+        self._sign.say([("/", "title")])
+        self._say_wrong("")
+
+    def open(self) -> None:
+        """Let a filter be typed; the one in force is there."""
+        self.add_class("-open")
+        self._input.focus()
+
+    def clear(self) -> None:
+        """Have no filter."""
+        self._input.keep()
+        self._input.value = ""
+        self.remove_class("-open")
+        self._apply()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter by what is typed."""
+        event.stop()
+        self._apply()
+
+    def on_filter_input_left(self, event: FilterInput.Left) -> None:
+        """Keep the filter, or have none."""
+        event.stop()
+        if event.clear or not self._input.value.strip():
+            self.clear()
+        self._input.keep()
+        self.post_message(self.Left())
+
+    def _apply(self) -> None:
+        try:
+            wanted = SessionFilter(self._input.value)
+        except QueryError as error:
+            self._say_wrong(inert(str(error.args[0])))
+            return
+        self._say_wrong("")
+        if wanted.text != self.filter.text:
+            self.filter = wanted
+            self.post_message(self.Changed())
+
+    def _say_wrong(self, what: str) -> None:
+        self._wrong.say([(what, rows.BAD)] if what else [])
+        self._wrong.styles.width = len(what) + 2 if what else 0

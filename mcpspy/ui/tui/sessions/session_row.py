@@ -1,0 +1,73 @@
+"""What a row of the list of sessions says.
+
+Owns the words and tones of its cells. Pure: values and the time in, inert text
+out.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from mcpspy.io.census import is_too_large
+from mcpspy.io.store import Summary
+from mcpspy.io.tally import Counts
+from mcpspy.ui import rows
+from mcpspy.ui.inert import inert
+from mcpspy.ui.tui.session.words import GLYPHS, TONES, moment
+
+UNKNOWN = "…"
+"""Of what is still to be counted."""
+
+NEVER = "?"
+"""Of what is not counted: the session is too large."""
+
+
+class SessionRow(NamedTuple):
+    """One session of the list."""
+
+    state: str
+    name: str
+    server: str
+    client: str
+    revision: str
+    started: str
+    messages: str
+    errors: str
+    pending: str
+    exit: str
+    tones: dict[str, str | None]
+    """Cell → its tone."""
+
+
+def session_row(summary: Summary, counts: Counts | None, now: datetime) -> SessionRow:
+    """Return the cells of one session; `counts` are None until they are known."""
+    header, note = summary.header, summary.exit
+    messages, errors, pending = _counted(summary, counts)
+    return SessionRow(
+        state=f"{GLYPHS[summary.state]} {summary.state}",
+        name=inert(header.name),
+        server=inert(str(summary.server or "")),
+        client=inert(str(summary.client or "")),
+        revision=inert(summary.revision or ""),
+        started=moment(header.started, now),
+        messages=messages,
+        errors=errors,
+        pending=pending,
+        exit=rows.ending(note),
+        tones={
+            "state": TONES[summary.state],
+            "messages": None if counts else rows.QUIET,
+            "errors": rows.BAD if counts and counts.errors else rows.QUIET,
+            "pending": rows.OPEN if counts and counts.pending else rows.QUIET,
+            "exit": None if note is None or note.fields.get("code") == 0 else rows.BAD,
+        },
+    )
+
+
+def _counted(summary: Summary, counts: Counts | None) -> tuple[str, str, str]:
+    if counts is not None:
+        return str(counts.messages), str(counts.errors), str(counts.pending)
+    if is_too_large(summary):
+        return f"~{summary.entries}", NEVER, NEVER
+    return UNKNOWN, UNKNOWN, UNKNOWN

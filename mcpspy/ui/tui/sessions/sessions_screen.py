@@ -1,0 +1,236 @@
+"""The screen of all sessions.
+
+Owns looking at the folder, about every second and in a thread, counting
+between two looks, and what the keys do. What is deleted and how is
+`io.removal`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.widgets import Footer
+from textual.worker import Worker, WorkerError
+
+from mcpspy.errors import McpspyError
+from mcpspy.io.catalog import Catalog
+from mcpspy.io.census import Census
+from mcpspy.io.removal import delete, files_of
+from mcpspy.io.store import State, Summary
+from mcpspy.ui import rows
+from mcpspy.ui.demo.background import record
+from mcpspy.ui.inert import inert
+from mcpspy.ui.tui.line import Line
+from mcpspy.ui.tui.listing import Listing
+from mcpspy.ui.tui.reader.page import Piece
+from mcpspy.ui.tui.session.session_screen import SessionScreen
+from mcpspy.ui.tui.session.words import plural
+from mcpspy.ui.tui.sessions.confirm import Confirm
+from mcpspy.ui.tui.sessions.session_filter_bar import SessionFilterBar
+from mcpspy.ui.tui.sessions.sessions import SessionList
+from mcpspy.ui.tui.sessions.sessions_keys import KEYS
+from mcpspy.ui.tui.sessions.sessions_words import about, command, nothing, question, refusal, title
+
+EVERY = 1.0
+"""Seconds between two looks at the folder."""
+
+FLASH = 4.0
+"""Seconds that the answer to a key is read."""
+
+
+class SessionsScreen(Screen[None]):
+    """Every session of a folder."""
+
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
+
+    HELP_NAME = "the sessions"
+
+    AUTO_FOCUS = "#list"
+
+    def __init__(self, catalog: Catalog) -> None:
+        super().__init__()
+        self._catalog = catalog
+        self._census = Census()
+        self._sessions: list[Summary] = []
+        self._has_looked = False
+        self._wanted = asyncio.Event()
+        self._anew = False
+        self._demo: Worker[None] | None = None
+        self._flash: Piece | None = None
+        self._flash_until = 0.0
+        self._title = Line(id="title")
+        self._list = SessionList(self._census.counts, id="list")
+        self._bar = SessionFilterBar()
+        self._status = Line(id="status", classes="-soft")
+
+    def compose(self) -> ComposeResult:
+        """Put the lines and the list in place."""
+        yield self._title
+        yield self._list
+        yield self._bar
+        yield self._status
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self._say()
+        self.run_worker(self._look())
+
+    async def on_unmount(self) -> None:
+        """Leave no demo behind."""
+        if self._demo is not None:
+            self._demo.cancel()
+            with suppress(WorkerError):
+                await self._demo.wait()
+
+    def on_screen_resume(self) -> None:
+        """Look at once when the screen is shown again."""
+        self._wanted.set()
+
+    def action_open(self) -> None:
+        """Open the marked sessions as one, else the one under the cursor."""
+        if wanted := self._list.wanted:
+            self.app.push_screen(SessionScreen(*wanted))
+
+    def action_filter(self) -> None:
+        """Let a filter be typed."""
+        self._bar.open()
+
+    def action_leave(self) -> None:
+        """Drop the filter, then the marks."""
+        if self._bar.filter.text or self._bar.has_class("-open"):
+            self._bar.clear()
+        else:
+            self._list.unmark()
+
+    def action_delete(self) -> None:
+        """Ask, then delete."""
+        wanted = self._list.wanted
+        dead = [summary for summary in wanted if summary.state is not State.LIVE]
+        if dead:
+            self.run_worker(self._delete(dead, len(wanted) - len(dead)))
+        elif wanted:
+            self._tell(refusal(wanted), rows.BAD)
+
+    def action_copy_path(self) -> None:
+        """Copy the path of the file."""
+        if (chosen := self._list.chosen) is not None:
+            self._copy(inert(str(chosen.path)))
+
+    def action_copy_command(self) -> None:
+        """Copy the command that prints the session."""
+        if (chosen := self._list.chosen) is not None:
+            self._copy(command(chosen, self._sessions, str(self._catalog.folder)))
+
+    def action_again(self) -> None:
+        """Look at every file again, at once."""
+        self._anew = True
+        self._wanted.set()
+
+    def action_demo(self) -> None:
+        """Record a sample session."""
+        if self._demo is None:
+            self._demo = self.run_worker(self._record_demo())
+            self._say()
+
+    def on_listing_opened(self, event: Listing.Opened) -> None:
+        """Open what was clicked twice."""
+        event.stop()
+        self.action_open()
+
+    def on_listing_moved(self, event: Listing.Moved) -> None:
+        """Say what is under the cursor."""
+        event.stop()
+        self._say()
+
+    def on_session_filter_bar_changed(self, event: SessionFilterBar.Changed) -> None:
+        """Show what the filter lets through."""
+        event.stop()
+        self._show()
+
+    def on_session_filter_bar_left(self, event: SessionFilterBar.Left) -> None:
+        """Go back to the list."""
+        event.stop()
+        self._list.focus()
+
+    async def _look(self) -> None:
+        while True:
+            began = time.monotonic()
+            until = began + EVERY
+            if self.is_current:
+                anew, self._anew = self._anew, False
+                self._sessions = await asyncio.to_thread(self._catalog.look, anew=anew)
+                self._has_looked = True
+                self._census.keep([summary.path for summary in self._sessions])
+                self._show()
+                until = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))
+                await self._count(until)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), max(until - time.monotonic(), 0.0))
+            self._wanted.clear()
+
+    async def _count(self, until: float) -> None:
+        """Count what is in view, and then the rest, as long as nothing else is to be done."""
+        is_done = False
+        while not is_done and time.monotonic() < until and not self._wanted.is_set():
+            before = self._census.news
+            is_done = await asyncio.to_thread(self._census.work, self._list.by_interest())
+            if self._census.news != before:
+                self._list.refresh()
+
+    async def _delete(self, sessions: list[Summary], live: int) -> None:
+        try:
+            files = [path for summary in sessions for path in await asyncio.to_thread(files_of, summary)]
+            if not await self.app.push_screen_wait(Confirm(question(sessions, len(files), live))):
+                return
+            for summary in sessions:
+                await asyncio.to_thread(delete, summary)
+        except McpspyError as error:
+            self._tell(inert(str(error)), rows.BAD)
+        else:
+            name = inert(sessions[0].header.name) if len(sessions) == 1 else plural(len(sessions), "session")
+            self._tell(f"deleted {name}")
+        self._wanted.set()
+
+    async def _record_demo(self) -> None:
+        trouble = await record(str(self._catalog.folder))
+        self._demo = None
+        self._tell(f"the demo failed: {trouble}", rows.BAD) if trouble else self._say()
+        self._wanted.set()
+
+    def _copy(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self._tell(f"copied {text}")
+
+    def _tell(self, text: str, role: str | None = None) -> None:
+        self._flash, self._flash_until = (text, role), time.monotonic() + FLASH
+        self._say()
+        self.set_timer(FLASH, self._say)
+
+    def _show(self) -> None:
+        shown = self._bar.filter(self._sessions)
+        has_rest = not self._has_looked or self._catalog.trouble
+        self._list.empty = [] if has_rest else nothing(len(self._sessions))
+        self._list.forget_all_but(self._sessions)
+        self._list.show(shown)
+        self._say()
+
+    def _say(self) -> None:
+        self._title.say(*title(self._list.count, self._sessions, len(self._list.marked)))
+        self._status.say([self._standing()], about(self._list.chosen))
+
+    def _standing(self) -> Piece:
+        """Return what is to be said at the bottom: the answer to a key, what is amiss, what goes on."""
+        if self._flash is not None and time.monotonic() < self._flash_until:
+            return self._flash
+        if self._catalog.trouble:
+            return inert(self._catalog.trouble), rows.BAD
+        if self._demo is not None:
+            return "the demo is being recorded …", rows.OPEN
+        return inert(f"watching {self._catalog.folder}"), rows.QUIET

@@ -1,0 +1,81 @@
+"""The lines about a server are inert, in order, and folded until they are wanted."""
+
+from __future__ import annotations
+
+from mcpspy.core.index import Index
+from mcpspy.ui.tui.asides.schema import Field
+from mcpspy.ui.tui.asides.server import Contents, ListPage, Offer, Thing
+from mcpspy.ui.tui.asides.server_rows import Key, lines
+
+TOOL = Thing(
+    key="echo",
+    name="echo",
+    type="",
+    line="says\\nit",
+    need="1 needed",
+    about="says\nit \x1b[31magain",
+    details=[Field("text\x07", "string", True, "what")],
+    data=b"{}",
+)
+PAGE = ListPage(0, 0.5, "tools/list", "", True)
+
+
+def offer(*contents: Contents) -> Offer:
+    found = Offer()
+    for page in contents:
+        found.take(PAGE, page)
+    return found
+
+
+def text(found: Offer, opened: set[Key] | None = None, width: int = 80) -> list[str]:
+    rows = lines(Index(), found, opened or set(), width, {})
+    return [" ".join(part for part in (row.name, row.type, row.need, row.about) if part) for row in rows]
+
+
+def test_a_tool_is_one_line_until_it_is_opened() -> None:
+    folded = text(offer(Contents([TOOL], False)))
+    assert "  ▸ echo 1 needed says\\nit" in folded
+    assert not any("required" in line for line in folded)
+
+    opened = text(offer(Contents([TOOL], False)), {("tools/list", 0)})
+    place = opened.index("  ▾ echo")
+    assert opened[place + 1 : place + 4] == [
+        "      says",
+        "      it \\x1b[31magain",
+        "      text\\x07 string required what",
+    ]
+
+
+def test_a_list_can_be_folded_as_a_whole() -> None:
+    assert not any("echo" in line for line in text(offer(Contents([TOOL], False)), {("tools/list", -1)}))
+
+
+def test_what_was_never_listed_says_so() -> None:
+    assert "prompts: never listed" in text(Offer())
+
+
+def test_a_list_says_when_and_what_lacks() -> None:
+    assert "▾ tools (1, listed at 0.500, more pages were not asked for)" in text(
+        offer(Contents([TOOL], True))
+    )
+    assert "  too large" in text(offer(Contents([], False, "too large")))
+
+
+def test_what_changed_is_one_sentence_and_wrapped() -> None:
+    other = TOOL._replace(key="new", name="new")
+    found = offer(Contents([TOOL], False), Contents([other], False))
+    said = text(found)
+    assert said[-2:] == ["changes between listings", "  at 0.500 tools: added new; removed echo"]
+    assert all(len(line) <= 30 for line in text(found, width=30)[-3:])
+
+
+def test_that_nothing_changed_is_said_if_it_was_listed_twice() -> None:
+    assert text(offer(Contents([TOOL], False), Contents([TOOL], False)))[-1] == "no list changed"
+    assert "no list changed" not in text(offer(Contents([TOOL], False)))
+
+
+def test_several_http_sessions_are_told() -> None:
+    found = Offer()
+    for stream in ("s1", "s2"):
+        found.take(PAGE._replace(stream=stream), Contents([TOOL], False))
+    assert any("last asked by the HTTP session s2" in line for line in text(found))

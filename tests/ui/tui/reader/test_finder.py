@@ -1,0 +1,54 @@
+"""Hits are gone through from section to section."""
+
+from __future__ import annotations
+
+from mcpspy.ui.tui.reader.document import Section
+from mcpspy.ui.tui.reader.finder import Finder, Spot
+from mcpspy.ui.tui.reader.search import Query
+from mcpspy.ui.tui.reader.stretch import Stretches
+
+
+def sections(*texts: bytes) -> list[Section]:
+    return [Section([], Stretches(text)) for text in texts]
+
+
+COLUMNS = [sections(b"x.x", b"nothing"), sections(b"x")]
+
+
+def test_hits_come_one_after_the_other_and_begin_again() -> None:
+    finder, spot, seen = Finder(Query("x"), COLUMNS), Spot(0, 0, 0), []
+    for _ in range(4):
+        found = finder.after(spot)
+        assert found is not None
+        seen.append((*found[0], found[1], finder.count(found[0])))
+        spot = found[0]._replace(offset=found[0].offset + 1)
+
+    assert seen == [
+        (0, 0, 0, False, "1/3"),
+        (0, 0, 2, False, "2/3"),
+        (1, 0, 0, False, "3/3"),
+        (0, 0, 0, True, "1/3"),
+    ]
+
+
+def test_and_backwards() -> None:
+    finder, spot, seen = Finder(Query("x"), COLUMNS), Spot(0, 1, 3), []
+    for _ in range(3):
+        found = finder.before(spot)
+        assert found is not None
+        seen.append((*found[0], found[1]))
+        spot = found[0]
+
+    assert seen == [(0, 0, 2, False), (0, 0, 0, False), (1, 0, 0, True)]
+
+
+def test_what_is_nowhere_is_not_found() -> None:
+    finder = Finder(Query("y"), COLUMNS)
+
+    assert finder.after(Spot(0, 0, 0)) is None
+    assert finder.before(Spot(0, 0, 0)) is None
+    assert finder.count(None) == "0/0"
+
+
+def test_a_place_above_the_text_counts_as_its_start() -> None:
+    assert Finder(Query("x"), COLUMNS).after(Spot(0, 0, -2)) == (Spot(0, 0, 0), False)

@@ -1,0 +1,246 @@
+"""What is exported reads as it did in the session, and no file is ever overwritten."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from mcpspy.core.record import Header
+from mcpspy.core.session import Change, Session
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.store import Recording
+from mcpspy.ui.rows import row as words
+from mcpspy.ui.tui.session.export import LARGEST, jsonl, markdown, save
+from mcpspy.ui.tui.session.log import Log
+from tests.ui.tui.asides.asides import HEADER, Lines, every_recording, recorded
+
+Said = list[tuple[object, ...]]
+
+
+def read_again(tmp_path: Path, log: Log, rows: list[int]) -> Session:
+    path = tmp_path / "export.jsonl"
+    path.unlink(missing_ok=True)
+    save(path, jsonl(log, rows))
+    recording = Recording(path)
+    session = Session(recording.header)
+    for entry in recording:
+        session.add(entry)
+    session.end()
+    return session
+
+
+def told(session: Session) -> dict[str, Said]:
+    """Return what is said of each exchange, by its bytes and its time."""
+    found: dict[str, Said] = {}
+    for exchange in session.exchanges:
+        answer, request = exchange.answer, exchange.request
+        found[f"{request.at}{request.data!r}"] = [
+            (exchange.state, exchange.latency, answer.data if answer else None),
+            tuple(report.data for report in exchange.progress),
+        ]
+    return found
+
+
+@pytest.mark.parametrize("path", every_recording(), ids=lambda path: path.stem)
+def test_each_exchange_says_the_same_in_the_export(tmp_path: Path, path: Path) -> None:
+    lines = recorded(path.read_bytes())
+    original, recording = Session(lines.log.header), Recording(path)
+    for entry in recording:
+        original.add(entry)
+    original.end()
+    index = lines.log.index
+    every = told(original)
+    requests = [row for row in range(len(index)) if index.request(row) == row]
+    for chosen in (requests, requests[::2], requests[1::2]):
+        again = read_again(tmp_path, lines.log, chosen)
+        said = told(again)
+        wanted = {f"{index.at[row]}{lines.log.message(row).data!r}" for row in chosen}  # type: ignore[union-attr]
+        assert {key: value for key, value in said.items() if key in wanted} == {
+            key: value for key, value in every.items() if key in wanted
+        }
+
+
+@pytest.mark.parametrize("path", every_recording(), ids=lambda path: path.stem)
+def test_all_rows_make_the_same_file_but_for_its_header(path: Path) -> None:
+    data = path.read_bytes()
+    log = recorded(data).log
+    exported = b"".join(jsonl(log, range(len(log))))
+
+    assert exported.split(b"\n")[1:] == data.split(b"\n")[1:]
+    assert recorded(exported).log.header == log.header
+
+
+def test_an_answer_brings_its_request_and_its_progress() -> None:
+    lines = Lines()
+    asked = (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":7}}}'
+    )
+    said = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":%d}}'
+    lines.say(0.1, "client", asked)
+    lines.say(0.2, "server", said % 1)
+    lines.call(2, 0.3, 0.4)
+    lines.say(0.5, "server", said % 2)
+    lines.answer(1, 0.6)
+    exported = b"".join(jsonl(lines.log, [5])).split(b"\n")
+
+    kept = bytes(lines.data).split(b"\n")
+    assert exported[1:-1] == [kept[0], kept[1], kept[4], kept[5]]
+
+
+def test_a_batch_is_one_line() -> None:
+    lines = Lines()
+    lines.say(
+        0.1, "client", b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]'
+    )
+    lines.answer(1, 0.2)
+
+    assert b"".join(jsonl(lines.log, [0, 1])).count(b"\n") == 3
+
+
+def test_a_note_that_names_another_file_is_left_out_and_the_exit_is_not() -> None:
+    lines = Lines()
+    lines.call(1, 0.1, 0.2)
+    lines.add(b'{"t":0.300000,"note":"part","next":"x.part2.jsonl"}')
+    lines.add(b'{"t":0.400000,"note":"exit","code":0,"signal":null}')
+    exported = b"".join(jsonl(lines.log, [0, 2]))
+
+    assert b'"part"' not in exported
+    assert exported.endswith(b'"exit","code":0,"signal":null}\n')
+
+
+def test_a_header_keeps_all_it_says() -> None:
+    header = Header(
+        mcpspy=1,
+        id="ab12cd34",
+        started="2026-01-01T00:00:00.000Z",
+        transport="http",
+        upstream="http://127.0.0.1:1/mcp",
+        cwd='/srv/"x"\n',
+        name="é",
+        pid=7,
+    )
+    assert recorded(b"".join(jsonl(Lines(header).log, []))).log.header == header
+
+
+def test_it_does_not_keep_its_writer_for_long_without_a_piece() -> None:
+    lines = Lines()
+    for number in range(5000):
+        lines.call(number, number / 1000)
+    pieces = list(jsonl(lines.log, [0]))
+
+    assert pieces.count(b"") == 2
+
+
+def test_a_line_that_the_file_lost_is_an_error() -> None:
+    lines = Lines()
+    lines.call(1, 0.1, 0.2)
+    lines.data.clear()
+    with pytest.raises(CannotStart, match="not in the recording's file any more"):
+        list(jsonl(lines.log, [0]))
+
+
+def test_a_log_that_begins_anew_meanwhile_is_an_error() -> None:
+    lines = Lines()
+    lines.call(1, 0.1, 0.2)
+    pieces = jsonl(lines.log, [0])
+    next(pieces)
+    lines.log.begin_again(HEADER)
+    with pytest.raises(CannotStart, match="cut or replaced"):
+        list(pieces)
+
+
+def document(lines: Lines, rows: list[int], notes: dict[int, str] | None = None) -> str:
+    return "".join(markdown(lines.log, rows, notes))
+
+
+def test_a_document_has_a_section_for_each_row() -> None:
+    lines = Lines()
+    lines.call(1, 0.1, 0.3, name="forecast")
+    lines.call(2, 0.5, 0.6, error=True)
+    text = document(lines, [0, 2], {2: "look\nhere"})
+
+    assert text.count("\n## ") == 2
+    assert "## `tools/call` `forecast`" in text
+    assert "`0.100 s` · `200.0 ms` · `ok`" in text
+    assert "error -32602 invalid params: no" in text
+    assert text.count("```json") == 4
+    assert '  "method": "tools/call",' in text
+    assert "\n> look\n> here\n" in text
+
+
+def test_nothing_in_a_document_gets_out_of_its_fence() -> None:
+    lines = Lines()
+    lines.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"x`y","params":{"a":"````\\n# no"}}')
+    lines.say(0.2, "server", b"````` \x1b[31m")
+    text = document(lines, [0, 1])
+
+    assert "## ``x`y``" in text
+    assert "\n`````json\n" in text
+    assert "\n``````text\n" in text
+    assert "\x1b" not in text
+
+
+def test_a_large_body_is_cut_and_that_is_said() -> None:
+    lines = Lines()
+    lines.say(
+        0.1,
+        "client",
+        b'{"jsonrpc":"2.0","id":1,"method":"x","params":[%b]}' % b",".join([b"1234567"] * 20_000),
+    )
+    text = document(lines, [0])
+
+    assert len(text) < LARGEST + 1000
+    assert "\nCut: the first " in text
+
+
+def test_what_waits_and_what_nobody_said_have_a_section_too() -> None:
+    lines = Lines()
+    lines.call(1, 0.1)
+    lines.add(b'{"t":0.2,"note":"stderr","text":"a ``` word"}')
+    lines.add(b"damaged")
+    text = document(lines, [0, 1, 2, 77])
+
+    assert "No response yet." in text
+    assert "````text\na ``` word\n````" in text
+    assert text.count("\n## ") == 3
+
+
+def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "there"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match="there is such a file already"):
+        save(path, ["x"])
+    assert path.read_text() == "mine"
+
+
+def test_a_file_is_its_owners_and_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    assert save(path, [b"a", "é\ud800"]) == 9
+    assert path.read_bytes() == b"a\xc3\xa9\\ud800"
+    if os.name == "posix":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CannotStart, match="No such file or directory"):
+        save(tmp_path / "no" / "x", [])
+
+
+def test_half_an_export_is_not_left(tmp_path: Path) -> None:
+    lines = Lines()
+    lines.call(1, 0.1, 0.2)
+    lines.data.clear()
+    with pytest.raises(CannotStart):
+        save(tmp_path / "x", jsonl(lines.log, [0]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_words_of_a_document_are_those_of_the_list() -> None:
+    lines = Lines()
+    lines.call(1, 0.1, 0.3)
+    change = lines.log.get(1)
+    assert isinstance(change, Change)
+    assert f"`{words(change).latency}`" in document(lines, [1])

@@ -1,0 +1,92 @@
+"""A row of the index answers a filter as the message and its exchange would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from mcpspy.core.query import parse
+from mcpspy.core.record import read_entry
+from mcpspy.core.session import Session
+from mcpspy.ui.item import ChangeItem
+from mcpspy.ui.tui.session.item import RowItem
+from mcpspy.ui.tui.session.log import Log
+from tests.ui.tui.asides.asides import RECORDINGS, recorded
+from tests.ui.tui.session.test_log import CALL, FAILED, PROGRESS, File
+
+FIELDS = ("side", "kind", "method", "subject", "id", "status", "size", "stream", "odd", "error_code")
+
+
+def found(log: Log, text: str, *, exchanges: bool) -> list[int]:
+    """Return the rows that a filter lets through, one after the other by the same item."""
+    item, rows = RowItem(log, exchanges=exchanges), []
+    for row in range(len(log)):
+        item.row = row
+        if parse(text).matches(item):
+            rows.append(row)
+    return rows
+
+
+def of_row(log: Log, row: int, *, exchanges: bool = False) -> RowItem:
+    item = RowItem(log, exchanges=exchanges)
+    item.row = row
+    return item
+
+
+@pytest.fixture
+def file() -> File:
+    file = File()
+    file.add(CALL, PROGRESS, FAILED, b'{"t":1,"note":"stderr","text":"a word"}', b"{broken")
+    return file
+
+
+def recordings() -> Iterable[str]:
+    return sorted(path.stem for path in RECORDINGS.glob("peer-*.jsonl"))
+
+
+@pytest.mark.parametrize("name", recordings())
+def test_a_message_says_what_the_fold_says_of_it(name: str) -> None:
+    data = (RECORDINGS / f"{name}.jsonl").read_bytes()
+    log = recorded(data).log
+    session = Session(log.header)
+    session.add_all(read_entry(line) for line in data.split(b"\n")[1:-1])
+    session.end()
+    assert len(session.changes) == len(log)
+    for row, change in enumerate(session.changes):
+        item, other = of_row(log, row), ChangeItem(change)
+        said = {field: getattr(item, field) for field in FIELDS}
+        assert said == {field: getattr(other, field) for field in FIELDS}, (row, change.what)
+        assert item.at == pytest.approx(other.at)
+        assert item.latency == pytest.approx(other.latency)
+        assert item.text() == other.text()
+
+
+def test_a_request_speaks_for_its_answer_if_both_are_one_row(file: File) -> None:
+    alone, both = of_row(file.log, 0), of_row(file.log, 0, exchanges=True)
+    answer = of_row(file.log, 2)
+
+    assert (alone.status, alone.error_code, alone.latency) == ("", None, None)
+    assert (both.status, both.error_code, both.latency) == ("error", -32602, 0.0)
+    assert both.size == alone.size + answer.size
+    assert both.text() == alone.text() + b"\n" + answer.text()
+
+
+def test_what_is_odd_about_an_answer_is_odd_about_the_exchange() -> None:
+    file = File()
+    log = file.add(CALL, FAILED.replace(b'"2.0"', b'"1.0"'))
+
+    assert (found(log, "is:odd", exchanges=True), found(log, "is:odd", exchanges=False)) == ([0, 1], [1])
+
+
+def test_a_note_and_a_damaged_line_are_found_by_their_kind_and_text(file: File) -> None:
+    assert found(file.log, "note:stderr", exchanges=True) == [3]
+    assert found(file.log, "kind:damaged", exchanges=True) == [4]
+    assert found(file.log, "text:word", exchanges=True) == [3]
+    assert found(file.log, "text:broken", exchanges=True) == [4]
+
+
+def test_only_text_reads_the_file(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file.log, "read", lambda *_: pytest.fail("it was read"))
+    for text in ("tool:x", "status:err", "size>10", "latency>1ms", "is:odd", "id:2", "kind:note", "time>1s"):
+        found(file.log, text, exchanges=True)

@@ -1,0 +1,29 @@
+"""Every key of the list of sessions has a name and a word."""
+
+from __future__ import annotations
+
+from textual.binding import Binding
+
+from mcpspy.ui.tui.sessions.sessions import SessionList
+from mcpspy.ui.tui.sessions.sessions_keys import KEYS
+from mcpspy.ui.tui.sessions.sessions_screen import SessionsScreen
+
+ALL = [binding for binding in [*KEYS, *SessionList.BINDINGS] if isinstance(binding, Binding)]
+
+
+def test_every_key_has_a_name_of_its_own_and_says_what_it_does() -> None:
+    names = [binding.id for binding in ALL]
+    assert all(names)
+    assert len(set(names)) == len(names)
+    assert all(binding.tooltip or binding.description for binding in ALL)
+
+
+def test_no_key_does_two_things() -> None:
+    keys = [key for binding in ALL for key in binding.key.split(",")]
+    assert len(set(keys)) == len(keys)
+
+
+def test_every_key_has_its_action() -> None:
+    for binding in KEYS:
+        assert isinstance(binding, Binding)
+        assert binding.action.startswith("app.") or hasattr(SessionsScreen, f"action_{binding.action}")
