@@ -122,5 +122,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tui": ("mcpspy.ui.cli.tui", "look at sessions, live ones too, in the terminal"),
     "ls": ("mcpspy.ui.cli.ls", "list the recorded sessions"),
     "show": ("mcpspy.ui.cli.show", "print a session, one line a message"),
+    "mock": ("mcpspy.ui.cli.mock", "serve a recording as the server it was made from"),
     "demo": ("mcpspy.ui.cli.demo", "record a small weather server and show the session"),
 }

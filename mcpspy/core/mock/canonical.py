@@ -1,0 +1,92 @@
+"""JSON values compared as values: one text for each, JSON pointers, what differs.
+
+Owns when two values are the same: the order of members is not, and `1.0` is
+`1`, as JSON's own numbers have it (RFC 8785); `true` is not `1`. Refuses to
+know what a request is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+Pointer = tuple[str, ...]
+"""A JSON pointer's reference tokens, unescaped (RFC 6901)."""
+
+
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+def canonical(value: Any) -> str:
+    """Return the one text of a value; raise RecursionError if it is nested too deep."""
+    return _encode(_plain(value))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON."""
+    return canonical(one) == canonical(other)
+
+
+def pointer(text: str) -> Pointer:
+    """Return the tokens of a JSON pointer; raise ValueError if it is none."""
+    if not text.startswith("/"):
+        raise ValueError("a JSON pointer begins with /")
+    tokens = text.split("/")[1:]
+    if any("~" in token.replace("~0", "").replace("~1", "") for token in tokens):
+        raise ValueError("a ~ in a JSON pointer is written ~0, a / in a name ~1")
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in tokens)
+
+
+def spelled(tokens: Pointer) -> str:
+    """Return the text of a JSON pointer."""
+    return "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def without(value: Any, tokens: Pointer) -> Any:
+    """Return a value that lacks what a pointer names; the value itself if there is no such thing.
+
+    An item taken out of an array leaves null, so that other pointers into the array stay true.
+    """
+    if not tokens:
+        return None
+    first, *rest = tokens
+    if isinstance(value, dict) and first in value:
+        kept = {key: item for key, item in value.items() if key != first}
+        return kept if not rest else {**value, first: without(value[first], tuple(rest))}
+    if isinstance(value, list) and _is_index(first, value):
+        number = int(first)
+        return [*value[:number], without(value[number], tuple(rest)), *value[number + 1 :]]
+    return value
+
+
+def differences(one: Any, other: Any, at: Pointer = ()) -> Iterator[str]:
+    """Yield the pointers at which two values differ: to what is other, added or missing."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in [*one, *(key for key in other if key not in one)]:
+            if key in one and key in other:
+                yield from differences(one[key], other[key], (*at, key))
+            else:
+                yield spelled((*at, key))
+    elif isinstance(one, list) and isinstance(other, list):
+        for number in range(max(len(one), len(other))):
+            if number < len(one) and number < len(other):
+                yield from differences(one[number], other[number], (*at, str(number)))
+            else:
+                yield spelled((*at, str(number)))
+    elif not same(one, other):
+        yield spelled(at)
+
+
+def _is_index(token: str, items: list[Any]) -> bool:
+    return token.isascii() and token.isdigit() and str(int(token)) == token and int(token) < len(items)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

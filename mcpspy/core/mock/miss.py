@@ -1,0 +1,94 @@
+"""What is said of a request that was not recorded: to the client, and to a person.
+
+Owns the search for the nearest recorded requests, and for the exact places at
+which they differ.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from itertools import islice
+from typing import Any
+
+from msgspec import Struct
+
+from mcpspy.core.message import Request
+from mcpspy.core.mock.asked import Asked, asked, whole
+from mcpspy.core.mock.canonical import differences
+from mcpspy.core.mock.library import Library
+from mcpspy.core.mock.scene import Scene
+
+NEAREST = 3
+DIFFERENCES = 20
+LOOKED_AT = 300
+"""Keys compared for a miss; a recording may have a hundred thousand."""
+
+
+class Near(Struct, frozen=True):
+    """A recorded request that is not quite the one that was asked for."""
+
+    asked: Asked
+    differs: list[str]
+    """JSON pointers, at most `DIFFERENCES`."""
+
+
+class Miss(Struct, frozen=True):
+    """A request without its answer."""
+
+    asked: Asked
+    is_used_up: bool
+    """Whether it was recorded, but not so often."""
+    nearest: list[Near]
+
+    @property
+    def text(self) -> str:
+        """What happened, in a few words."""
+        why = "every recorded answer is used up" if self.is_used_up else "not recorded"
+        return f"{why}: {self.asked.about}"
+
+    @property
+    def line(self) -> str:
+        """What a person is told."""
+        near = "; ".join(f"{near.asked.about} differs at {', '.join(near.differs)}" for near in self.nearest)
+        return f"{self.text}; nearest: {near}" if near else self.text
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the client is told, as the error's `data`."""
+        return {
+            "mcpspy": "used up" if self.is_used_up else "not recorded",
+            "nearest": [
+                {"method": near.asked.method, "about": near.asked.subject, "differs": near.differs}
+                for near in self.nearest
+            ],
+        }
+
+
+def miss(request: Request, library: Library) -> Miss:
+    """Return what there is to say of a request that nothing is answered to."""
+    wanted = asked(request, library.ignored)
+    if wanted.key in library.queues:
+        return Miss(wanted, True, [])
+    live = whole(request, library.ignored)
+    found: list[tuple[tuple[bool, bool, int], Near]] = []
+    here = (key for (method, _, _), keys in library.keys.items() if method == wanted.method for key in keys)
+    there = (key for (method, _, _), keys in library.keys.items() if method != wanted.method for key in keys)
+    for key in (*islice(here, LOOKED_AT), *islice(there, LOOKED_AT)):
+        scene = library.queues[key][0]
+        if scene.asked is not None:
+            differs = _differences(live, scene, library)
+            rank = (key[0] != wanted.method, scene.asked.subject != wanted.subject, len(differs))
+            found.append((rank, Near(scene.asked, differs)))
+    nearest = nsmallest(NEAREST, found, key=lambda entry: entry[0])
+    return Miss(wanted, False, [near for _, near in nearest])
+
+
+def _differences(live: dict[str, Any], scene: Scene, library: Library) -> list[str]:
+    assert isinstance(scene.cause, Request)
+    recorded = whole(scene.cause, library.ignored)
+    if live["method"] != recorded["method"]:
+        return ["/method"]
+    try:
+        return list(islice(differences(live, recorded), DIFFERENCES))
+    except RecursionError:
+        return ["/params"]

@@ -1,0 +1,137 @@
+"""Sessions in the making, and clients of what was made of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mcpspy.core.mock.canonical import pointer
+from mcpspy.core.mock.conversation import Conversation, Options
+from mcpspy.core.mock.library import Library
+from mcpspy.core.record import Frame, Header, Note
+from mcpspy.core.session import Session
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+
+Json = dict[str, Any]
+
+
+def modern(**more: Any) -> Json:
+    """Return the `_meta` of a request of 2026-07-28."""
+    return {VERSION: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}, **more}
+
+
+class Talk:
+    """A session, said message by message, one second apart."""
+
+    def __init__(self, name: str = "tested") -> None:
+        header = Header(
+            mcpspy=1, id="00000000", started="2026-11-21T08:00:00.000Z", name=name, command=[name]
+        )
+        self.session = Session(header)
+        self.at = 0.0
+
+    def frame(self, side: str, data: bytes, stream: str | None = None, http: int | None = None) -> Talk:
+        self.at += 1.0
+        self.session.add(Frame(self.at, side, data, stream, http))
+        return self
+
+    def note(self, kind: str, **fields: Any) -> Talk:
+        self.at += 1.0
+        self.session.add(Note(self.at, kind, fields))
+        return self
+
+    def client(self, stream: str | None = None, http: int | None = None, **members: Any) -> Talk:
+        return self.frame("client", json.dumps({"jsonrpc": "2.0", **members}).encode(), stream, http)
+
+    def server(self, stream: str | None = None, http: int | None = None, **members: Any) -> Talk:
+        return self.frame("server", json.dumps({"jsonrpc": "2.0", **members}).encode(), stream, http)
+
+    def call(self, id: Any, tool: str = "echo", answer: Any = "yes", **arguments: Any) -> Talk:  # noqa: A002
+        """Say a call of a tool, and its result."""
+        params = {"name": tool, "arguments": arguments}
+        return self.client(id=id, method="tools/call", params=params).server(id=id, result={"said": answer})
+
+    def handshake(self, version: str = "2025-11-25", name: str = "tested") -> Talk:
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+        result = {
+            "protocolVersion": version,
+            "capabilities": {},
+            "serverInfo": {"name": name, "version": "1"},
+        }
+        self.client(id=0, method="initialize", params=params).server(id=0, result=result)
+        return self.client(method="notifications/initialized")
+
+    def library(self, *ignored: str) -> Library:
+        self.session.end()
+        return Library.of([("r.jsonl", self.session)], [pointer(text) for text in ignored])
+
+    def live(self, **options: Any) -> Live:
+        return Live(self.library(), **options)
+
+
+class Live:
+    """A client, with a clock that it moves itself."""
+
+    def __init__(self, library: Library, **options: Any) -> None:
+        self.now = 100.0
+        self.conversation = Conversation(library, Options(**options), self.now)
+
+    def send(self, data: bytes) -> list[Json]:
+        """Send bytes; return what comes at once."""
+        self.conversation.receive(data, self.now)
+        return self.heard()
+
+    def say(self, **members: Any) -> list[Json]:
+        return self.send(json.dumps({"jsonrpc": "2.0", **members}).encode())
+
+    def ask(self, id: Any, method: str, **params: Any) -> list[Json]:  # noqa: A002
+        return self.say(id=id, method=method, params=params)
+
+    def call(self, id: Any, tool: str = "echo", **arguments: Any) -> list[Json]:  # noqa: A002
+        return self.ask(id, "tools/call", name=tool, arguments=arguments)
+
+    def answered(self, id: Any, tool: str = "echo", **arguments: Any) -> Any:  # noqa: A002
+        """Call a tool; return what it said, or the code of the error."""
+        (*_, last) = self.call(id, tool, **arguments)
+        assert last["id"] == id
+        return last["result"]["said"] if "result" in last else last["error"]["code"]
+
+    def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> Json:
+        info = {"name": "somebody else", "version": "9"}
+        (said,) = self.ask(
+            "init", "initialize", protocolVersion=version, capabilities=capabilities, clientInfo=info
+        )
+        return said
+
+    def wait(self, seconds: float) -> list[Json]:
+        self.now += seconds
+        return self.heard()
+
+    def heard(self) -> list[Json]:
+        return [json.loads(outgoing.data) for outgoing in self.conversation.take(self.now)]
+
+
+def log(level: str = "info") -> Json:
+    return {"method": "notifications/message", "params": {"level": level, "data": level}}
+
+
+def progress(token: Any, done: int) -> Json:
+    return {"method": "notifications/progress", "params": {"progressToken": token, "progress": done}}
+
+
+def slow() -> Talk:
+    """A call that reports twice and is answered after three seconds."""
+    talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
+    return talk.server(**progress(1, 1)).server(**progress(1, 2)).server(id=1, result={"said": "done"})
+
+
+def asking() -> Talk:
+    """A call in which the server asks for the roots, and logs before it answers."""
+    talk = Talk().handshake().client(id=1, method="tools/call", params={"name": "ask"})
+    talk.server(id=0, method="roots/list").client(id=0, result={"roots": []})
+    return talk.server(**log()).server(id=1, result={"said": "thanks"})
+
+
+def names(said: list[Json]) -> list[Any]:
+    return [message.get("method", message.get("id")) for message in said]

@@ -1,0 +1,133 @@
+"""Which message of the client brought about which of the server's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcpspy.core.mock.scene import CANCEL, EOF, Scene
+from mcpspy.core.mock.script import script
+from tests.core.mock.talking import Talk, modern
+
+LOG: dict[str, Any] = {"method": "notifications/message", "params": {"level": "info", "data": "x"}}
+CHANGED: dict[str, Any] = {"method": "notifications/tools/list_changed"}
+
+
+def told(scene: Scene) -> list[tuple[str, float]]:
+    """Return what a scene says, and how long after its last gate."""
+    return [(getattr(step.message, "method", "answer"), step.after) for step in scene.steps]
+
+
+def test_what_comes_before_the_answer_belongs_to_the_request_that_waits() -> None:
+    talk = Talk().client(id=1, method="a").server(**LOG).server(id=1, result={})
+    (scene,) = script(talk.session)
+    assert told(scene) == [("notifications/message", 1.0), ("answer", 2.0)]
+
+
+def test_what_comes_while_nobody_waits_follows_the_last_message_of_the_client() -> None:
+    talk = Talk().call(1).server(**CHANGED).client(method="notifications/initialized").server(**CHANGED)
+    call, notice = script(talk.session)
+    assert told(call) == [("answer", 1.0), ("notifications/tools/list_changed", 2.0)]
+    assert told(notice) == [("notifications/tools/list_changed", 1.0)]
+
+
+def test_of_two_requests_the_one_that_still_waits_is_meant() -> None:
+    talk = Talk().client(id=1, method="slow").call(2).server(**LOG).server(id=1, result={})
+    slow, call = script(talk.session)
+    assert told(slow) == [("notifications/message", 3.0), ("answer", 4.0)]
+    assert told(call) == [("answer", 1.0)]
+
+
+def test_progress_belongs_to_the_token_and_nobody_else() -> None:
+    progress: dict[str, Any] = {
+        "method": "notifications/progress",
+        "params": {"progressToken": "t", "progress": 1},
+    }
+    talk = Talk().client(id=1, method="slow", params={"_meta": {"progressToken": "t"}})
+    talk.client(id=2, method="other").server(**progress).server(id=2, result={}).server(id=1, result={})
+    slow, other = script(talk.session)
+    assert told(slow) == [("notifications/progress", 2.0), ("answer", 4.0)]
+    assert told(other) == [("answer", 2.0)]
+
+
+def test_what_follows_the_client_s_answer_waits_for_it() -> None:
+    talk = Talk().client(id=1, method="ask").server(id=1, method="roots/list")
+    talk.client(id=1, result={"roots": []}).server(**LOG).server(id=1, result={})
+    (scene,) = script(talk.session)
+    assert [step.gates for step in scene.steps] == [(), (0,), (0,)]
+    assert told(scene) == [("roots/list", 1.0), ("notifications/message", 1.0), ("answer", 2.0)]
+
+
+def test_an_error_after_a_cancellation_waits_for_one_and_a_late_result_does_not() -> None:
+    cancel: dict[str, Any] = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+    error = {"code": 0, "message": "Request cancelled"}
+    refused = Talk().client(id=1, method="a").client(**cancel).server(id=1, error=error)
+    late = Talk().client(id=1, method="a").client(**cancel).server(id=1, result={})
+    never = Talk().client(id=1, method="a").client(**cancel)
+    assert [step.gates for scene in script(refused.session) for step in scene.steps] == [(CANCEL,)]
+    assert [step.gates for scene in script(late.session) for step in scene.steps] == [()]
+    assert [(scene.cancelled, scene.steps) for scene in script(never.session)] == [(True, [])]
+
+
+def test_a_subscription_that_ended_with_the_connection_waits_for_its_end() -> None:
+    talk = Talk().client(id="l", method="subscriptions/listen").note("eof", **{"from": "client"})
+    talk.server(id="l", error={"code": -32000, "message": "Connection closed"})
+    (scene,) = script(talk.session)
+    assert [step.gates for step in scene.steps] == [(EOF,)]
+
+
+def test_answers_to_a_client_that_had_closed_its_end_do_not_wait() -> None:
+    talk = Talk().client(id=1, method="a").note("eof", **{"from": "client"}).server(id=1, result={})
+    assert [step.gates for scene in script(talk.session) for step in scene.steps] == [()]
+
+
+def test_what_is_listened_for_comes_after_what_brought_it_about() -> None:
+    meta: dict[str, Any] = {"_meta": {"io.modelcontextprotocol/subscriptionId": "l"}}
+    talk = Talk().client(id="l", method="subscriptions/listen")
+    talk.server(method="notifications/subscriptions/acknowledged", params=meta)
+    talk.client(id=1, method="tools/call").server(method="notifications/resources/updated", params=meta)
+    talk.server(id=1, result={})
+    listen, call = script(talk.session)
+    assert told(listen) == [("notifications/subscriptions/acknowledged", 1.0)]
+    assert told(call) == [("notifications/resources/updated", 1.0), ("answer", 2.0)]
+    assert call.steps[0].listens == listen.number
+
+
+def test_over_http_the_exchange_that_carried_it_says_what_it_belongs_to() -> None:
+    talk = Talk().client("s", 1, id=1, method="a").client("s", 2, id=2, method="b")
+    talk.server("s", 1, **LOG).server("s", 2, id=2, result={}).server("s", 1, id=1, result={})
+    one, other = script(talk.session)
+    assert told(one) == [("notifications/message", 2.0), ("answer", 4.0)]
+    assert told(other) == [("answer", 2.0)]
+
+
+def test_an_http_error_without_a_message_is_an_answer() -> None:
+    talk = Talk().client("s", 1, id=1, method="a")
+    talk.note("http", http=1, stream="s", status=404).note("http-end", http=1, stream="s", hung_up=None)
+    (scene,) = script(talk.session)
+    assert scene.answer is not None
+    assert b"HTTP 404" in scene.answer.data
+
+
+def test_a_client_that_hung_up_waits_for_nothing() -> None:
+    talk = Talk().client("s", 1, id=1, method="a", params={"_meta": modern()})
+    talk.note("http-end", http=1, stream="s", hung_up="client").client("s", id=2, method="b").server(
+        "s", **LOG
+    )
+    hung_up, other = script(talk.session)
+    assert (hung_up.cancelled, hung_up.steps) == (True, [])
+    assert told(other) == [("notifications/message", 1.0)]
+
+
+def test_what_the_server_says_first_opens_the_session() -> None:
+    opening, call = script(Talk().server(**LOG).call(1).session)
+    assert opening.cause is None
+    assert told(opening) == [("notifications/message", 1.0)]
+    assert told(call) == [("answer", 1.0)]
+
+
+def test_answers_that_nobody_asked_for_and_garbage_are_left_out() -> None:
+    talk = (
+        Talk().call(1).server(id=1, result={"again": 1}).server(id=9, result={}).frame("server", b"DEBUG: x")
+    )
+    (scene,) = script(talk.session)
+    assert told(scene) == [("answer", 1.0)]

@@ -1,0 +1,99 @@
+"""Real clients and a recording in the place of their server: they cannot tell."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recordings import make
+from tests.e2e.test_http import serving
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Peers
+
+MOCKED = [recipe for recipe in make.RECIPES if str(make.DEMO) not in recipe.server]
+"""Those whose client names no folder of the machine they were made on."""
+
+LONG = "trigger-long-running-operation"
+
+
+def mock(recipe: make.Recipe, *options: str) -> list[str]:
+    """Return the command that stands where the server's stood."""
+    return ["mcpspy", "mock", *(str(make.HERE / name) for name in recipe.files), *options]
+
+
+def real(recipe: make.Recipe) -> list[str]:
+    return recipe.server.replace("sdk_server.py", str(make.SDK_SERVER)).split()
+
+
+def without_task_id(transcript: str) -> str:
+    """Leave out what the real server makes up anew for each task, and the client prints."""
+    return re.sub(r'(?<="taskId": )"[0-9a-f]{32}"', "…", transcript)
+
+
+@pytest.mark.parametrize("recipe", MOCKED, ids=lambda recipe: recipe.name)
+async def test_the_client_that_made_a_recording_prints_what_it_printed_at_the_real_server(
+    recipe: make.Recipe, peers: Peers
+) -> None:
+    direct, mocked = await asyncio.gather(
+        peers.play(recipe.client.replace("--dir graph", ""), *real(recipe)),
+        peers.play(recipe.client.replace("--dir graph", ""), *mock(recipe)),
+    )
+    assert without_task_id(mocked.transcript) == without_task_id(direct.transcript)
+    assert mocked.code == direct.code == 0
+    assert "mcpspy" not in mocked.complaints
+
+
+async def test_a_session_recorded_now_is_served_in_the_same_folder(peers: Peers) -> None:
+    client = "sdk.py --script filesystem --mode legacy --dir files"
+    served = ("mcp-server-filesystem", str(peers.folder / "files"))
+    direct = await peers.play(client, "mcpspy", "run", "--record", "r.jsonl", "--", *served)
+    mocked = await peers.play(client, "mcpspy", "mock", "r.jsonl", "--strict")
+    assert mocked == direct._replace(complaints=mocked.complaints)
+    assert "mcpspy" not in mocked.complaints
+
+
+@pytest.mark.parametrize("speed", ["0", "4"])
+async def test_every_progress_value_comes_before_the_result(speed: str, peers: Peers) -> None:
+    (recipe,) = (recipe for recipe in make.RECIPES if recipe.name == "everything-sdk-legacy")
+    mocked = await peers.play(recipe.client, *mock(recipe, "--speed", speed))
+    steps: list[dict[str, Any]] = json.loads(mocked.transcript)["steps"]
+    (long,) = (step for step in steps if step["step"] == f"tools/call {LONG}")
+    assert long["progress"] == [[1, 3, None], [2, 3, None], [3, 3, None]]
+    assert long["result"]["content"][0]["text"].startswith("Long running operation completed")
+
+
+async def test_a_client_of_another_era_finds_its_way_to_a_legacy_recording(peers: Peers) -> None:
+    recording = str(make.HERE / "peer-sdk-legacy.jsonl")
+    legacy, auto = await asyncio.gather(
+        *(
+            peers.play(f"sdk.py --script sdk --mode {mode}", "mcpspy", "mock", recording)
+            for mode in ("legacy", "auto")
+        )
+    )
+    assert auto.transcript == legacy.transcript.replace('"mode": "legacy"', '"mode": "auto"')
+
+
+async def test_a_client_that_was_never_recorded_is_answered_and_told_what_was_not(peers: Peers) -> None:
+    recording = str(make.HERE / "peer-sdk-legacy.jsonl")
+    said = await peers.play(
+        "inspector.sh --method tools/call --tool-name add --tool-arg a=1 b=2", "mcpspy", "mock", recording
+    )
+    assert said.code != 0
+    assert "not recorded: tools/call add" in said.transcript + said.complaints
+
+
+async def test_a_recording_of_two_clients_over_http_serves_each_of_them_on_stdio(peers: Peers) -> None:
+    command = f"python {make.SDK_SERVER} --transport streamable-http --port"
+    modes = ("auto", "legacy")
+    with serving("peer", command, "/mcp", peers.folder) as upstream:
+        async with peers.proxied(upstream) as url:
+            direct = [await peers.play(f"sdk.py --script sdk --mode {mode}", url) for mode in modes]
+    for mode, played in zip(modes, direct, strict=True):
+        mocked = await peers.play(f"sdk.py --script sdk --mode {mode}", "mcpspy", "mock", "recorded/r.jsonl")
+        assert mocked.transcript == played.transcript
+        assert "mcpspy" not in mocked.complaints

@@ -1,0 +1,145 @@
+"""`mcpspy mock`: its options, its exit codes, what it says at the end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.ui.cli.table import main
+
+Make = Callable[..., Path]
+
+
+def line(**members: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **members}).encode()
+
+
+def call(number: int, tool: str = "echo", **arguments: Any) -> bytes:
+    return line(id=number, method="tools/call", params={"name": tool, "arguments": arguments})
+
+
+@pytest.fixture
+def recording(make_recording: Make) -> Path:
+    return make_recording(
+        [
+            ("client", call(1, n=1)),
+            ("server", line(id=1, result={"said": "first"})),
+            ("client", call(2, n=1)),
+            ("server", line(id=2, result={"said": "second"})),
+            ("client", call(3, "other")),
+            ("server", line(id=3, result={"said": "other"})),
+        ]
+    )
+
+
+def played(recording: Path, *arguments: str, said: tuple[bytes, ...]) -> tuple[list[Any], list[str], int]:
+    """Return what each call was told or the code of its error, the complaints, and the exit code."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpspy", "mock", str(recording), *arguments],
+        input=b"".join(each + b"\n" for each in said),
+        capture_output=True,
+        timeout=30,
+    )
+    answers = [json.loads(each) for each in done.stdout.splitlines()]
+    told = [each["result"]["said"] if "result" in each else each["error"]["code"] for each in answers]
+    return told, done.stderr.decode().splitlines(), done.returncode
+
+
+def test_it_answers_as_recorded_and_says_nothing(recording: Path) -> None:
+    said = (call(7, n=1), call(8, n=1), call(9, n=1))
+    assert played(recording, said=said) == (["first", "second", "second"], [], 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), [-32603, -32603]),
+        (("--on-miss", "method-not-found"), [-32601, -32601]),
+        (("--match", "lenient"), ["first", -32603]),
+        (("--match", "method"), ["first", "second"]),
+        (("--ignore", "/params/arguments/n"), ["first", -32603]),
+        (("--ignore", "/params"), ["first", "second"]),
+    ],
+)
+def test_what_has_to_be_the_same_is_as_one_says(
+    options: tuple[str, ...], told: list[Any], recording: Path
+) -> None:
+    assert played(recording, *options, said=(call(1, n=2), call(2, "third")))[0] == told
+
+
+def test_a_used_up_answer_is_an_error_if_one_wants_it(recording: Path) -> None:
+    told, complaints, code = played(
+        recording, "--on-exhausted", "error", said=(call(1, "other"), call(2, "other"))
+    )
+    assert told == ["other", -32603]
+    assert complaints == ["mcpspy: every recorded answer is used up: tools/call other"]
+    assert code == 0
+
+
+def test_a_miss_is_a_line_on_stderr(recording: Path) -> None:
+    _, (complaint,), code = played(recording, said=(call(1, n=2),))
+    assert complaint.startswith("mcpspy: not recorded: tools/call echo; nearest: ")
+    assert "tools/call echo differs at /params/arguments/n" in complaint
+    assert code == 0
+
+
+def test_strict_lists_misses_and_what_was_never_asked_for(recording: Path) -> None:
+    _, complaints, code = played(recording, "--strict", said=(call(1, n=1), call(2, n=2)))
+    assert complaints[1:] == [
+        "mcpspy: strict: not recorded: tools/call echo",
+        f"mcpspy: strict: never asked for: tools/call echo (request 1 of {recording.name})",
+        f"mcpspy: strict: never asked for: tools/call other (request 2 of {recording.name})",
+    ]
+    assert code == 1
+
+
+def test_strict_lets_the_recorded_conversation_pass(recording: Path) -> None:
+    said = (call(1, n=1), call(2, n=1), call(3, "other"))
+    assert played(recording, "--strict", said=said) == (["first", "second", "other"], [], 0)
+
+
+def test_what_a_client_names_is_shown_inert(recording: Path) -> None:
+    _, (complaint,), _ = played(recording, said=(call(1, "\x1b[31m"),))
+    assert "\\x1b[31m" in complaint
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--ignore", "params/a"], "mock: --ignore params/a: a JSON pointer begins with / (like /params/"),
+        (["--ignore", "/id"], "mock: --ignore /id: only /params/… is compared (like /params/"),
+    ],
+)
+def test_a_pointer_to_nothing_that_is_compared_is_refused(
+    options: list[str], why: str, recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["mock", str(recording), *options]) == 2
+    assert capsys.readouterr().err.startswith(f"mcpspy: {why}")
+
+
+@pytest.mark.parametrize("speed", ["fast", "-1", "nan", "inf"])
+def test_a_speed_that_is_none_is_refused(
+    speed: str, recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["mock", str(recording), f"--speed={speed}"])
+    assert ended.value.code == 2
+    assert f"{speed} is no speed" in capsys.readouterr().err
+
+
+def test_a_recording_without_a_server_is_one_line(make_recording: Make) -> None:
+    path = make_recording([("client", call(1))])
+    told, complaints, code = played(path, said=())
+    assert (told, code) == ([], 2)
+    assert complaints == [f"mcpspy: {path}: no server says anything in it (did its command start?)"]
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mock", str(tmp_path / "none.jsonl")]) == 2
+    assert "no such file" in capsys.readouterr().err
