@@ -95,6 +95,7 @@ class Feed:
                     continue
                 if block.path != part:
                     part = block.path
+                    self.done += block.offset  # Its header.
                     self.log.begin_part(self.lines.begin_part(part))
                 await self._take(block)
 

@@ -431,7 +431,7 @@ class SessionScreen(Screen[None]):
         """Give the list the rows that arrived."""
         view, listing = self.view, self.listing
         listing.can_follow = self.feed.is_live and not view.wish.is_sorted
-        if view.wish.is_sorted and time.monotonic() > self._sorted and view.is_behind:
+        if view.is_stale and time.monotonic() > self._sorted:
             self._sorted = time.monotonic() + SORTED_EVERY
             view.sort()
         if view.generation != self._generation:

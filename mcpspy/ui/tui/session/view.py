@@ -120,11 +120,17 @@ class View:
         self.wish = wish or self.wish
         self._begin()
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether rows have come, or say something else, since they were sorted."""
+        return self.wish.is_sorted and self._sorted_at != (self._length, self._changes)
+
     def sort(self) -> None:
         """Put the rows in the order that is wanted, if it is another than that of the wire."""
         if self.wish.is_sorted:
             self._sorted = array("I", sorted(self._rows, key=self._key(), reverse=self._is_downward))
             self._changes += 1
+            self._sorted_at = self._length, self._changes
 
     def place_of(self, row: int) -> int:
         """Return the place of a row, or of the next one that is shown."""
@@ -158,7 +164,7 @@ class View:
             self._was_over = True
             for row in self._log.index.wrong if self.wish.query.text else ():
                 self._judge_again(row)
-        if was_behind and not self.is_behind and len(self._rows) != len(self._sorted):
+        if was_behind and not self.is_behind and not self._sorted:
             self.sort()
         return len(self) != before or self._changes != changes
 
@@ -167,6 +173,7 @@ class View:
         self._log_generation = self._log.generation
         self._rows = array("I")
         self._sorted = array("I")
+        self._sorted_at = 0, 0
         self._judged = 0
         self._length = 0
         self._fresh = 0
