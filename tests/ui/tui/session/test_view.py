@@ -165,10 +165,9 @@ def test_rows_are_sorted_by_what_is_wanted() -> None:
 def test_a_sorted_list_is_stale_until_what_came_has_its_place() -> None:
     file = File()
     view = View(file.add(ASK % (1, b"a")), Wish(order=Order.SIZE))
-    assert all_of(view) == [0]
-    assert not view.is_stale
+    assert (all_of(view), view.is_stale) == ([0], False)
     file.add(ASK % (2, b"a longer name"))
     view.judge(lambda: True)
-    assert view.is_stale
+    assert (list(view.rows), view.is_stale) == ([0], True)
     view.sort()
     assert (view.is_stale, list(view.rows)) == (False, [1, 0])
