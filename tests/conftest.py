@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +12,10 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+# What `nohup` ignores, our children would ignore too, and some tests are about signals.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _FRAME = re.compile(
     rb'\{"t":\d+\.\d{6},("from":"(?P<side>client|server)"|"note":"(?P<note>stderr)"),'

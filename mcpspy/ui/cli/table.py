@@ -13,10 +13,14 @@ import difflib
 import os
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING, TypedDict
 
 from mcpspy import __version__
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.ui.inert import inert
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 BUG = 70
 """Exit code of a bug in mcpspy (EX_SOFTWARE of sysexits.h)."""
@@ -28,8 +32,22 @@ BROKEN_PIPE = 141
 """Exit code when nobody reads our output any more, as SIGPIPE would have it."""
 
 
+class Described(TypedDict):
+    """What `argparse.ArgumentParser` is told of a command."""
+
+    prog: str
+    description: str
+    epilog: str
+    formatter_class: type[argparse.HelpFormatter]
+    allow_abbrev: bool
+
+
 def main(arguments: list[str]) -> int:
     """Run one command; return its exit code."""
+    if "_ARGCOMPLETE" in os.environ:  # A shell wants to know what could stand here.
+        from mcpspy.ui.cli.completing import complete
+
+        return complete()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -67,13 +85,7 @@ def _dispatch(arguments: list[str]) -> int:
             f"{name}: no such command", f"did you mean {near[0]}?" if near else "mcpspy --help lists them"
         )
     module = import_module(COMMANDS[name][0])
-    parser = argparse.ArgumentParser(
-        prog=f"mcpspy {name}",
-        description=COMMANDS[name][1],
-        epilog=module.EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = argparse.ArgumentParser(**described(name, module))
     module.configure(parser)
     rest, command = _apart(rest) if getattr(module, "TAKES_COMMAND", False) else (rest, None)
     parsed = parser.parse_args(rest)
@@ -81,6 +93,27 @@ def _dispatch(arguments: list[str]) -> int:
         parsed.command = command
     code: int = module.main(parsed)
     return code
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help that is the same on every Python: the value of an option stands once, as 3.13 has it."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
+
+def described(name: str, module: ModuleType) -> Described:
+    """Return how the parser of a command is made, by itself or as one of many."""
+    return {
+        "prog": f"mcpspy {name}",
+        "description": COMMANDS[name][1],
+        "epilog": module.EPILOG,
+        "formatter_class": Help,
+        "allow_abbrev": False,
+    }
 
 
 def _apart(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -141,5 +174,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "unwrap": ("mcpspy.ui.cli.unwrap", "have a host start its servers as it did before"),
     "hosts": ("mcpspy.ui.cli.hosts", "list the hosts, their servers, and how the wrapped ones fare"),
     "redact": ("mcpspy.ui.cli.redact", "write a recording again without its secrets"),
+    "completion": ("mcpspy.ui.cli.completion", "print what makes a shell complete mcpspy's commands"),
     "demo": ("mcpspy.ui.cli.demo", "record a small weather server and show the session"),
 }

@@ -1,0 +1,104 @@
+"""What is made from the program itself: the help in every command's page, and the manual page.
+
+    .venv/bin/python docs/make.py [--check]
+
+Owns the marks between which a page's help stands, and how wide it is. With --check nothing is written, and it is an
+error if something would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]  # It ships no types.
+
+from mcpspy import __version__
+from mcpspy.ui.cli.table import COMMANDS, described
+
+DOCS = Path(__file__).resolve().parent
+
+WIDTH = 96
+"""Columns of the help in a page."""
+
+BEGIN = "<!-- what `mcpspy {} --help` says; docs/make.py writes it -->"
+END = "<!-- end of help -->"
+
+
+def parser(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command."""
+    module = import_module(COMMANDS[name][0])
+    made = argparse.ArgumentParser(**described(name, module))
+    module.configure(made)
+    return made
+
+
+def with_help(page: str, name: str) -> str:
+    """Return the page with the help of today: between its marks, or at its end if it has none."""
+    begin = BEGIN.format(name)
+    block = f"{begin}\n```\n{parser(name).format_help()}```\n{END}\n"
+    if begin not in page:
+        return f"{page.rstrip()}\n\n## Help\n\n{block}"
+    pattern = re.escape(begin) + r"\n.*?" + re.escape(END) + r"\n"
+    return re.sub(pattern, lambda _: block, page, count=1, flags=re.DOTALL)
+
+
+def manual() -> str:
+    """Return the manual page, roff."""
+    whole = argparse.ArgumentParser(
+        prog="mcpspy",
+        description="Stands between an MCP host and an MCP server: passes every byte on unchanged, records the "
+        "session, shows it. `mcpspy` alone opens the list of sessions.",
+        epilog="exit codes: 0 fine, 1 findings or differences, 2 usage, 3 could not start; `run`: the server's own",
+    )
+    commands = whole.add_subparsers(metavar="COMMAND", title="commands")
+    for name, (path, text) in COMMANDS.items():
+        module = import_module(path)
+        module.configure(commands.add_parser(name, help=text, **described(name, module)))
+    page = Manpage(
+        whole,
+        _data={
+            "description": "the traffic inspector and record/replay proxy for the Model Context Protocol",
+            "project_name": "mcpspy",
+            "version": __version__,
+            "manual_title": "mcpspy manual",
+            "date": " ",
+        },
+    )
+    return str(page)
+
+
+def made() -> Iterator[tuple[Path, str]]:
+    """Return every file with what should be in it."""
+    for name in COMMANDS:
+        path = DOCS / f"{name}.md"
+        page = path.read_text(encoding="utf-8") if path.exists() else f"# mcpspy {name}\n"
+        yield path, with_help(page, name)
+    yield DOCS / "mcpspy.1", manual()
+
+
+def stale() -> list[Path]:
+    """Return the files that are not what they should be."""
+    os.environ["COLUMNS"] = str(WIDTH + 2)  # argparse keeps two free.
+    return [path for path, text in made() if not path.exists() or path.read_text(encoding="utf-8") != text]
+
+
+def main() -> int:
+    """Write the files that are stale, or name them."""
+    old = stale()
+    for path in old:
+        print(path.relative_to(DOCS.parent))
+    if "--check" in sys.argv[1:]:
+        return bool(old)
+    for path, text in made():
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
