@@ -11,7 +11,7 @@ help:
 	@echo "make test        set up, peers included, and run all tests"
 	@echo "make check       what CI runs: test, lint, types, the wheel alone"
 	@echo "make recordings  record the sessions in recordings/ again"
-	@echo "make bench       the benchmarks (docs/benchmarks.md)"
+	@echo "make bench       the benchmarks, rivals beside us, about half an hour (docs/benchmarks.md)"
 
 demo: $(INSTALLED)
 	$(BIN)/mcpspy demo
@@ -41,14 +41,7 @@ recordings: $(INSTALLED) peers
 
 bench: $(INSTALLED) peers
 	sh bench/rivals.sh $(PYTHON)
-	$(BIN)/python bench/stdio.py
-	$(BIN)/python bench/http.py
-	$(BIN)/python bench/mock.py
-	$(BIN)/python bench/replay.py
-	$(BIN)/python bench/redact.py
-	$(BIN)/python bench/stats.py
-	$(BIN)/python bench/lint.py
-	$(BIN)/python bench/tui.py
+	$(BIN)/python bench/all.py
 
 clean:
 	rm -rf $(VENV) .peers dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""An MCP server of 2025-11-25 with the tool `echo(text)`, and as little else as its clients put up with."""
+"""An MCP server of 2025-11-25 with the tool `echo(text, times)`, and as little else as its clients put up with."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ for line in sys.stdin.buffer:
     elif request["method"] == "tools/list":
         answer["result"] = {"tools": [{"name": "echo", "inputSchema": SCHEMA}]}
     else:
-        answer["result"] = {"content": [{"type": "text", "text": request["params"]["arguments"]["text"]}]}
+        given = request["params"]["arguments"]
+        answer["result"] = {"content": [{"type": "text", "text": given["text"] * given.get("times", 1)}]}
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
     sys.stdout.buffer.flush()

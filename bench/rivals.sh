@@ -10,20 +10,23 @@ python=${1:-python3}
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 peers=$(CDPATH='' cd -- "$here/.." && pwd)/.peers
 
-# install NAME PYTHON REQUIREMENT: into .peers/NAME, at the versions of rivals-NAME.txt
+# install NAME PYTHON REQUIREMENT…: into .peers/NAME, at the versions of rivals-NAME.txt
 install() {
     rival=$peers/$1
     constraints=$here/rivals-$1.txt
+    interpreter=$2
     stamp=$rival/installed
     if [ -e "$stamp" ] && [ -z "$(find "$constraints" "$here/rivals.sh" -newer "$stamp")" ]; then
         echo "rivals: up to date in .peers/$1/"
         return
     fi
     rm -f "$stamp"
-    "$rival/bin/python" -m pip --version >/dev/null 2>&1 || "$2" -m venv --clear "$rival"
-    "$rival/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$constraints" "$3"
+    "$rival/bin/python" -m pip --version >/dev/null 2>&1 || "$interpreter" -m venv --clear "$rival"
+    name=$1
+    shift 2
+    "$rival/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$constraints" "$@"
     touch "$stamp"
-    echo "rivals: installed in .peers/$1/"
+    echo "rivals: installed in .peers/$name/"
 }
 
 # Print a Python of at least 3.12: the one that was named, or any that is here. pyenv's may not be on the path.
@@ -38,9 +41,13 @@ newer_python() {
 }
 
 install mitmproxy "$python" mitmproxy
+install mcphawk "$python" mcphawk
+install mcp-rec "$python" mcp-rec
+install mcp-recorder "$python" mcp-recorder 'starlette<1'
 
 if newer=$(newer_python); then
     install mcp-cassette "$newer" 'mcp-cassette[http]'
+    install mcp-vcr "$newer" mcp-vcr
 else
-    echo "rivals: mcp-cassette needs Python 3.12, which is not here; bench/mock.py goes without it" >&2
+    echo "rivals: mcp-cassette and mcp-vcr need Python 3.12, which is not here; they are left out" >&2
 fi

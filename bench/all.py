@@ -1,0 +1,86 @@
+"""Every benchmark of this folder, one after the other: one table, and a line for each figure in the history.
+
+Owns which there are and in what order. Each runs in a process of its own, so that none finds the other's modules
+imported; a figure that cannot be measured here says so, and the rest go on.
+
+    .venv/bin/python bench/all.py [--quick] [--check] [--history FILE] [NAME…]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+# Not this folder: `http.py` beside us would stand in for the standard library's.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from bench.measure import Report, Row, machine  # noqa: E402 - the line above has to come first.
+from mcpspy import __version__  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+HISTORY = HERE / "history.jsonl"
+NAMES = ("stdio", "http", "field", "mock", "replay", "redact", "stats", "lint", "tui")
+
+
+def main() -> int:
+    """Run them, print the table; 1 if one failed, or if --check was given and a bar was missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which (default: all): {', '.join(NAMES)}")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: a quarter of the time")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a bar is missed")
+    parser.add_argument("--history", type=Path, default=HISTORY, help="the file that is appended to")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(NAMES):
+        parser.error(f"{', '.join(sorted(unknown))}: one of {', '.join(NAMES)}")
+    report = Report(f"mcpspy {__version__}, {'quick' if arguments.quick else 'full'}")
+    failed = []
+    for name in arguments.names or NAMES:
+        rows = measured(name, quick=arguments.quick)
+        if rows is None:
+            failed.append(name)
+        else:
+            report.add(*rows)
+    report.show()
+    keep(arguments.history, report, quick=arguments.quick)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed or (arguments.check and report.missed) else 0
+
+
+def measured(name: str, *, quick: bool) -> list[Row] | None:
+    """Return the figures of one benchmark; None if it failed, which has said why."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as written:
+        command = [sys.executable, str(HERE / f"{name}.py"), "--json", written.name, *["--quick"] * quick]
+        if subprocess.run(command, stdout=subprocess.DEVNULL).returncode:
+            return None
+        rows = json.loads(Path(written.name).read_text(encoding="utf-8"))["rows"]
+    return [
+        Row(
+            **{key: value for key, value in row.items() if key != "holds"}
+            | {"figure": f"{name}: {row['figure']}"}
+        )
+        for row in rows
+    ]
+
+
+def keep(path: Path, report: Report, *, quick: bool) -> None:
+    """Append the figures, one line each: what a later run is compared with."""
+    same = {
+        "at": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "version": __version__,
+        "machine": machine(),
+        "quick": quick,
+    }
+    with path.open("a", encoding="utf-8") as file:
+        for row in report.rows:
+            figure = {"figure": row.figure, "ours": row.ours, "value": row.value, "unit": row.unit}
+            file.write(json.dumps({**same, **figure, "holds": row.holds}, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

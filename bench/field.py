@@ -1,0 +1,389 @@
+"""mcpspy beside the other recorders and mocks of MCP that PyPI has, each set to what is fastest there.
+
+Owns the figures in which people compare such tools, and how each tool is started and its file read. Of each figure
+the bar is to be first; a tool that cannot do a thing is not in its row.
+
+    .venv/bin/python bench/field.py [--quick] [--check] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+# Not this folder: `http.py` beside us would stand in for the standard library's.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from bench.clients import Connection, Echo, Pipe, flood  # noqa: E402 - the line above has to come first.
+from bench.http import PEERS, Place, free_port, sdk_server, started, until_it_listens  # noqa: E402
+from bench.measure import (  # noqa: E402
+    Chain,
+    Flow,
+    Report,
+    Row,
+    alternate,
+    deadline,
+    high,
+    low,
+    main,
+    mcpspy_command,
+    running,
+)
+
+HERE = Path(__file__).resolve().parent
+MCPSPY = mcpspy_command()
+OURS = "mcpspy"
+DIRECT = "direct"
+SERVER = [sys.executable, "-P", str(HERE / "echo_tool.py")]
+BIG = 5_000_000
+"""Bytes of the large result."""
+SECONDS = 300
+"""A bound for one process."""
+_BIG = (
+    b'{"jsonrpc":"2.0","id":"big","method":"tools/call",'
+    b'"params":{"name":"echo","arguments":{"text":"lorem ipsum","times":%d}}}\n' % (BIG // 11)
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    rounds: int
+    calls: int
+    """One after the other."""
+    pipelined: int
+    http_calls: int
+    http_flood: int
+
+
+FULL = Size(5, 2000, 5000, 300, 900)
+QUICK = Size(2, 500, 2000, 100, 300)
+
+
+def rival(name: str) -> str | None:
+    """Return the program of another tool, or None if it is not installed here."""
+    path = PEERS / name / "bin" / name
+    return str(path) if (PEERS / name / "installed").exists() else None
+
+
+Message = tuple[str, object]
+"""Who said it (`c`, `s`), and what."""
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A tool that wraps a server on stdio: `{}` is a folder of its own."""
+
+    command: list[str]
+    file: str
+    """What it records to, below the folder."""
+    messages: Callable[[Path], Iterable[Message]]
+    """What is in there, in its order."""
+
+
+def _ours(path: Path) -> Iterator[Message]:
+    for line in path.read_bytes().splitlines()[1:]:
+        entry = json.loads(line)
+        if "msg" in entry:
+            yield entry["from"][0], entry["msg"]
+
+
+def _rec(path: Path) -> Iterator[Message]:
+    for line in path.read_bytes().splitlines():
+        entry = json.loads(line)
+        yield entry["dir"][0], entry["msg"]
+
+
+def _cassette(path: Path) -> Iterator[Message]:
+    for entry in json.loads(path.read_bytes())["messages"]:
+        yield entry["sender"][0], entry["payload"]
+
+
+def _vcr(path: Path) -> Iterator[Message]:
+    for line in path.read_bytes().splitlines():
+        entry = json.loads(line)
+        if "payload" in entry:
+            yield entry["dir"][0], entry["payload"]
+
+
+def _hawk(path: Path) -> Iterator[Message]:
+    with closing(sqlite3.connect(path)) as database:
+        for way, body in database.execute("SELECT direction, body FROM messages ORDER BY id"):
+            yield way[0], json.loads(body)
+
+
+def recorders() -> dict[str, Recorder]:
+    """Return the tools that are here."""
+    found = {
+        OURS: Recorder([*MCPSPY, "run", "--record", "{}/session.jsonl"], "session.jsonl", _ours),
+    }
+    if path := rival("mcp-rec"):
+        found["mcp-rec"] = Recorder([path, "record", "-o", "{}/session"], "session", _rec)
+    if path := rival("mcphawk"):
+        found["mcphawk"] = Recorder(["env", "HOME={}", path, "wrap"], ".mcphawk/mcphawk.db", _hawk)
+    if path := rival("mcp-cassette"):
+        fastest = ["--no-default-redactions", "--checkpoint-interval", "0"]
+        found["mcp-cassette"] = Recorder(
+            [path, "record", "--cassette", "{}/session", *fastest], "session", _cassette
+        )
+    if path := rival("mcp-vcr"):
+        found["mcp-vcr"] = Recorder(
+            [path, "record", "--no-redact", "--format", "ndjson", "-o", "{}/session.ndjson"],
+            "session.ndjson",
+            _vcr,
+        )
+    return found
+
+
+@dataclass
+class Wrapped:
+    """One session on stdio, in figures."""
+
+    start: float
+    """Seconds from the command to the answered `initialize`."""
+    p50: float
+    """Seconds of a call, one after the other."""
+    rate: float
+    """Calls a second, all at once."""
+    big: float
+    """Seconds of a call with a result of 5 MB."""
+    memory: float | None
+    """Megabytes in use after all of it."""
+    exit: float
+    """Seconds from the end of its input to its own."""
+    pending: int = 0
+    """Requests without an answer after them in the file; each was answered."""
+    bytes: int = 0
+    """Of the file."""
+
+
+def wrapped(name: str, recorder: Recorder | None, size: Size) -> Wrapped:
+    """Have a session, and measure it."""
+    command = SERVER if recorder is None else [*recorder.command, "--", *SERVER]
+    with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, deadline(SECONDS, name):
+        begun = time.perf_counter()
+        flow = Flow(Chain(name, [command]), folder, sockets=False)
+        try:
+            echo = Echo("text", size.calls)
+            pipe = Pipe(flow)
+            start = time.perf_counter() - begun
+            p50 = _median(partial(echo.ask, pipe), size.calls)
+            calls = b"".join(echo.request(number) + b"\n" for number in range(size.pipelined))
+            rate = size.pipelined / _seconds(lambda: flow.exchange(calls, size.pipelined))
+            big = low([_seconds(lambda: flow.exchange(_BIG, 1)) for _ in range(3)])
+            memory = flow.memory()
+            leaving = _seconds(flow.finish)
+        except BaseException:
+            flow.kill()
+            raise
+        found = Wrapped(start, p50, rate, big, memory and memory[0], leaving)
+        if recorder is not None:
+            path = flow.folder / recorder.file
+            found.pending = _pending(recorder.messages(path))
+            found.bytes = path.stat().st_size
+    return found
+
+
+def _seconds(do: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    do()
+    return time.perf_counter() - begun
+
+
+def _median(ask: Callable[[int], object], count: int) -> float:
+    return sorted(_seconds(partial(ask, number)) for number in range(count))[count // 2]
+
+
+def _pending(messages: Iterable[Message]) -> int:
+    """Return how many requests of the client have no answer after them."""
+    waiting: set[object] = set()
+    for side, said in messages:
+        if not isinstance(said, dict) or "id" not in said:
+            continue
+        if side == "c" and "method" in said:
+            waiting.add(said["id"])
+        elif side == "s" and "method" not in said:
+            waiting.discard(said["id"])
+    return len(waiting)
+
+
+def stdio(report: Report, size: Size) -> None:
+    """One session on pipes, through each."""
+    subjects: dict[str, Recorder | None] = {DIRECT: None, **recorders()}
+    samples = alternate(
+        {name: partial(wrapped, name, recorder, size) for name, recorder in subjects.items()}, size.rounds
+    )
+    compare = partial(_compare, report, samples)
+    compare("stdio: from the command to `initialize` answered", lambda w: w.start, unit="ms", factor=1e3)
+    compare("stdio: a call, p50", lambda w: w.p50, unit="µs", factor=1e6)
+    compare(f"stdio: {size.pipelined:,} calls at once", lambda w: w.rate, unit="calls/s", best=high)
+    compare("stdio: a result of 5 MB", lambda w: w.big, unit="ms", factor=1e3)
+    compare("stdio: memory after that", lambda w: w.memory, unit="MB")
+    compare("stdio: from EOF to exit", lambda w: w.exit, unit="ms", factor=1e3)
+    recorded = {name: of for name, of in samples.items() if name != DIRECT}
+    _compare(
+        report, recorded, "stdio: answered calls shown as pending", lambda w: w.pending, unit="", best=max
+    )
+    _compare(report, recorded, "stdio: the file", lambda w: w.bytes, unit="MB", factor=1e-6)
+
+
+@contextmanager
+def _mcpspy_proxy(upstream: Place, folder: Path) -> Iterator[Place]:
+    url = f"http://127.0.0.1:{upstream.port}{upstream.path}"
+    command = [*MCPSPY, "http", "--upstream", url, "--listen", ":0", "--record", str(folder / "s.jsonl")]
+    with started(command, r"http://127\.0\.0\.1:(\d+)/mcp") as process:
+        yield Place(int(process.said), upstream.path)
+
+
+@contextmanager
+def _other_proxy(command: list[str], path: str, folder: Path, upstream: Place) -> Iterator[Place]:
+    port = free_port()
+    words = {
+        "{url}": f"http://127.0.0.1:{upstream.port}{upstream.path}",
+        "{origin}": f"http://127.0.0.1:{upstream.port}",
+        "{port}": str(port),
+        "{}": str(folder),
+    }
+    for word, value in words.items():
+        command = [each.replace(word, value) for each in command]
+    with started(["sh", "-c", 'exec "$@" >/dev/null 2>&1', "sh", *command], HOME=str(folder)):
+        until_it_listens(port)
+        yield Place(port, path)
+
+
+def http(report: Report, size: Size) -> None:
+    """Calls over HTTP, through each that can record them."""
+    with ExitStack() as open_ones:
+        folder = Path(open_ones.enter_context(tempfile.TemporaryDirectory(prefix="mcpspy-bench-")))
+        direct = open_ones.enter_context(sdk_server())
+        places = {DIRECT: direct, OURS: open_ones.enter_context(_mcpspy_proxy(direct, folder))}
+        commands = {
+            "mcphawk": (["proxy", "--target", "{url}", "--port", "{port}"], "/p/server"),
+            "mcp-recorder": (
+                ["record", "--target", "{origin}", "--port", "{port}", "--output", "{}/r.json"],
+                "/mcp",
+            ),
+            "mcp-cassette": (
+                ["record", "--cassette", "{}/c.json", "--url", "{url}", "--port", "{port}",
+                 "--no-default-redactions", "--checkpoint-interval", "0"],
+                "/mcp",
+            ),
+        }  # fmt: skip
+        for name, (arguments, path) in commands.items():
+            if program := rival(name):
+                proxy = _other_proxy([program, *arguments], path, folder, direct)
+                place = open_ones.enter_context(proxy)
+                try:
+                    Connection(place).close()
+                except RuntimeError as error:
+                    said = str(error).partition("HTTP/1.1 ")[2][:30].partition("\\r")[0]
+                    report.add(Row("HTTP", "", f"{name} is left out: {said or error}", None))
+                    continue
+                places[name] = place
+        _over_http(report, "HTTP", places, size)
+
+
+def _over_http(report: Report, what: str, places: Mapping[str, Place], size: Size) -> None:
+    echo = Echo("text", size.http_calls)
+
+    def call(place: Place) -> float:
+        with closing(Connection(place)) as connection:
+            return _median(partial(echo.ask, connection), size.http_calls)
+
+    times = alternate({name: partial(call, place) for name, place in places.items()}, size.rounds)
+    rates = alternate(
+        {name: partial(flood, place, echo, size.http_flood) for name, place in places.items()}, size.rounds
+    )
+    _compare(report, times, f"{what}: a call, p50", lambda seconds: seconds, unit="ms", factor=1e3)
+    _compare(report, rates, f"{what}: 64 clients at once", lambda rate: rate, unit="calls/s", best=high)
+
+
+def mocks(report: Report, size: Size) -> None:
+    """The same session, served by each from its own recording."""
+    serve = {
+        OURS: [*MCPSPY, "mock"],
+        "mcp-rec": [rival("mcp-rec") or "", "replay"],
+        "mcp-cassette": [rival("mcp-cassette") or "", "serve", "--ordering", "none"],
+    }
+    with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as kept:
+        chains = {}
+        for name, recorder in recorders().items():
+            if name in serve:
+                own = Path(kept) / name
+                own.mkdir()
+                command = [word.replace("{}", str(own)) for word in recorder.command]
+                with running(Chain(name, [[*command, "--", *SERVER]]), seconds=SECONDS) as flow:
+                    Echo("text", size.calls).results(Pipe(flow))
+                chains[name] = Chain(name, [[*serve[name], str(own / recorder.file)]])
+
+        def answer(chain: Chain) -> float:
+            # A process for each round: one of them answers each call once.
+            with running(chain, seconds=SECONDS) as flow:
+                return Pipe(flow).flood(Echo("text", size.calls), size.calls)
+
+        rates = alternate({name: partial(answer, chain) for name, chain in chains.items()}, size.rounds)
+    _compare(report, rates, "mock on stdio: 64 at once", lambda rate: rate, unit="calls/s", best=high)
+
+
+T = TypeVar("T")
+
+
+def _compare(
+    report: Report,
+    samples: Mapping[str, Sequence[T]],
+    figure: str,
+    of: Callable[[T], float | None],
+    *,
+    unit: str,
+    factor: float = 1.0,
+    best: Callable[[Sequence[float]], float] = low,
+) -> None:
+    """Add a row: ours, all others, and the ratio to the best of them. The bar is to be first."""
+    values: dict[str, float] = {}
+    for name, each in samples.items():
+        found = [value for sample in each if (value := of(sample)) is not None]
+        if found:
+            values[name] = best(found) * factor
+    ours = values.pop(OURS, None)
+    if ours is None:
+        report.add(Row(figure, "not measured on this system", "", None))
+        return
+    others = sorted(values.items(), key=lambda item: item[1], reverse=best is high)
+    shown = "; ".join(f"{name} {_number(value)}" for name, value in others)
+    rivals = [value for name, value in others if name != DIRECT]
+    row = partial(Row, figure, f"{_number(ours)} {unit}".rstrip(), shown)
+    if not rivals:
+        report.add(row(None))
+    elif best is max:  # A count of what should not be there.
+        report.add(row(ours, most=0, unit=""))
+    elif best is high:
+        report.add(row(ours / rivals[0], least=1))
+    else:
+        report.add(row(ours / rivals[0], most=1))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    sys.exit(
+        main(
+            "the field",
+            __doc__.splitlines()[0],
+            full=FULL,
+            quick=QUICK,
+            figures={"stdio": stdio, "http": http, "mocks": mocks},
+            lacks=None if recorders().keys() > {OURS} else "no other tool is here: sh bench/rivals.sh",
+        )
+    )
