@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test check lint types wheel peers recordings bench clean
+.PHONY: help demo test check lint types wheel peers recordings docs bench fuzz clean
 
 help:
 	@echo "make demo        set up, record a real session and show it"
 	@echo "make test        set up, peers included, and run all tests"
 	@echo "make check       what CI runs: test, lint, types, the wheel alone"
 	@echo "make recordings  record the sessions in recordings/ again"
+	@echo "make docs        the help in docs/, and the manual page, made again"
+	@echo "make fuzz        four minutes of atheris; FUZZ_SECONDS=3600 an hour a target"
 	@echo "make bench       the benchmarks, rivals beside us, about half an hour (docs/benchmarks.md)"
 
 demo: $(INSTALLED)
@@ -43,8 +45,17 @@ bench: $(INSTALLED) peers
 	sh bench/rivals.sh $(PYTHON)
 	$(BIN)/python bench/all.py
 
+# Linux only: atheris has no wheels for others.
+FUZZ_SECONDS ?= 60
+fuzz: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[fuzz]'
+	for target in framing recording reading filtering; do $(BIN)/python -m fuzz.run $$target $(FUZZ_SECONDS) || exit; done
+
+docs: $(INSTALLED)
+	$(BIN)/python docs/make.py
+
 clean:
-	rm -rf $(VENV) .peers dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers .fuzz dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

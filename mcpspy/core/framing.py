@@ -130,13 +130,11 @@ class SseFramer:
                 data = data[1:]
         events: list[SseEvent] = []
         for line in data.splitlines(keepends=True):  # On bytes: at CR, LF and CRLF only.
+            self._after_cr = line.endswith(b"\r")
             if not line.endswith((b"\n", b"\r")):
                 _gather(self._line, line)
                 break
-            self._after_cr = line.endswith(b"\r")
             self._end_line(line.rstrip(b"\r\n"), events)
-        if self._after_cr and not data.endswith(b"\r"):
-            self._after_cr = False
         return events
 
     @property

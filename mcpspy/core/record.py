@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import orjson
-from msgspec import DecodeError, Raw, Struct, field
+from msgspec import Raw, Struct, field
 from msgspec.json import Decoder
 
 from mcpspy.core.envelope import CLIENT, FORMAT, SERVER
@@ -129,7 +129,7 @@ def read_header(line: bytes) -> Header:
         raise UsageError(f"format {number} is none that mcpspy ever wrote", "see docs/format.md")
     try:
         return _read_header(climb(line, number))
-    except (DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"its header is not that of a recording: {error}", "see docs/format.md") from None
 
 
@@ -152,7 +152,7 @@ def read_entry(line: bytes) -> Entry:
     if found and rest.endswith(b"}"):
         try:
             head = _read_head(before + b"}")
-        except (DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return _read_whole(line)
         if not _ends_in_bracket(rest) and isinstance(whole := _read_whole(line), Frame):
             return whole
@@ -211,7 +211,7 @@ def _payload(line: bytes, whole: dict[str, Any]) -> bytes | None:
         return None
     try:
         return bytes(_read_members(line)["msg"])  # As it stands there: a float would round a long integer.
-    except DecodeError:
+    except ValueError:
         return json.dumps(whole["msg"]).encode()
 
 

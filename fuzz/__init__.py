@@ -1,0 +1,1 @@
+"""Fuzzing: what must hold for any bytes at all."""

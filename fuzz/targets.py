@@ -1,0 +1,121 @@
+"""What must hold for any bytes: four functions that a fuzzer calls, and that the tests call with the corpus.
+
+Each takes bytes and raises AssertionError, or whatever our code raised, if something is wrong. Owns no randomness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
+from mcpspy.core import query
+from mcpspy.core.framing import LineFramer, SseFramer
+from mcpspy.core.index import Index
+from mcpspy.core.lane import Lane, SseLane
+from mcpspy.core.record import Damaged, Frame, read_entry, read_header
+from mcpspy.core.session import Session
+from mcpspy.errors import UsageError
+from mcpspy.ui.item import ChangeItem
+
+
+def framing(data: bytes) -> None:
+    """Lines and events are the same however the bytes are cut, and none is lost."""
+    cuts, stream = _cut(data)
+    framer = LineFramer()
+    lines = [line for chunk in cuts for line in framer.feed(chunk)]
+    torn = b"".join(framer.close())
+    assert b"".join(line + b"\n" for line in lines) + torn == stream
+    assert _events(cuts) == _events([stream])
+
+
+def recording(data: bytes) -> None:
+    """What was said is what is read back from the file, byte for byte, and events come out of it as they went in."""
+    cuts, stream = _cut(data)
+    lane = Lane("client")
+    written = b"".join(_joined(lane.feed(0.0, chunk)) for chunk in cuts) + _joined(lane.close(0.0))
+    entries = [read_entry(line) for line in written.split(b"\n")[:-1]]
+    read = [entry for entry in entries if isinstance(entry, Frame)]
+    assert len(read) == len(entries)
+    assert b"".join(frame.data + frame.eol.encode() for frame in read) == stream
+    events = SseLane("server", {"stream": "s", "http": 1})
+    lines = b"".join(_joined(events.feed(0.0, chunk)[1]) for chunk in cuts) + _joined(events.close(0.0))
+    assert not any(isinstance(read_entry(line), Damaged) for line in lines.split(b"\n")[:-1])
+
+
+def reading(data: bytes) -> None:
+    """Whatever a file holds, reading it raises nothing but what says that it is no recording; both folds agree."""
+    head, _, rest = data.partition(b"\n")
+    try:
+        header = read_header(head)
+    except UsageError:
+        header = None
+    session, index = Session(header), Index(header)
+    offset, lines = 0, rest.split(b"\n")
+    for line in lines:
+        session.add(read_entry(line))
+    index.add_lines(lines, offset)
+    assert index.pending == len(session.pending)
+    for change in session.changes:
+        item = ChangeItem(change)
+        for field in ("kind", "method", "subject", "id", "status", "latency", "size", "stream", "odd"):
+            getattr(item, field)
+        item.text()
+
+
+def filtering(data: bytes) -> None:
+    """A filter is one, or is refused at a place inside it; one that is one can be asked."""
+    text = data.decode("utf-8", "replace")
+    try:
+        asked = query.parse(text)
+    except query.QueryError as error:
+        if not 0 <= error.start <= error.end <= len(text) + 1:
+            raise AssertionError(f"{error} at {error.start} to {error.end}") from error
+        return
+    for item in _ITEMS:
+        assert asked.matches(item) in (True, False)
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "framing": framing,
+    "recording": recording,
+    "reading": reading,
+    "filtering": filtering,
+}
+
+
+def _cut(data: bytes) -> tuple[list[bytes], bytes]:
+    """Return the chunks and the whole: the first byte says how many cuts the next bytes name."""
+    count, data = (data[0] % 8, data[1:]) if data else (0, b"")
+    places, stream = sorted(data[:count]), data[count:]
+    bounds = [0, *(place * len(stream) // 256 for place in places), len(stream)]
+    return [stream[a:b] for a, b in pairwise(bounds)], stream
+
+
+def _events(chunks: Iterable[bytes]) -> list[tuple[object, ...]]:
+    framer = SseFramer()
+    events = [event for chunk in chunks for event in framer.feed(chunk)]
+    if (last := framer.close()) is not None:
+        events.append(last)
+    return [
+        (event.event, event.id, event.retry, event.data and b"".join(event.data), event.torn)
+        for event in events
+    ]
+
+
+def _joined(lines: bytes | Iterable[bytes | bytearray]) -> bytes:
+    return lines if isinstance(lines, bytes) else b"".join(lines)
+
+
+def _items() -> list[ChangeItem]:
+    said = Session()
+    for line in (
+        b'{"t":0.1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}}',
+        b'{"t":0.2,"from":"server","msg":{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}}',
+        b'{"t":0.3,"from":"server","why":"not a JSON object or array","raw":"DEBUG"}',
+        b'{"t":0.4,"note":"stderr","text":"Traceback"}',
+    ):
+        said.add(read_entry(line))
+    return [ChangeItem(change) for change in said.changes]
+
+
+_ITEMS = _items()
