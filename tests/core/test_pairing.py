@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec import Raw, Struct
 
 from mcpspy.core.exchange import Event, State
 from mcpspy.core.pairing import Pairing, question
 from mcpspy.core.record import Frame
+from mcpspy.core.session import Change, Session
+from mcpspy.core.spec import other
 
 
 class Asked(Struct, eq=False):
@@ -62,3 +70,92 @@ def test_a_question_and_its_answer_share_the_state_whatever_the_stream() -> None
         "2", "tools/call", "x", state, nothing
     )
     assert question("1", "m", None, nothing, Raw(b'{"b":1,"a":2}')) == ("1", "m", None, "a,b")
+
+
+KEYS = st.tuples(
+    st.sampled_from([None, "a"]), st.sampled_from(["client", "server"]), st.sampled_from([1, "1", 2.0])
+)
+"""Stream, who asks, id: few, so that they meet."""
+
+Key = tuple[str | None, str, Any]
+
+
+class Conversations(RuleBasedStateMachine):
+    """Whatever is asked, answered, cancelled and reported on, by both sides of two streams: who has what."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = Session()
+        self.states: list[str] = []
+        self.waiting: dict[Key, int] = {}
+        self.progress: dict[int, int] = {}
+        self.strays = 0
+
+    def say(self, stream: str | None, side: str, **members: Any) -> Change:
+        (change,) = self.session.add(
+            Frame(0.0, side, json.dumps({"jsonrpc": "2.0", **members}).encode(), stream)
+        )
+        return change
+
+    @rule(key=KEYS)
+    def ask(self, key: Key) -> None:
+        if key in self.waiting:
+            return
+        stream, side, number = key
+        token = len(self.states)
+        self.say(stream, side, id=number, method="x/y", params={"_meta": {"progressToken": token}})
+        self.waiting[key] = len(self.states)
+        self.states.append("pending")
+
+    @rule(key=KEYS, failed=st.booleans())
+    def answer(self, key: Key, failed: bool) -> None:
+        stream, side, number = key
+        body = {"error": {"code": -1, "message": "no"}} if failed else {"result": {}}
+        change = self.say(stream, other(side), id=number, **body)
+        if key not in self.waiting:
+            assert change.flaw
+            return
+        asked = self.waiting.pop(key)
+        assert change.exchange is self.session.exchanges[asked]
+        was = self.states[asked]
+        self.states[asked] = "answered late" if was == "cancelled" else "error" if failed else "ok"
+
+    @rule(key=KEYS)
+    def cancel(self, key: Key) -> None:
+        stream, side, number = key
+        change = self.say(stream, side, method="notifications/cancelled", params={"requestId": number})
+        asked = self.waiting.get(key)
+        if asked is None:
+            assert change.flaw or change.exchange is None or change.exchange.answer is not None
+        else:
+            self.states[asked] = "cancelled"
+
+    @precondition(lambda self: self.states)
+    @rule(data=st.data())
+    def report(self, data: st.DataObject) -> None:
+        asked = data.draw(st.sampled_from(range(len(self.states))))
+        request = self.session.exchanges[asked].request
+        params = {"progressToken": asked, "progress": 1}
+        change = self.say(
+            request.frame.stream, other(request.frame.side), method="notifications/progress", params=params
+        )
+        assert change.exchange is self.session.exchanges[asked]
+        assert bool(change.flaw) == (self.states[asked] in ("ok", "error", "answered late"))
+
+    @invariant()
+    def each_request_is_what_became_of_it(self) -> None:
+        assert [exchange.state.value for exchange in self.session.exchanges] == self.states
+        pending = {
+            self.session.exchanges[n].number for n in self.waiting.values() if self.states[n] == "pending"
+        }
+        assert {exchange.number for exchange in self.session.pending} == pending
+
+    def teardown(self) -> None:
+        left = self.session.end()
+        assert sorted(exchange.number for exchange in left) == [
+            n for n, state in enumerate(self.states) if state == "pending"
+        ]
+
+
+TestConversations = Conversations.TestCase
+TestConversations.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)

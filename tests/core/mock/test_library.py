@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections import Counter
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from mcpspy.core.mock.library import Library
 from tests.core.mock.talking import Live, Talk, modern, scripted
@@ -122,3 +125,45 @@ def test_whatever_was_recorded_can_be_served(
     live.conversation.close(live.now)
     live.wait(100.0)
     assert live.ask("still here", "ping")
+
+
+class Clients(RuleBasedStateMachine):
+    """Any number of clients of one recording, each asking what it likes: each has every queue from its start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        talk = Talk()
+        self.recorded: dict[tuple[str, int], list[str]] = {}
+        for number, (tool, kind) in enumerate((("a", 1), ("b", 1), ("a", 1), ("a", 2), ("a", 1), ("b", 1))):
+            talk.call(number, tool, answer=f"{tool}{number}", n=kind)
+            self.recorded.setdefault((tool, kind), []).append(f"{tool}{number}")
+        self.library = talk.library()
+        self.clients: list[tuple[Live, Counter[tuple[str, int]], bool]] = []
+        self.ids = itertools.count()
+
+    @rule(repeats=st.booleans())
+    def come(self, repeats: bool) -> None:
+        self.clients.append((Live(self.library, repeats=repeats), Counter(), repeats))
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data(), tool=st.sampled_from("ab"), n=st.integers(1, 3))
+    def call(self, data: st.DataObject, tool: str, n: int) -> None:
+        client, asked, repeats = data.draw(st.sampled_from(self.clients))
+        answers = self.recorded.get((tool, n), [])
+        place, asked[tool, n] = asked[tool, n], asked[tool, n] + 1
+        said = client.answered(next(self.ids), tool, n=n)
+        if place < len(answers):
+            assert said == answers[place]
+        elif answers and repeats:
+            assert said == answers[-1]
+        else:
+            assert said == -32603
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        self.clients.remove(data.draw(st.sampled_from(self.clients)))
+
+
+TestClients = Clients.TestCase
+TestClients.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
