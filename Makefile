@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test check lint types wheel peers recordings docs bench fuzz clean
+.PHONY: help demo test check lint types wheel peers recordings docs bench fuzz soak clean
 
 help:
 	@echo "make demo        set up, record a real session and show it"
@@ -13,6 +13,7 @@ help:
 	@echo "make recordings  record the sessions in recordings/ again"
 	@echo "make docs        the help in docs/, and the manual page, made again"
 	@echo "make fuzz        four minutes of atheris; FUZZ_SECONDS=3600 an hour a target"
+	@echo "make soak        half an hour of load, kills, full disks and faults; SOAK_MINUTES=2 two"
 	@echo "make bench       the benchmarks, rivals beside us, about half an hour (docs/benchmarks.md)"
 
 demo: $(INSTALLED)
@@ -50,6 +51,11 @@ FUZZ_SECONDS ?= 60
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[fuzz]'
 	for target in framing recording reading filtering; do $(BIN)/python -m fuzz.run $$target $(FUZZ_SECONDS) || exit; done
+
+# Linux only: it reads /proc.
+SOAK_MINUTES ?= 30
+soak: $(INSTALLED) peers
+	$(BIN)/python bench/soak.py --minutes $(SOAK_MINUTES)
 
 docs: $(INSTALLED)
 	$(BIN)/python docs/make.py

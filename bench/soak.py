@@ -1,0 +1,414 @@
+"""Half an hour under load, with everything going wrong that can: what was lost, and whether memory grows.
+
+Two sessions, one on stdio and one over HTTP, are asked calls from the first minute to the last, and their memory is
+sampled. Beside them short sessions come and go, each ending in another way: orderly, by a kill of mcpspy or of the
+server in the middle of a flood, by a full disk, under rules that drop, delay and fail. After each, every message that
+the client has seen must be in the file, and no process may be left.
+
+    .venv/bin/python bench/soak.py [--minutes 30] [--seed N]
+
+Exits with 1 if a message was lost, a process was left behind, or memory grew by more than a megabyte an hour (measured
+over ten minutes at least). Linux only: it reads /proc and sets limits of other processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# Not this folder: `http.py` beside us would stand in for the standard library's.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from bench.clients import Connection, Echo  # noqa: E402 - the line above has to come first.
+from bench.http import Place, sdk_server, started  # noqa: E402
+from bench.measure import machine, mcpspy_command  # noqa: E402
+from mcpspy.core.record import Frame, Note, read_entry  # noqa: E402
+
+HERE = Path(__file__).resolve().parent
+MCPSPY = mcpspy_command()
+SERVER = [sys.executable, "-P", str(HERE / "echo_tool.py")]
+CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%b"}}}\n'
+TEXT = b"x" * 200
+SLOPE = 1.0
+"""Megabytes an hour that a session may grow."""
+ENOUGH = 600
+"""Seconds below which a slope says nothing."""
+
+
+class Wrapped:
+    """mcpspy in front of a server, on pipes, and a client that writes down what it hears."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.file = folder / f"{time.monotonic_ns()}.jsonl"
+        self.process = subprocess.Popen(
+            [*MCPSPY, "run", "--record", str(self.file), *options, "--", *SERVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self.heard: list[bytes] = []
+        self._ear = threading.Thread(target=self._listen, daemon=True)
+        self._ear.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.endswith(b"\n"):
+                self.heard.append(line[:-1])
+
+    def say(self, numbers: range) -> bool:
+        """Send calls; False if nobody takes them any more."""
+        assert self.process.stdin is not None
+        try:
+            for number in numbers:
+                self.process.stdin.write(CALL % (number, TEXT))
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return False
+        return True
+
+    def hear(self, count: int, seconds: float = 30) -> bool:
+        """Wait until so many answers came."""
+        until = time.monotonic() + seconds
+        while len(self.heard) < count and time.monotonic() < until and self._ear.is_alive():
+            time.sleep(0.01)
+        return len(self.heard) >= count
+
+    def server(self) -> int:
+        """Return the server's pid."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        for child in children.read_text(encoding="ascii").split():
+            if b"echo_tool" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return int(child)
+        raise RuntimeError("no server")
+
+    def end(self) -> int:
+        """Close its stdin, wait for its end; return its exit code."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        code = self.process.wait(20)
+        self._ear.join(20)
+        return code
+
+    def entries(self) -> Iterator[Frame | Note]:
+        """Return what is in the file."""
+        for line in self.file.read_bytes().split(b"\n")[1:-1]:
+            entry = read_entry(line)
+            if isinstance(entry, Frame | Note):
+                yield entry
+
+    def lost(self) -> int:
+        """Return how many of the messages that the client heard are not in the file."""
+        said = Counter(
+            entry.data for entry in self.entries() if isinstance(entry, Frame) and entry.side == "server"
+        )
+        return sum((Counter(self.heard) - said).values())
+
+
+@dataclass
+class Tally:
+    """What came of one way to end."""
+
+    runs: int = 0
+    calls: int = 0
+    answers: int = 0
+    lost: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+Way = Callable[[Path, random.Random, Tally], None]
+
+
+def orderly(folder: Path, chance: random.Random, tally: Tally) -> None:
+    """A flood, all answers, EOF."""
+    session, count = Wrapped(folder), chance.randrange(500, 5000)
+    session.say(range(count))
+    if not session.hear(count):
+        tally.wrong.append(f"{count - len(session.heard)} calls of {count} without an answer")
+    if code := session.end():
+        tally.wrong.append(f"exit {code}")
+    _keep(session, count, tally)
+
+
+def killed(folder: Path, chance: random.Random, tally: Tally) -> None:
+    """`kill -9` of mcpspy in the middle of a flood: the guard ends the server."""
+    session, count = Wrapped(folder), 4000
+    session.say(range(200))
+    session.hear(chance.randrange(1, 200))
+    server = session.server()
+    feeder = threading.Thread(target=session.say, args=(range(200, count),), daemon=True)
+    feeder.start()
+    time.sleep(chance.random() / 20)
+    session.process.kill()
+    feeder.join(20)
+    session.end()
+    _gone(server, tally)
+    _keep(session, count, tally)
+
+
+def bereft(folder: Path, chance: random.Random, tally: Tally) -> None:
+    """The server is killed: mcpspy ends the same way."""
+    session, count = Wrapped(folder), 4000
+    session.say(range(200))
+    session.hear(chance.randrange(1, 200))
+    server = session.server()
+    feeder = threading.Thread(target=session.say, args=(range(200, count),), daemon=True)
+    feeder.start()
+    time.sleep(chance.random() / 20)
+    os.kill(server, signal.SIGKILL)
+    feeder.join(20)
+    if (code := session.end()) != -signal.SIGKILL:
+        tally.wrong.append(f"exit {code} after the server's SIGKILL")
+    _keep(session, count, tally)
+
+
+def told(folder: Path, chance: random.Random, tally: Tally) -> None:
+    """SIGTERM in the middle of a flood."""
+    session, count = Wrapped(folder), 1000
+    session.say(range(count))
+    session.hear(chance.randrange(1, count))
+    session.process.terminate()
+    session.process.wait(20)  # With its stdin still open: an EOF would end the server first.
+    if (code := session.end()) != -signal.SIGTERM:
+        tally.wrong.append(f"exit {code} after SIGTERM")
+    _keep(session, count, tally)
+
+
+def full(folder: Path, chance: random.Random, tally: Tally) -> None:
+    """The disk is full for a while: traffic goes on, and the file says what is missing."""
+    session, count = Wrapped(folder), 1500
+    session.say(range(500))
+    session.hear(500)
+    resource.prlimit(session.process.pid, resource.RLIMIT_FSIZE, (session.file.stat().st_size, -1))
+    session.say(range(500, 1000))
+    if not session.hear(1000):
+        tally.wrong.append("the traffic stopped with the disk")
+    resource.prlimit(session.process.pid, resource.RLIMIT_FSIZE, (-1, -1))
+    time.sleep(chance.random())
+    session.say(range(1000, count))
+    session.hear(count)
+    session.end()
+    told_of = sum(
+        int(e.fields.get("entries", 0)) for e in session.entries() if isinstance(e, Note) and e.kind == "lost"
+    )
+    missing = session.lost()
+    if not 0 < missing <= told_of:
+        tally.wrong.append(f"{missing} answers are missing, {told_of} entries are said to be")
+    tally.runs += 1
+    tally.calls += count
+    tally.answers += len(session.heard)
+
+
+def faulty(folder: Path, chance: random.Random, tally: Tally) -> None:
+    """Rules that drop, delay and fail: what is dropped is noted, the rest arrives."""
+    seed, count = chance.randrange(1 << 30), 1000
+    session = Wrapped(
+        folder,
+        *("--rule", f"kind:request tool:echo => 5% seed={seed} drop"),
+        *("--rule", f"kind:request tool:echo => 5% seed={seed} error -32000 boom"),
+        *("--rule", f"kind:result tool:echo => 5% seed={seed} delay 20ms"),
+    )
+    session.say(range(count))
+    time.sleep(0.5)
+    session.hear(count, 3)
+    session.end()
+    rules = Counter(
+        str(entry.fields.get("action"))
+        for entry in session.entries()
+        if isinstance(entry, Note) and entry.kind == "rule"
+    )
+    if len(session.heard) + rules["drop"] != count:
+        tally.wrong.append(f"{len(session.heard)} answers and {rules['drop']} dropped, of {count}")
+    if min(rules["drop"], rules["error"], rules["delay"]) == 0:
+        tally.wrong.append(f"rules that did nothing: {dict(rules)}")
+    tally.runs += 1
+    tally.calls += count
+    tally.answers += len(session.heard)
+
+
+WAYS: dict[str, Way] = {
+    "EOF": orderly,
+    "kill -9 mcpspy": killed,
+    "kill -9 server": bereft,
+    "SIGTERM": told,
+    "disk full": full,
+    "rules": faulty,
+}
+
+
+def _keep(session: Wrapped, count: int, tally: Tally) -> None:
+    tally.runs += 1
+    tally.calls += count
+    tally.answers += len(session.heard)
+    tally.lost += session.lost()
+    session.file.unlink()
+
+
+def _gone(pid: int, tally: Tally) -> None:
+    until = time.monotonic() + 5
+    while Path(f"/proc/{pid}").exists():
+        if time.monotonic() > until:
+            tally.wrong.append(f"server {pid} was left behind")
+            os.kill(pid, signal.SIGKILL)
+            return
+        time.sleep(0.02)
+
+
+class Steady:
+    """A session that is asked all the time, and its memory."""
+
+    def __init__(self, pid: int, ask: Callable[[int], object]) -> None:
+        self.calls = 0
+        self.error: Exception | None = None
+        self.samples: list[tuple[float, float]] = []
+        self._pid = pid
+        self._ask = ask
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        begun = sampled = time.monotonic()
+        try:
+            while not self._over.wait(0.005):
+                self._ask(self.calls)
+                self.calls += 1
+                if (now := time.monotonic()) - sampled >= 1:
+                    sampled = now
+                    self.samples.append((now - begun, _resident(self._pid)))
+        except Exception as error:
+            self.error = error
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._over.set()
+        self._thread.join(30)
+
+    def slope(self) -> float | None:
+        """Return the megabytes an hour that it grew, the first tenth left out; None if that was too short."""
+        samples = self.samples[len(self.samples) // 10 :]
+        if len(samples) < 3:
+            return None
+        mean_at = sum(at for at, _ in samples) / len(samples)
+        mean = sum(size for _, size in samples) / len(samples)
+        spread = sum((at - mean_at) ** 2 for at, _ in samples)
+        return sum((at - mean_at) * (size - mean) for at, size in samples) / spread * 3600
+
+
+def _resident(pid: int) -> float:
+    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def on_stdio(folder: Path) -> tuple[Wrapped, Steady]:
+    """Begin the session on pipes."""
+    session = Wrapped(folder)
+
+    def ask(number: int) -> None:
+        before = len(session.heard)
+        session.say(range(number, number + 1))
+        if not session.hear(before + 1):
+            raise RuntimeError(f"call {number} has no answer")
+        session.heard.clear()
+
+    return session, Steady(session.process.pid, ask)
+
+
+def over_http(place: Place, pid: int) -> Steady:
+    """Begin the session over HTTP: a connection is used for a hundred calls, as servers close what rests."""
+    echo = Echo("text", 1000)
+    connection = [Connection(place)]
+
+    def ask(number: int) -> None:
+        if number % 100 == 99:
+            connection.append(Connection(place))
+            connection.pop(0).close()
+        echo.ask(connection[0], number)
+
+    return Steady(pid, ask)
+
+
+def main() -> int:
+    """Run, print what came of it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    arguments = parser.parse_args()
+    chance, tallies = random.Random(arguments.seed), {name: Tally() for name in WAYS}
+    with ExitStack() as open_ones:
+        folder = Path(open_ones.enter_context(tempfile.TemporaryDirectory(prefix="mcpspy-soak-")))
+        upstream = open_ones.enter_context(sdk_server())
+        url = f"http://127.0.0.1:{upstream.port}{upstream.path}"
+        command = [
+            *MCPSPY,
+            "http",
+            "--upstream",
+            url,
+            "--listen",
+            ":0",
+            "--record",
+            str(folder / "http.jsonl"),
+        ]
+        proxy = open_ones.enter_context(started(command, r"http://127\.0\.0\.1:(\d+)/mcp"))
+        session, stdio = on_stdio(folder)
+        http = over_http(Place(int(proxy.said), upstream.path), proxy.pid)
+        until = time.monotonic() + arguments.minutes * 60
+        while time.monotonic() < until:
+            name = chance.choice(list(WAYS))
+            WAYS[name](folder, chance, tallies[name])
+            print(
+                f"\r{max(0.0, until - time.monotonic()):6.0f} s left, {name:20}",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+        stdio.end()
+        http.end()
+        code = session.end()
+    print(file=sys.stderr)
+    return report(arguments, tallies, {"stdio": stdio, "HTTP": http}, code)
+
+
+def report(
+    arguments: argparse.Namespace, tallies: dict[str, Tally], steady: dict[str, Steady], code: int
+) -> int:
+    """Print the tables; return the exit code."""
+    print(f"soak, {arguments.minutes:g} min, seed {arguments.seed}, {machine()}\n")
+    print("| a session ends by | runs | calls | answers heard | of those not in the file | wrong |")
+    print("|---|---|---|---|---|---|")
+    for name, tally in tallies.items():
+        wrong = "; ".join(dict.fromkeys(tally.wrong)) or "nothing"
+        lost = "those it names" if name == "disk full" else str(tally.lost)
+        print(f"| {name} | {tally.runs} | {tally.calls:,} | {tally.answers:,} | {lost} | {wrong} |")
+    print("\n| steady session | calls | memory, start and end | slope | |\n|---|---|---|---|---|")
+    grew = False
+    for name, session in steady.items():
+        slope, sizes = session.slope(), [size for _, size in session.samples] or [0.0]
+        told = "too short to say" if slope is None else f"{slope:+.2f} MB/h"
+        grew = grew or (slope is not None and slope > SLOPE and session.samples[-1][0] >= ENOUGH)
+        print(
+            f"| {name} | {session.calls:,} | {sizes[0]:.1f} MB, {sizes[-1]:.1f} MB | {told} | {session.error or ''} |"
+        )
+    failed = any(tally.lost or tally.wrong for tally in tallies.values())
+    return int(failed or grew or code != 0 or any(session.error for session in steady.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
