@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces
 
     Scalar: TypeAlias = str | int | float | bool | None
-    Value: TypeAlias = Scalar | Sequence[Scalar] | Mapping[str, Scalar]
+    Value: TypeAlias = Scalar | Sequence[Scalar] | Mapping[str, Scalar | Sequence[Scalar]]
 
 FORMAT = 1
 

@@ -36,8 +36,10 @@ def left(seen: Seen) -> Iterator[Told]:
     """The client had not closed the server's stdin yet. An exception in the main loop, a `sys.exit` in a handler, a
     script that ends because nothing awaits it; its stderr, in the recording, may say.
     """
-    if not seen.known.upstream and seen.conversation.closed_at is None and not seen.note.fields.get("signal"):
-        yield Told(f"the server left by itself, with exit code {seen.note.fields.get('code')}", "")
+    fields = seen.note.fields
+    alone = not seen.known.upstream and seen.conversation.closed_at is None
+    if alone and not fields.get("signal") and fields.get("code") is not None:
+        yield Told(f"the server left by itself, with exit code {fields.get('code')}", "")
 
 
 @rule(

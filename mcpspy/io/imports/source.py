@@ -1,0 +1,80 @@
+"""A file of another tool: its bytes, or the rows of its database.
+
+Owns opening it, to read and never to write: a database that somebody still
+writes to is read as it stands. What is in it `core.imports` says.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from mcpspy.core.imports.formats import DATABASE, FORMATS, HEAD, Format, recognise
+from mcpspy.core.imports.imported import Imported
+from mcpspy.core.imports.mcphawk import NAME, QUERIES, SCHEMA, Database
+from mcpspy.core.inert import inert
+from mcpspy.errors import CannotStart, UsageError
+
+STDIN = "-"
+
+
+def read(file: str, asked: str | None) -> tuple[Format, list[Imported]]:
+    """Return the format of a file and the sessions in it; `asked` names the format, else what is in it says.
+
+    Raises UsageError, with the file's name, for one that cannot be read in full.
+    """
+    shown = "stdin" if file == STDIN else file
+    try:
+        data = _bytes(file)
+        format = FORMATS[asked] if asked is not None else recognise(data[:HEAD])  # noqa: A001 - it is one.
+        if format.opening == DATABASE:
+            if file == STDIN:
+                raise UsageError("a database cannot be read from a pipe", "name the file")
+            sessions = format.importer()(_database(Path(file)))
+        else:
+            sessions = format.importer()(data)
+        if not any(session.messages for session in sessions):
+            raise UsageError(f"{format.name}, but there is no message in it")
+    except UsageError as error:
+        raise UsageError(inert(f"{shown}: {error.args[0]}"), error.hint) from None
+    except MemoryError:
+        raise CannotStart(f"{shown}: larger than the memory there is") from None
+    return format, sessions
+
+
+def _bytes(file: str) -> bytes:
+    if file == STDIN:
+        return sys.stdin.buffer.read()
+    path = Path(file)
+    if path.is_dir():
+        raise UsageError("a folder", "name a file in it")
+    try:
+        with path.open("rb") as opened:
+            head = opened.read(len(DATABASE))
+            return head if head == DATABASE else head + opened.read()
+    except FileNotFoundError:
+        raise UsageError("no such file") from None
+    except OSError as error:
+        raise CannotStart(f"{file}: {error.strerror}", "is it yours to read?") from None
+
+
+def _database(path: Path) -> Database:
+    # Without a log beside it nobody writes to it, and `immutable` leaves no file of SQLite's beside it either.
+    log = path.with_name(path.name + "-wal")
+    mode = "mode=ro" if log.exists() else "mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version != SCHEMA:
+                return Database(version, (), ())
+            sessions, messages = (_rows(connection, query) for query in QUERIES)
+            return Database(version, sessions, messages)
+    except (sqlite3.Error, UnicodeError) as error:
+        raise UsageError(f"{NAME}'s database, but {error}", "half a file, or another program's?") from None
+
+
+def _rows(connection: sqlite3.Connection, query: str) -> list[dict[str, object]]:
+    return [dict(row) for row in connection.execute(query)]

@@ -1,0 +1,121 @@
+"""`mcpspy import`: the file of another tool, as a recording."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import orjson
+
+from mcpspy.core.imports.formats import FORMATS, Format
+from mcpspy.core.imports.imported import Imported
+from mcpspy.errors import FINDINGS, UsageError
+from mcpspy.io.imports.source import STDIN, read
+from mcpspy.io.imports.written import check, header, write
+from mcpspy.io.recorder import say
+from mcpspy.io.redaction import redactor
+from mcpspy.ui.cli import redaction
+from mcpspy.ui.cli.output import Output
+from mcpspy.ui.inert import inert
+
+SHOWN = 8
+"""Sessions that an error names."""
+
+_FORMATS = "\n".join(f"  {each.name:18}{each.about}" for each in FORMATS.values())
+
+EPILOG = f"""\
+examples:
+  mcpspy import session.har
+  mcpspy import cassette.json -o weather.jsonl && mcpspy mock weather.jsonl
+  mcpspy import ~/.mcphawk/mcphawk.db --session 3f9c01ab22d4
+  curl -s https://example.com/session.har | mcpspy import - --json
+
+formats, told by what is in the file:
+{_FORMATS}
+
+What a format does not keep is said on stderr, and in the recording's header. The
+recording is redacted as any other is, and is new: no file is overwritten.
+
+exit codes: 0; 1 an entry could not be redacted and is left out; 2 usage, or a file of
+no such format, or half of one: nothing is written; 3 cannot be read or written
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the options."""
+    parser.add_argument("file", metavar="FILE", help="the file of the other tool; - for stdin")
+    parser.add_argument("--format", metavar="NAME", choices=FORMATS, help="what it is, whatever is in it")
+    parser.add_argument(
+        "--session", metavar="ID", help="this one of the sessions in it (default: each becomes a recording)"
+    )
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", help="the recording, or its folder (default: the folder of sessions)"
+    )
+    parser.add_argument("--name", metavar="NAME", help="what to call the session (default: as its server)")
+    parser.add_argument("--json", action="store_true", help="tell of it as one JSON object")
+    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    redaction.configure(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Read all of it, then write; say where, and what is missing."""
+    check(args.out)
+    redaction.check(redaction.asked(args))
+    format, found = read(args.file, args.format)  # noqa: A001 - it is one.
+    sessions = _chosen(args, found)
+    if args.name is not None:
+        for session in sessions:
+            session.name = args.name
+    heads = [
+        header(session, format.name if args.file == STDIN else Path(args.file).stem) for session in sessions
+    ]
+    told: list[dict[str, object]] = []
+    lost = 0
+    for session, head in zip(sessions, heads, strict=True):
+        redacting = redactor(redaction.asked(args), say)
+        path = write(head, session.lines, args.dir, args.out, redacting)
+        lost += redacting.lost if redacting is not None else 0
+        about = {"out": str(path), "session": session.key or None, "messages": session.messages}
+        told.append({**about, "lacks": session.lacks, "changed": session.changed})
+    for line in _said(format, sessions):
+        say(inert(line))
+    if lost:
+        say(f"{lost} entries could not be redacted and are left out")
+    if args.json:
+        summary = {"in": args.file, "format": format.name, "sessions": told, "lost": lost}
+        sys.stdout.buffer.write(orjson.dumps(summary, option=orjson.OPT_APPEND_NEWLINE))
+    else:
+        output = Output()
+        for one in told:
+            output.line(inert(f"{one['out']}: {one['messages']} messages"))
+    return FINDINGS if lost else 0
+
+
+def _chosen(args: argparse.Namespace, found: list[Imported]) -> list[Imported]:
+    """Return the sessions to import; raise UsageError if that is not clear."""
+    shown = "stdin" if args.file == STDIN else args.file
+    keys = inert(", ".join([session.key for session in found[:SHOWN]] + ["…"] * (len(found) > SHOWN)))
+    if args.session is not None:
+        chosen = [session for session in found if session.key == args.session]
+        if not chosen:
+            raise UsageError(f"{shown}: no session {args.session}", f"there are {keys or 'none with an id'}")
+        return chosen
+    said = [session for session in found if session.messages]
+    if args.out is not None and len(said) > 1 and not _is_folder(args.out):
+        raise UsageError(f"{shown}: {len(said)} sessions do not go into one file", f"--session ID: {keys}")
+    return said
+
+
+def _is_folder(out: str) -> bool:
+    from os import path, sep
+
+    return out.endswith(("/", sep)) or path.isdir(out)
+
+
+def _said(format: Format, sessions: list[Imported]) -> list[str]:  # noqa: A002 - it is one.
+    """Return what people should know: in a line what the format lacks, in another what was changed."""
+    lacks = list(dict.fromkeys(lack for session in sessions for lack in session.lacks))
+    changed = list(dict.fromkeys(change for session in sessions for change in session.changed))
+    lines = [f"{format.name} does not keep: {'; '.join(lacks)}"] if lacks else []
+    return [*lines, f"of this file: {'; '.join(changed)}"] if changed else lines

@@ -1,0 +1,381 @@
+"""`mcpspy import`: files of the tools themselves become recordings; what is none of them becomes one line."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import sys
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcpspy.analysis.diff import compare
+from mcpspy.core.imports.formats import FORMATS
+from mcpspy.core.record import Damaged
+from mcpspy.core.session import Session
+from mcpspy.io.store import Recording, State
+from mcpspy.ui.cli.table import main
+from tests.core.mock.test_conversation import recorded, replayed
+
+ROOT = Path(__file__).parents[3]
+FILES = ROOT / "tests" / "core" / "imports" / "files"
+
+SESSIONS = {
+    "mcp-rec.jsonl": [65],
+    "mcp-rec-modern.jsonl": [66],
+    "mcp-cassette.json": [65],
+    "mcp-cassette-http.json": [66],
+    "mcp-recorder.json": [9],
+    "mcp-recorder-http.json": [9],
+    "mcphawk.db": [65, 11],
+    "mitmproxy.har": [11],
+    "inspector-protocol.json": [15],
+    "inspector-network.json": [15],
+    "mcpsnoop.jsonl": [8, 4],
+}
+"""The messages of each session of each file."""
+
+EVERY_FILE = pytest.mark.parametrize("name", SESSIONS)
+
+
+def imported(name: str, folder: Path, *options: str) -> list[Path]:
+    """Import a file; return what was written, in the order of its sessions."""
+    before = set(folder.glob("*.jsonl"))
+    source = FILES / name
+    assert main(["import", str(source), "-o", f"{folder}/", *options]) == 0
+    written = sorted(set(folder.glob("*.jsonl")) - before, key=lambda path: Recording(path).header.started)
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in written)
+    return written
+
+
+def read(path: Path) -> Session:
+    recording = Recording(path)
+    assert not any(isinstance(entry, Damaged) for entry in recording)
+    assert recording.torn == 0
+    return Session(recording.header).add_all(recording)
+
+
+def header(path: Path) -> dict[str, Any]:
+    first: dict[str, Any] = json.loads(path.read_bytes().partition(b"\n")[0])
+    return first
+
+
+@EVERY_FILE
+def test_an_imported_session_is_whole_lints_and_exports_and_mocks(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    paths = imported(name, tmp_path)
+    said = capfd.readouterr()
+    assert [line.rpartition(": ")[2] for line in said.out.splitlines()] == [
+        f"{messages} messages" for messages in SESSIONS[name]
+    ]
+    assert said.err.startswith("mcpspy: ")
+    assert " does not keep: " in said.err
+    for path in paths:
+        about = header(path)["imported"]
+        assert about["from"] in FORMATS
+        assert about["lacks"]
+        assert Recording(path).state == State.ENDED
+        session = read(path)
+        # What a file has no answer to is no fault of the import, and neither is what the peers did wrong.
+        assert main(["lint", str(path), "--format", "json"]) in (0, 1)
+        rules = {finding["code"] for finding in json.loads(capfd.readouterr().out)["findings"]}
+        assert not rules & {"LIFE401", "REC101"}
+        assert main(["export", str(path), "-o", str(tmp_path / f"{path.stem}.har")]) == 0
+        capfd.readouterr()
+        assert replayed(session, 0.0) == recorded(session)
+
+
+@pytest.mark.parametrize("name", ["mcp-rec.jsonl", "mcp-cassette.json", "mcphawk.db"])
+def test_a_session_that_another_tool_recorded_is_the_one_that_we_recorded(name: str, tmp_path: Path) -> None:
+    theirs, ours = imported(name, tmp_path)[0], ROOT / "recordings" / "peer-sdk-legacy.jsonl"
+    found = compare(read(ours), read(theirs))
+    assert [case.method for case in found.cases if case.changes] == ["exit"]
+
+
+def test_one_of_another_tool_is_replayed_against_a_real_server(tmp_path: Path) -> None:
+    server = [str(ROOT / ".peers/venv/bin/python"), str(ROOT / "tests/peers/servers/sdk_server.py")]
+    (path,) = imported("inspector-protocol.json", tmp_path)
+    assert main(["replay", str(path), "--no-record", "--", *server]) == 0
+    (path,) = imported("mcp-recorder.json", tmp_path)
+    # It kept no progress, so there is more to hear now than there was.
+    done = main(["replay", str(path), "--no-record", "--ignore", "notifications/progress", "--", *server])
+    assert done == 0
+
+
+# Not all of it is there
+
+
+HEAD = b'{"mcpspy":1,"id":"00000000","started":"2026-11-21T08:00:00.000Z"}\n'
+HAR = b'{"log":{"version":"1.2","entries":[]}}'
+REFUSED = {
+    "no format": (
+        b"hello",
+        "of no format that mcpspy reads: neither JSON nor SQLite (there are har, mcp-cassette,",
+    ),
+    "other JSON": (
+        b'[{"a":1,"b":[]}]',
+        "of no format that mcpspy reads: JSON, whose first object has a, b (",
+    ),
+    "no object": (b"[1]", "of no format that mcpspy reads: JSON, whose first object has no members ("),
+    "empty": (b"", "empty: there is nothing to import"),
+    "ours": (HEAD, "an mcpspy recording: there is nothing to import (mcpspy show reads it as it is)"),
+    "HAR 2": (b'{"log":{"version":"2.0","entries":[]}}', "HAR '2.0': mcpspy reads 1.1 and 1.2"),
+    "HAR of something": (HAR, "HAR 1.2 of 0 entries, but none posts JSON-RPC (were bodies saved with it?)"),
+    "HAR without a part": (
+        b'{"log":{"version":"1.2"}}',
+        "HAR 1.2, but object missing required field `entries`",
+    ),
+    "cassette 4": (
+        b'{"format_version":4,"recorded_at":""}',
+        "mcp-cassette of format '4': mcpspy reads 1 to 3",
+    ),
+    "cassette without a part": (
+        b'{"format_version":3,"recorded_at":"2026-11-21T08:00:00Z"}',
+        "mcp-cassette of format 3, but object missing required field `messages`",
+    ),
+    "recorder 2": (b'{"version":"2.0","metadata":{}}', "mcp-recorder of format '2.0': mcpspy reads 1"),
+    "mcpsnoop of tomorrow": (
+        b'{"session_id":"a","seq":1,"ts":"2026-11-21T08:00:00Z","direction":"x2y"}',
+        "mcpsnoop, but line 1 has the direction 'x2y', which is none (of a newer mcpsnoop than 0.16?)",
+    ),
+    "mcp-rec without a part": (
+        b'{"ts":1,"dir":"client->server","msg":{}}\n{"ts":1,"dir":"up","msg":{}}\n',
+        "mcp-rec, but line 2: invalid enum value 'up' - at `$.dir` (see docs/import.md)",
+    ),
+    "nothing said": (
+        b'{"ts":1,"dir":"client->server","msg":{"_raw":" ","_unparsed":true}}',
+        "mcp-rec, but there is no message in it",
+    ),
+    "no database": (b"SQLite format 3\0" + b"x" * 99, "mcphawk's database, but "),
+}
+
+
+def refused(
+    name: str, arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str], code: int = 2
+) -> str:
+    """Import what cannot be; return the one line that is said."""
+    out = folder / "written"
+    assert main(["import", *arguments, "--dir", str(out)]) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert not out.exists()
+    (line,) = said.err.splitlines()
+    return line.removeprefix(f"mcpspy: {name}: ")
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_file_of_another_tool_is_one_line(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, said = REFUSED[what]
+    path = tmp_path / "given"
+    path.write_bytes(data)
+    assert refused(str(path), [str(path)], tmp_path, capsys).startswith(said)
+
+
+@EVERY_FILE
+def test_half_a_file_is_recognised_and_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = (FILES / name).read_bytes()
+    half = tmp_path / name
+    half.write_bytes(data[: len(data) // 2])
+    line = refused(str(half), [str(half)], tmp_path, capsys)
+    tool = "Inspector" if name.startswith("inspector") else name.partition(".")[0].removesuffix("-http")
+    assert {"mitmproxy": "HAR", "mcp-rec-modern": "mcp-rec"}.get(tool, tool) in line
+    assert "half a file" in line
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_database_of_another_schema_is_refused(
+    version: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mcphawk.db"
+    shutil.copy(FILES / "mcphawk.db", path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(f"PRAGMA user_version = {version}")
+    line = refused(str(path), [str(path)], tmp_path, capsys)
+    assert line == f"mcphawk with the schema {version}: mcpspy reads 1 (that of mcphawk 1.0)"
+
+
+def test_no_file_is_overwritten_and_none_that_is_not_there_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there, source = tmp_path / "x.jsonl", str(FILES / "mcp-rec.jsonl")
+    there.write_bytes(b"mine")
+    said = refused("", [source, "-o", str(there)], tmp_path, capsys)
+    assert said == f"mcpspy: {there} exists, and no file is overwritten (name another)"
+    assert there.read_bytes() == b"mine"
+    said = refused("gone", ["gone"], tmp_path, capsys)
+    assert said == "no such file"
+    said = refused(str(tmp_path), [str(tmp_path)], tmp_path, capsys)
+    assert said == "a folder (name a file in it)"
+
+
+def test_a_disk_that_is_full_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, out = os.write, tmp_path / "x.jsonl"
+
+    def full(fd: int, data: bytes) -> int:
+        if b'"from":' in bytes(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", full)
+    line = refused("", [str(FILES / "mcp-rec.jsonl"), "-o", str(out)], tmp_path, capsys, 3)
+    assert line == f"mcpspy: cannot write {out}: No space left on device (this session was not imported)"
+    assert not out.exists()
+
+
+# Which of them, and where to
+
+
+def test_one_session_of_several_is_chosen_by_its_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = str(FILES / "mcpsnoop.jsonl"), tmp_path / "one.jsonl"
+    line = refused(source, [source, "-o", str(out)], tmp_path, capsys)
+    assert line == "2 sessions do not go into one file (--session ID: 1f0c52aa9be4, 77aa01c4d2ef)"
+    line = refused(source, [source, "--session", "nope"], tmp_path, capsys)
+    assert line == "no session nope (there are 1f0c52aa9be4, 77aa01c4d2ef)"
+    assert main(["import", source, "--session", "77aa01c4d2ef", "-o", str(out), "--name", "mine"]) == 0
+    assert header(out)["name"] == "mine"
+    assert [exchange.request.frame.stream for exchange in read(out).exchanges] == ["1", "2"]
+    capsys.readouterr()
+    assert main(["show", str(out)]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("exit unknown")
+
+
+def test_a_pipe_is_read_and_a_program_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (FILES / "mcp-rec.jsonl").read_bytes()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+    assert main(["import", "-", "--json", "--dir", str(tmp_path)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (session,) = told.pop("sessions")
+    assert told == {"in": "-", "format": "mcp-rec", "lost": 0}
+    path = Path(session["out"])
+    assert path.parent == tmp_path
+    assert (session["messages"], session["session"], session["changed"]) == (65, None, [])
+    assert header(path)["imported"] == {"from": "mcp-rec", "lacks": session["lacks"], "changed": []}
+    assert header(path)["name"] == "mcp-rec"
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO((FILES / "mcphawk.db").read_bytes())))
+    line = refused("stdin", ["-"], tmp_path, capsys)
+    assert line == "a database cannot be read from a pipe (name the file)"
+
+
+def test_a_format_that_is_named_is_not_looked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = str(FILES / "mcp-rec.jsonl")
+    line = refused(source, [source, "--format", "mcpsnoop"], tmp_path, capsys)
+    assert line.startswith("mcpsnoop, but line 1: expected `str`, got `float` - at `$.ts`")
+    line = refused(source, [source, "--format", "mcphawk"], tmp_path, capsys)
+    assert line.startswith("mcphawk's database, but file is not a database")
+
+
+def test_a_secret_of_another_tools_file_does_not_reach_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"arguments": {"password": "swordfish"}},
+    }
+    path.write_text(json.dumps({"ts": 1.5, "dir": "client->server", "msg": call}) + "\n", encoding="utf-8")
+    assert main(["import", str(path), "-o", str(out)]) == 0
+    assert b"swordfish" not in out.read_bytes()
+    assert header(out)["redacted"] is True
+    assert main(["import", str(path), "-o", f"{out}2", "--no-redact"]) == 0
+    assert b"swordfish" in Path(f"{out}2").read_bytes()
+
+
+# There and back
+
+
+OURS = [
+    "recordings/peer-sdk-legacy.jsonl",
+    "recordings/everything-sdk-legacy.jsonl",
+    "recordings/peer-sdk-auto.jsonl",
+    "tests/analysis/export/recordings/peer-http-legacy.jsonl",
+    "tests/analysis/export/recordings/peer-http-modern.jsonl",
+    "tests/analysis/export/recordings/peer-sse-legacy.jsonl",
+]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_what_we_export_as_har_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
+    ours, har, back = ROOT / name, tmp_path / "x.har", tmp_path / "x.jsonl"
+    assert main(["export", str(ours), "-o", str(har)]) == 0
+    assert main(["import", str(har), "-o", str(back)]) == 0
+    found = compare(read(ours), read(back))
+    assert [case.method for case in found.cases if case.changes] == ["exit"]
+    assert header(back)["name"] == header(ours)["name"]
+    assert header(back)["transport"] == header(ours)["transport"]
+    assert header(back).get("upstream") == header(ours).get("upstream")
+
+
+def test_what_we_export_of_http_comes_back_with_its_heads_and_streams(tmp_path: Path) -> None:
+    (first,) = imported("mitmproxy.har", tmp_path)
+    har, back = tmp_path / "x.har", tmp_path / "x.jsonl"
+    assert main(["export", str(first), "-o", str(har)]) == 0
+    assert main(["import", str(har), "-o", str(back)]) == 0
+    lines = [path.read_bytes().split(b"\n")[1:] for path in (first, back)]
+    assert [shorn(line) for line in lines[0]] == [shorn(line) for line in lines[1]]
+
+
+def shorn(line: bytes) -> bytes:
+    """Return a line of a recording without its times, which are rounded, and what exports leave out: an event's name."""
+    gone = (b'{"t":', b'"asked_at":', b'"event":"message"')
+    return b",".join(part for part in line.split(b",") if not part.startswith(gone))
+
+
+# Whatever it is
+
+
+BROKEN = st.sampled_from(sorted(SESSIONS)).flatmap(
+    lambda name: st.tuples(
+        st.just(name),
+        st.lists(
+            st.tuples(st.integers(0, 1 << 30), st.integers(1, 60), st.binary(max_size=4)),
+            min_size=1,
+            max_size=4,
+        ),
+    )
+)
+
+
+@given(broken=BROKEN)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_file_makes_a_traceback(
+    broken: tuple[str, list[tuple[int, int, bytes]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, edits = broken
+    data = (FILES / name).read_bytes()
+    for place, length, other in edits:
+        at = place % len(data)
+        data = data[:at] + other + data[at + length :]
+    path, out = tmp_path / "x", tmp_path / "out.jsonl"
+    path.write_bytes(data)
+    out.unlink(missing_ok=True)
+    code = main(["import", str(path), "-o", str(out)])
+    said = capsys.readouterr().err
+    assert code in (0, 2), said
+    if code == 2:
+        assert len(said.splitlines()) == 1
+        assert not out.exists()
+    else:
+        read(out)
