@@ -1,24 +1,8 @@
-"""Traffic made safe to show.
+"""Traffic made safe to show: the one door between what peers sent and a terminal.
 
-Owns the one door between what peers sent and a terminal. Whatever could move a
-cursor, set a title, write a clipboard or reverse a line comes out as visible
-text; nothing else is changed.
+What is dangerous is `core.inert`'s to know: exported documents need it too.
 """
 
-from __future__ import annotations
+from mcpspy.core.inert import inert, inert_bytes
 
-_CONTROLS = {n: f"\\x{n:02x}" for n in (*range(0x20), *range(0x7F, 0xA0))}
-_DIRECTIONS = {
-    n: f"\\u{n:04x}" for n in (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
-}
-_VISIBLE = str.maketrans({**_CONTROLS, **_DIRECTIONS, "\n": "\\n", "\r": "\\r", "\t": "\\t"})
-
-
-def inert(text: str) -> str:
-    """Return one line of text in which nothing is interpreted."""
-    return text.translate(_VISIBLE).encode("utf-8", "backslashreplace").decode()
-
-
-def inert_bytes(data: bytes) -> str:
-    r"""Return bytes as one line of text; what is not UTF-8 is shown as `\\xff`."""
-    return inert(data.decode("utf-8", "backslashreplace"))
+__all__ = ["inert", "inert_bytes"]

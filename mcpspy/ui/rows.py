@@ -1,244 +1,43 @@
-"""What a message looks like as a row: the same words in `show` and in the TUI.
+"""What a message looks like as a row, for whatever shows one: the words are `analysis.rows`'."""
 
-Owns columns, units and the tone of a row; everything is text already made
-inert. Refuses to know about terminals: width, colour and glyphs are the
-caller's.
-"""
+from mcpspy.analysis.rows import (
+    ASIDE,
+    BAD,
+    FROM_CLIENT,
+    FROM_SERVER,
+    ODD,
+    OK,
+    OPEN,
+    QUIET,
+    Row,
+    duration,
+    ending,
+    exchange_row,
+    has_failed,
+    moment,
+    outcome,
+    progress,
+    row,
+    size,
+)
 
-from __future__ import annotations
-
-from typing import NamedTuple
-
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.message import Failure, Malformed, Notification, Request, Result, decoded
-from mcpspy.core.record import Damaged, Note
-from mcpspy.core.session import Change
-from mcpspy.core.spec import CLIENT, ERRORS, SERVER
-from mcpspy.ui.inert import inert, inert_bytes
-
-FROM_CLIENT, FROM_SERVER, ASIDE = "→", "←", "·"
-"""Which way it went; the host is on the left."""
-
-OK, BAD, OPEN, QUIET, ODD = "ok", "bad", "open", "quiet", "odd"
-"""Tones: what a colour may underline, never what it alone may say."""
-
-
-class Row(NamedTuple):
-    """One line of a session."""
-
-    time: str
-    arrow: str
-    method: str
-    subject: str
-    id: str
-    latency: str
-    size: str
-    status: str
-    tone: str
-
-
-def row(change: Change) -> Row:
-    """Return the row of one change, as things stand now."""
-    what, exchange = change.what, change.exchange
-    if isinstance(what, Note):
-        return _note_row(what)
-    if isinstance(what, Damaged):
-        return Row(
-            "", ASIDE, "(damaged line)", inert_bytes(what.data[:200]), "", "", "", inert(what.why), ODD
-        )
-    method, subject, id_text, latency = "", "", "", ""
-    if isinstance(what, Request | Notification):
-        method, subject = what.method, what.subject or ""
-        if isinstance(what, Notification) and method == "notifications/progress":
-            subject = progress(what)
-    elif isinstance(what, Malformed):
-        method, subject = f"({what.why})", ""
-    elif exchange is not None:
-        method, subject = exchange.request.method, exchange.request.subject or ""
-        latency = duration(what.at - exchange.request.at)
-    if isinstance(what, Request | Result | Failure):
-        id_text = what.id or "null"
-    status, tone = _status(change)
-    flaws = [*what.flaws, *([change.flaw] if change.flaw else [])]
-    if flaws:
-        status = "; ".join([status, *flaws] if status else flaws)
-        tone = tone if tone == BAD else ODD
-    return Row(
-        time=moment(what.at),
-        arrow=FROM_CLIENT if what.side == CLIENT else FROM_SERVER,
-        method=inert(method),
-        subject=inert_bytes(what.data[:200]) if isinstance(what, Malformed) else inert(subject),
-        id=inert(id_text),
-        latency=latency,
-        size=size(len(what.data)),
-        status=inert(status),
-        tone=tone,
-    )
-
-
-def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> Row:
-    """Return the row of a request that speaks for its answer too.
-
-    `sizes` are the bytes of the two; `now` is seconds since the start, for how
-    long a pending one has waited.
-    """
-    said, exchange = row(change), change.exchange
-    if exchange is None:
-        return said
-    status, tone = outcome(exchange)
-    flaws = (
-        [*change.what.flaws, *([change.flaw] if change.flaw else [])]
-        if isinstance(change.what, Request)
-        else []
-    )
-    answer = exchange.answer
-    if answer is not None:
-        flaws += answer.flaws
-        latency = duration(answer.at - exchange.request.at)
-    else:
-        latency = duration(max(now - exchange.request.at, 0.0)) + "…" if exchange.is_open else ""
-        if exchange.progress and exchange.is_open:
-            status = f"{status}: {progress(exchange.progress[-1])}"
-    if flaws:
-        status = "; ".join([status, *flaws])
-        tone = tone if tone == BAD else ODD
-    asked, answered = sizes
-    both = f"{size(asked):>6} {'' if answered is None else size(answered):>6}"
-    return said._replace(latency=latency, size=both, status=inert(status), tone=tone)
-
-
-def outcome(exchange: Exchange) -> tuple[str, str]:
-    """Return what became of a request, in words, and their tone."""
-    state, answer = exchange.state, exchange.answer
-    if state is State.PENDING:
-        return ("open" if exchange.is_subscription else "pending"), OPEN
-    if isinstance(answer, Failure):
-        code = answer.code
-        known = f" {ERRORS[code]}" if code in ERRORS else ""
-        words = f"error {code}{known}: {answer.text}" if code is not None else f"error: {answer.text}"
-        return (f"late {words}" if state is State.LATE else words), BAD
-    if state is State.OK and isinstance(answer, Result) and bytes(answer.body.task):
-        return "ok, as a task", OK
-    if state is State.REFUSED:
-        return ", ".join([str(state), *exchange.flaws]), BAD
-    tone = {
-        State.OK: OK,
-        State.CLOSED: OK,
-        State.INPUT_REQUIRED: OPEN,
-        State.CANCELLED: QUIET,
-        State.LATE: ODD,
-    }.get(state, BAD)
-    return str(state), tone
-
-
-def has_failed(exchange: Exchange) -> bool:
-    """Whether it was answered, and badly; what got no answer is another matter."""
-    return exchange.state in (State.ERROR, State.TOOL_ERROR, State.REFUSED)
-
-
-def progress(message: Notification) -> str:
-    """Return a progress notification in words: `2/3 fetching`."""
-    body = message.body
-    at, total, text = decoded(body.progress), decoded(body.total), decoded(body.message)
-    counted = f"{at:g}" if isinstance(at, int | float) else str(at)
-    if isinstance(total, int | float):
-        counted += f"/{total:g}"
-    return f"{counted} {text}" if text else counted
-
-
-def moment(at: float) -> str:
-    """Return seconds since the start: `12.345`."""
-    return f"{at:.3f}"
-
-
-def duration(seconds: float) -> str:
-    """Return a time span with its unit: `850 µs`, `12.1 ms`, `1.25 s`, `2m05s`."""
-    if seconds < 0.001:
-        return f"{seconds * 1e6:.0f} µs"
-    if seconds < 1:
-        return f"{seconds * 1e3:.1f} ms"
-    if seconds < 60:
-        return f"{seconds:.2f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}m{rest:02d}s"
-    return f"{minutes // 60}h{minutes % 60:02d}m"
-
-
-def size(count: int) -> str:
-    """Return a number of bytes, short: `312`, `12.3k`, `5.7M`."""
-    if count < 1000:
-        return str(count)
-    number, units = count / 1000, "kMG"
-    while number >= 999.95 and len(units) > 1:
-        number, units = number / 1000, units[1:]
-    return f"{number:.1f}{units[0]}"
-
-
-def ending(note: Note | None) -> str:
-    """Return an exit note in words: `exit 0`, `killed by SIGTERM`."""
-    if note is None:
-        return ""
-    signal = note.fields.get("signal")
-    return inert(f"killed by {signal}" if signal else f"exit {note.fields.get('code')}")
-
-
-_LEFT = {
-    CLIENT: ": the client hung up",
-    SERVER: ": the server hung up",
-    "mcpspy": ": mcpspy was stopped",
-}
-"""Who ended an HTTP exchange before its end."""
-
-
-def _status(change: Change) -> tuple[str, str]:
-    what, exchange = change.what, change.exchange
-    if isinstance(what, Malformed):
-        return "", ODD
-    if exchange is None:
-        return "", QUIET if isinstance(what, Notification) else ODD
-    if isinstance(what, Notification):
-        return "", QUIET
-    if isinstance(what, Request):
-        waits = exchange.answer is None
-        return outcome(exchange) if waits else ("", OK)
-    return outcome(exchange)
-
-
-def _note_row(note: Note) -> Row:
-    """Say what nobody said."""
-    fields, tone, status = note.fields, QUIET, ""
-    if note.kind == "stderr":
-        subject = note.text
-    elif note.kind == "exit":
-        subject = ending(note)
-        tone = OK if fields.get("code") == 0 else BAD
-    elif note.kind == "eof":
-        subject = "the client closed stdin" if fields.get("from") == CLIENT else "the server closed stdout"
-    elif note.kind == "closed":
-        subject = f"the {fields.get('by')} stopped reading {fields.get('pipe')}"
-        status = f"{fields.get('undelivered')} bytes undelivered" if fields.get("undelivered") else ""
-        tone = ODD
-    elif note.kind == "lost":
-        subject, tone = f"{fields.get('entries')} entries were not recorded: {fields.get('why')}", BAD
-    elif note.kind == "error":
-        subject, tone = note.text, BAD
-    elif note.kind == "signal":
-        subject, tone = f"{fields.get('signal')} from the host", ODD
-    elif note.kind == "http":
-        answered = fields.get("status")
-        subject = f"{fields.get('method')} {fields.get('path')}"
-        status = str(fields.get("error") or ("no answer" if answered is None else f"HTTP {answered}"))
-        tone = BAD if isinstance(answered, int) and answered >= 400 else QUIET
-    elif note.kind == "http-end":
-        who = fields.get("hung_up")
-        subject = f"HTTP exchange {fields.get('http')} ended" + _LEFT.get(str(who), "")
-        tone = BAD if who == SERVER else QUIET
-    elif note.kind == "sse":
-        named = {"event": "event", "id": "id", "retry": "retry in ms", "data": "data"}
-        subject = ", ".join(f"{word} {fields[key]}" for key, word in named.items() if fields.get(key))
-    elif note.kind == "part":
-        subject = f"goes on in {fields.get('next')}"
-    else:
-        subject = ", ".join(f"{key} {value}" for key, value in fields.items())
-    return Row(moment(note.at), ASIDE, inert(note.kind), inert(subject), "", "", "", inert(status), tone)
+__all__ = [
+    "ASIDE",
+    "BAD",
+    "FROM_CLIENT",
+    "FROM_SERVER",
+    "ODD",
+    "OK",
+    "OPEN",
+    "QUIET",
+    "Row",
+    "duration",
+    "ending",
+    "exchange_row",
+    "has_failed",
+    "moment",
+    "outcome",
+    "progress",
+    "row",
+    "size",
+]

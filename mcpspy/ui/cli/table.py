@@ -88,7 +88,9 @@ def _dispatch(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(**described(name, module))
     module.configure(parser)
     rest, command = _apart(rest) if getattr(module, "TAKES_COMMAND", False) else (rest, None)
-    parsed = parser.parse_args(rest)
+    # argparse takes options between arguments only if it is told to, and then no `...`.
+    intermixed = getattr(module, "TAKES_OPTIONS_ANYWHERE", False)
+    parsed = parser.parse_intermixed_args(rest) if intermixed else parser.parse_args(rest)
     if command is not None:
         parsed.command = command
     code: int = module.main(parsed)
@@ -161,6 +163,8 @@ def keep_traceback() -> str:
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("mcpspy.ui.cli.run", "wrap a stdio server: pass its traffic on, record it"),
     "http": ("mcpspy.ui.cli.http", "stand in front of an HTTP server: pass its traffic on, record it"),
+    "exec": ("mcpspy.ui.cli.exec", "start a program whose MCP over HTTPS is recorded"),
+    "ca": ("mcpspy.ui.cli.ca", "show the authority by which HTTPS is looked into, and how to trust it"),
     "bridge": ("mcpspy.ui.cli.bridge", "give a server that speaks HTTP to a host that speaks stdio"),
     "tui": ("mcpspy.ui.cli.tui", "look at sessions, live ones too, in the terminal"),
     "ls": ("mcpspy.ui.cli.ls", "list the recorded sessions"),
@@ -168,12 +172,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diff": ("mcpspy.ui.cli.diff", "compare two sessions: what changed, and whether it breaks"),
     "lint": ("mcpspy.ui.cli.lint", "find what a session does that the protocol does not allow"),
     "stats": ("mcpspy.ui.cli.stats", "count a session: how often, how long, how much, how many at once"),
+    "export": (
+        "mcpspy.ui.cli.export",
+        "write sessions as HAR, HTML, Markdown, Mermaid, OTLP, CSV or JSON lines",
+    ),
+    "send": ("mcpspy.ui.cli.send", "say something of yours in a session that is running"),
     "replay": ("mcpspy.ui.cli.replay", "play a recorded client against a live server, and compare"),
     "mock": ("mcpspy.ui.cli.mock", "serve a recording as the server it was made from"),
     "wrap": ("mcpspy.ui.cli.wrap", "have a host start its servers through mcpspy"),
     "unwrap": ("mcpspy.ui.cli.unwrap", "have a host start its servers as it did before"),
     "hosts": ("mcpspy.ui.cli.hosts", "list the hosts, their servers, and how the wrapped ones fare"),
     "redact": ("mcpspy.ui.cli.redact", "write a recording again without its secrets"),
+    "import": ("mcpspy.ui.cli.import_", "read the file of another tool as a recording"),
     "completion": ("mcpspy.ui.cli.completion", "print what makes a shell complete mcpspy's commands"),
     "demo": ("mcpspy.ui.cli.demo", "record a small weather server and show the session"),
 }

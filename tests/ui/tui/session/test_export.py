@@ -1,19 +1,19 @@
-"""What is exported reads as it did in the session, and no file is ever overwritten."""
+"""What is exported reads as it did in the session."""
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 
 import pytest
 
+from mcpspy.analysis.export.markdown import LARGEST
 from mcpspy.core.record import Header
 from mcpspy.core.session import Change, Session
-from mcpspy.errors import CannotStart, UsageError
+from mcpspy.errors import CannotStart
+from mcpspy.io.new_file import save
 from mcpspy.io.store import Recording
 from mcpspy.ui.rows import row as words
-from mcpspy.ui.tui.session.export import LARGEST, jsonl, markdown, save
+from mcpspy.ui.tui.session.export import jsonl, markdown
 from mcpspy.ui.tui.session.log import Log
 from tests.ui.tui.asides.asides import HEADER, Lines, every_recording, recorded
 
@@ -206,27 +206,6 @@ def test_what_waits_and_what_nobody_said_have_a_section_too() -> None:
     assert "No response yet." in text
     assert "````text\na ``` word\n````" in text
     assert text.count("\n## ") == 3
-
-
-def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "there"
-    path.write_text("mine")
-    with pytest.raises(UsageError, match="there is such a file already"):
-        save(path, ["x"])
-    assert path.read_text() == "mine"
-
-
-def test_a_file_is_its_owners_and_utf_8(tmp_path: Path) -> None:
-    path = tmp_path / "new"
-    assert save(path, [b"a", "é\ud800"]) == 9
-    assert path.read_bytes() == b"a\xc3\xa9\\ud800"
-    if os.name == "posix":
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CannotStart, match="No such file or directory"):
-        save(tmp_path / "no" / "x", [])
 
 
 def test_half_an_export_is_not_left(tmp_path: Path) -> None:

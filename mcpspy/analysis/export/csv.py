@@ -1,0 +1,86 @@
+"""A table: comma-separated values (RFC 4180), an exchange a line.
+
+Owns the columns, and that a spreadsheet takes no cell for a formula: one that
+begins as a formula does gets an apostrophe in front, as spreadsheets have it
+for text. Every text is inert, so no cell has a line end in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.analysis.export.wall_clock import WallClock
+from mcpspy.core.exchange import Exchange
+from mcpspy.core.inert import inert
+from mcpspy.core.message import Failure
+
+COLUMNS = (
+    *("session", "name", "exchange", "time", "t", "stream", "from", "method", "about", "id", "status"),
+    *("latency_ms", "code", "outcome", "request_bytes", "response_bytes", "progress", "flaws"),
+)
+
+FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
+"""What a formula begins with, the wide forms that some spreadsheets take too. (A tab or a line end is inert here.)"""
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def export(sessions: Iterable[Recorded]) -> Iterator[str]:
+    """Yield the line of names, then the others."""
+    lines = _Lines()
+    table = csv.writer(lines)
+    table.writerow(COLUMNS)
+    yield lines.take()
+    for session in sessions:
+        clock = WallClock(session.header.started)
+        for exchange in session.exchanges():
+            table.writerow(map(_cell, _cells(session, exchange, clock)))
+            yield lines.take()
+
+
+class _Lines:
+    """Where the writer writes."""
+
+    def __init__(self) -> None:
+        self._line = ""
+
+    def write(self, line: str) -> None:
+        self._line = line
+
+    def take(self) -> str:
+        return self._line
+
+
+def _cells(session: Recorded, exchange: Exchange, clock: WallClock) -> tuple[object, ...]:
+    request, answer, latency = exchange.request, exchange.answer, exchange.latency
+    flaws = dict.fromkeys((*exchange.flaws, *request.flaws, *(() if answer is None else answer.flaws)))
+    return (
+        session.header.id,
+        session.header.name,
+        exchange.number,
+        clock.iso(request.at),
+        request.at,
+        request.frame.stream,
+        request.side,
+        request.method,
+        request.subject,
+        request.id,
+        exchange.state,
+        None if latency is None else round(latency * 1000, 3),
+        answer.code if isinstance(answer, Failure) else None,
+        rows.outcome(exchange)[0],
+        len(request.data),
+        None if answer is None else len(answer.data),
+        len(exchange.progress),
+        "; ".join(flaws),
+    )
+
+
+def _cell(value: object) -> str:
+    """Return a value as text that nothing is made of; what is not known is empty."""
+    text = "" if value is None else inert(str(value))
+    return f"'{text}" if text.startswith(tuple(FORMULA)) and not _NUMBER.fullmatch(text) else text

@@ -1,0 +1,45 @@
+"""HTTP Archive 1.2, as developer tools import it.
+
+HTTP sessions are archived as they were (`exchanges`), sessions on pipes as
+requests that might have carried them (`pseudo`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from mcpspy import __version__
+from mcpspy.analysis.export.har import exchanges, pseudo
+from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.analysis.export.strict_json import dumps
+from mcpspy.analysis.export.wall_clock import WallClock
+from mcpspy.core.inert import inert
+
+COMMENT = (
+    "Made by mcpspy. POST stdio://NAME/METHOD is no HTTP: it stands for a JSON-RPC message on a pipe, "
+    "and its status for what became of it (docs/export.md)."
+)
+
+
+def export(sessions: Iterable[Recorded]) -> Iterator[str]:
+    """Yield the archive: a page a session, whose entries are read while it is written."""
+    creator = {"name": "mcpspy", "version": __version__}
+    pages: list[dict[str, Any]] = []
+    yield f'{{"log":{{"version":"1.2","creator":{dumps(creator)},"comment":{dumps(COMMENT)},"entries":['
+    before = ""
+    for session in sessions:
+        page = f"{session.header.id}-{len(pages) + 1}"
+        pages.append(
+            {
+                "startedDateTime": WallClock(session.header.started).iso(0.0),
+                "id": page,
+                "title": inert(session.name),
+                "pageTimings": {},
+            }
+        )
+        entries = exchanges.entries if session.header.transport == "http" else pseudo.entries
+        for entry in entries(session):
+            yield f"{before}\n{dumps({'pageref': page, **entry})}"
+            before = ","
+    yield f'\n],"pages":{dumps(pages)}}}}}\n'

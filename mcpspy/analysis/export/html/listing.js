@@ -1,0 +1,149 @@
+// The list: however many rows, only those in view are elements.
+// Owns the window, the cursor and the columns; which rows there are is said by `page.js`.
+
+const COLUMNS = [
+  ["at", "time", (row) => row.at],
+  ["way", "", null],
+  ["method", "method", (row) => row.method],
+  ["subject", "subject", (row) => row.subject],
+  ["status", "status", (row) => row.status],
+  ["took", "took", (row) => row.latency ?? -1],
+  ["sizes", "bytes", (row) => row.size + row.answerSize],
+  ["fall", "", null],
+];
+const BEYOND = 8; // Rows made above and below those in view.
+const PRINTED = 2000; // Rows that go on paper.
+
+const WAYS = { client: ["→", "from the client"], server: ["←", "from the server"], "": ["·", ""] };
+
+class Listing {
+  constructor(element, { chosen, opened, sorted }) {
+    this.element = element;
+    this.tall = byId("tall");
+    this.rows = [];
+    this.cursor = -1;
+    this.words = [];
+    this.range = [session.begin, session.end];
+    this.chosen = chosen;
+    this.opened = opened;
+    element.addEventListener("scroll", () => this.draw(), { passive: true });
+    element.addEventListener("click", (event) => {
+      const place = Number(event.target.closest(".row")?.dataset.place ?? -1);
+      if (place >= 0) this.opened(this.rows[place]);
+    });
+    new ResizeObserver(() => this.measure()).observe(element);
+    this.heads = new Map();
+    byId("columns").append(...COLUMNS.map(([name, words, key]) => {
+      if (!key) return make(`span.${name}`);
+      const head = make(`button.${name}`, { type: "button", title: `Sort by ${words}` }, words);
+      head.addEventListener("click", () => sorted(name, key));
+      this.heads.set(name, head);
+      return head;
+    }));
+  }
+
+  /** Take the rows there are now; stay where the reader was. */
+  show(rows, words, range) {
+    const row = this.rows[this.cursor];
+    [this.rows, this.words, this.range] = [rows, words, range];
+    this.cursor = row ? rows.indexOf(row) : -1;
+    this.measure();
+    if (this.cursor >= 0) this.reveal();
+  }
+
+  measure() {
+    this.height = parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) || 28;
+    this.tall.style.height = `${this.rows.length * this.height}px`;
+    this.drawn = null;
+    this.draw();
+  }
+
+  select(row) {
+    this.cursor = this.rows.indexOf(row);
+    this.reveal();
+    this.drawn = null;
+    this.draw();
+  }
+
+  reveal() {
+    const [top, shown] = [this.cursor * this.height, this.element.clientHeight];
+    if (this.cursor < 0 || !shown) return;
+    if (top < this.element.scrollTop) this.element.scrollTop = top;
+    else if (top + this.height > this.element.scrollTop + shown) this.element.scrollTop = top + this.height - shown;
+  }
+
+  /** Move the cursor by so many rows. */
+  move(by) {
+    if (!this.rows.length) return;
+    const from = this.cursor < 0 ? (by > 0 ? -1 : this.rows.length) : this.cursor;
+    this.chosen(this.rows[Math.min(Math.max(from + by, 0), this.rows.length - 1)]);
+  }
+
+  /** Move the cursor to the next row of a kind, or the one before. */
+  seek(isWanted, by) {
+    const start = this.cursor < 0 && by < 0 ? this.rows.length : this.cursor;
+    for (let i = start + by; i >= 0 && i < this.rows.length; i += by) {
+      if (isWanted(this.rows[i])) return this.chosen(this.rows[i]);
+    }
+    announce("no more");
+  }
+
+  get inView() {
+    return Math.max(1, Math.floor(this.element.clientHeight / this.height) - 1);
+  }
+
+  draw(isPrinting = false) {
+    const { scrollTop, clientHeight } = this.element;
+    const first = isPrinting ? 0 : Math.max(0, Math.floor(scrollTop / this.height) - BEYOND);
+    const last = isPrinting ? PRINTED : Math.ceil((scrollTop + clientHeight) / this.height) + BEYOND;
+    const drawn = `${first} ${last}`;
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
+    const elements = this.rows.slice(first, last).map((row, i) => this.line(row, first + i));
+    this.tall.replaceChildren(...elements);
+    const current = elements[this.cursor - first];
+    if (current) this.element.setAttribute("aria-activedescendant", current.id);
+    else this.element.removeAttribute("aria-activedescendant");
+    highlight("row-found", elements, this.words);
+  }
+
+  line(row, place) {
+    const isCurrent = place === this.cursor;
+    const [arrow, way] = WAYS[row.side];
+    const took = row.latency !== null ? duration(row.latency) : row.state === "pending" ? "…" : "";
+    const sizes = row.kind === "request" ? `${size(row.size)} ${row.answer >= 0 ? size(row.answerSize) : "-"}` : size(row.size || "");
+    const bar = make(`i.${row.tone}`);
+    const [begin, end] = this.range;
+    const share = (at) => Math.min(Math.max((at - begin) / (end - begin || 1), 0), 1) * 100;
+    bar.style.left = `${share(row.at)}%`;
+    bar.style.width = `${share(row.last) - share(row.at)}%`;
+    const line = make(
+      `div.row.${row.tone}`,
+      { id: `row-${row.number}`, role: "option" },
+      make("span.at", {}, moment(row.at)),
+      make("span.way", { title: way }, arrow),
+      make("span.method", {}, ...visible(row.method)),
+      make("span.subject", { title: row.subject }, ...visible(row.subject)),
+      make("span.status", { title: row.status }, ...visible(row.status)),
+      make("span.took", {}, took),
+      make("span.sizes", {}, sizes),
+      make("span.fall", { "aria-hidden": "true" }, bar),
+    );
+    line.dataset.place = place;
+    line.style.top = `${place * this.height}px`;
+    line.setAttribute("aria-selected", String(isCurrent));
+    line.setAttribute("aria-setsize", String(this.rows.length));
+    line.setAttribute("aria-posinset", String(place + 1));
+    const said = [`${moment(row.at)} s`, way, row.method, row.subject, row.status, took];
+    line.setAttribute("aria-label", said.filter(Boolean).join(", "));
+    return line;
+  }
+
+  /** Say which column sorts, and which way. */
+  markSort(name, isDown) {
+    for (const [each, head] of this.heads) {
+      head.dataset.sort = each === name ? (isDown ? "down" : "up") : "";
+      head.setAttribute("aria-pressed", String(each === name));
+    }
+  }
+}

@@ -1,0 +1,138 @@
+// One row in full: the request and its answer side by side, what came between, and how HTTP carried them.
+// Owns what is said of a message around its body, and copying it.
+
+/** Show a row in an element; `close` is called when it was seen. */
+function showMessage(element, row, words, close) {
+  const bodies = make("div.sides", {}, ...sidesOf(row, words));
+  const parts = [
+    headOf(row, close),
+    make("p.aside", {}, factsOf(row)),
+    flawsOf(row),
+    linksOf(row),
+    bodies,
+    alongOf(row),
+    httpOf(row, words),
+  ];
+  element.replaceChildren(...parts.filter((part) => part !== null));
+  element.scrollTop = 0;
+}
+
+function headOf(row, close) {
+  const back = make("button.back", { type: "button", title: "Esc" }, "Close");
+  back.addEventListener("click", close);
+  const title = [...visible(row.method), " ", make("span.subject", {}, ...visible(row.subject))];
+  const status = row.status ? make(`span.badge.${row.tone}`, {}, ...visible(row.status)) : "";
+  return make("div.bar.title", {}, make("div.bar", {}, make("h2", {}, ...title), status), back);
+}
+
+function factsOf(row) {
+  const when = clock(session.facts.started, row.at);
+  const facts = [`#${row.number}`, `${moment(row.at)} s`, when];
+  if (row.latency !== null) facts.push(`took ${duration(row.latency)}`);
+  if (row.id) facts.push(`id ${row.id}`);
+  if (row.http !== null) facts.push(`HTTP exchange ${row.http}`);
+  if (row.stream) facts.push(`stream ${row.stream}`);
+  return facts.filter(Boolean).join(" · ");
+}
+
+function flawsOf(row) {
+  if (!row.flaws.length) return null;
+  return make("ul.flaws", { "aria-label": "Flaws" }, ...row.flaws.map((flaw) => make("li", {}, ...visible(flaw))));
+}
+
+function linkTo(row, words) {
+  return make("a", { href: `#${row.number}` }, words);
+}
+
+function linksOf(row) {
+  const links = [];
+  const request = session.requestOf(row);
+  const [before, after] = [session.before(row), session.after(row)];
+  if (request) links.push(linkTo(request, `belongs to #${request.number} ${request.method}`));
+  if (before) links.push(linkTo(before, `answers the question of #${before.number}`));
+  if (after) links.push(linkTo(after, `goes on in #${after.number}`));
+  return links.length ? make("p.links", {}, ...links) : null;
+}
+
+function sidesOf(row, words) {
+  const isNote = !row.side;
+  const other = row.side === "client" ? "server" : "client";
+  const way = isNote ? "" : `${row.side} → ${other}`;
+  const name = { request: "Request", notification: "Notification", answer: "Answer" }[row.kind] ?? "As it was";
+  const sides = [side(name, way, row.body, row.size, row.side, words)];
+  if (row.answer >= 0) sides.push(side("Answer", `${other} → ${row.side}`, row.answer, row.answerSize, other, words));
+  else if (row.kind === "request") sides.push(make("article.side", {}, make("h3", {}, "Answer"), make("p.aside", {}, missing(row))));
+  return sides;
+}
+
+function missing(row) {
+  const waited = duration(Math.max(row.last - row.at, 0));
+  if (row.state === "pending") return `None yet: it has waited for ${waited}, until the end of what was exported.`;
+  if (row.state === "no answer") return `None: the session ended first, ${waited} later.`;
+  if (row.state === "cancelled") return `None: it was cancelled after ${waited}.`;
+  return `None: ${row.status}.`;
+}
+
+function side(name, way, body, bytes, from, words) {
+  const text = session.body(body);
+  const json = isJson(text);
+  const box = make("div.body", { tabIndex: 0, role: "group", ariaLabel: `${name}, body` });
+  const fill = (lines) => box.replaceChildren(json ? layOut(text, words, lines) : plainText(text, words));
+  fill();
+  const copy = button("Copy", "Copy as it was sent", () => copyText(text, copy));
+  const tools = [copy];
+  if (json && text.length > 200) {
+    const all = button("Unfold", "Unfold as much as the page can carry", () => {
+      const isAll = all.textContent === "Unfold";
+      fill(isAll ? LINES * 20 : LINES);
+      all.textContent = isAll ? "Fold" : "Unfold";
+    });
+    tools.push(all);
+  }
+  const about = `${way} ${bytes.toLocaleString("en")} bytes${json || !way ? "" : ", not JSON"}`;
+  const head = make("div.bar", {}, make("h3", {}, name), make("span.aside", {}, about), make("span.room"), ...tools);
+  return make(`article.side${from ? `.from-${from}` : ""}`, { "aria-label": name }, head, box);
+}
+
+function alongOf(row) {
+  const along = session.along(row);
+  if (!along.length) return null;
+  const items = along.slice(0, PAGE).map((each) => make("li", {}, linkTo(each, `${moment(each.at)} s`), " ", ...visible(`${each.method} ${each.subject}`)));
+  const rest = along.length > PAGE ? [make("li", {}, `and ${(along.length - PAGE).toLocaleString("en")} more`)] : [];
+  return make("section.along", {}, make("h3", {}, "On the way"), make("ul", {}, ...items, ...rest));
+}
+
+function httpOf(row, words) {
+  const carriers = session.carriers(row);
+  if (!carriers.length) return null;
+  const each = carriers.map((note) => {
+    const summary = make("summary", {}, ...visible(`${note.method}: ${note.subject} ${note.status}`));
+    return make("details", {}, summary, make("div.body", {}, layOut(session.body(note.body), words)));
+  });
+  return make("section.http", {}, make("h3", {}, "HTTP"), ...each);
+}
+
+function button(text, title, act) {
+  const made = make("button", { type: "button", title }, text);
+  made.addEventListener("click", act);
+  return made;
+}
+
+/** Put a text into the clipboard, by the old way where the new one is not allowed; say whether it worked. */
+async function copyText(text, from) {
+  let done = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = make("textarea", { value: text, className: "unseen" });
+    document.body.append(field);
+    field.select();
+    done = document.execCommand("copy");
+    field.remove();
+    from?.focus();
+  }
+  announce(done ? "copied" : "the browser does not let this page copy");
+  if (!from) return;
+  from.textContent = done ? "Copied" : "Not allowed";
+  setTimeout(() => (from.textContent = "Copy"), 1500);
+}

@@ -1,0 +1,86 @@
+"""The page: data, style and script in one file, and what a browser may do with it.
+
+Owns the content security policy, which lets this style and this script run
+and nothing else, and that no text of a peer can end the element it stands in:
+`<` is an escape wherever JSON is embedded.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator
+from hashlib import sha256
+from html import escape
+from pkgutil import get_data
+from string import Template
+from typing import Any
+
+import orjson
+
+from mcpspy import __version__
+from mcpspy.analysis.export.html.entries import Entries, target
+from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.core.inert import inert
+
+SCRIPTS = (
+    *("marks.js", "units.js", "session.js", "search.js", "json.js", "text.js"),
+    *("message.js", "listing.js", "timeline.js", "theme.js", "page.js"),
+)
+"""In the order in which they need each other; one closure holds them all."""
+
+POLICY = (
+    "default-src 'none'",
+    "script-src '{script}'",
+    "style-src '{style}'",
+    "img-src data:",  # Pictures in answers; and the empty icon, without which a browser asks a server for one.
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",  # And no text becomes markup, not even by a mistake of ours.
+)
+
+
+def export(session: Recorded) -> Iterator[str]:
+    """Yield the page in pieces: what is shown at once, the bodies, the rows, the script."""
+    style, script = _part("page.css"), _script()
+    before, after = _part("page.html").split("<!-- data -->\n")
+    policy = "; ".join(POLICY).format(style=_digest(style), script=_digest(script))
+    yield Template(before).substitute(
+        policy=escape(policy),
+        title=escape(f"{inert(session.name) or 'session'} - {inert(session.header.started)}"),
+        about=escape(target(session.header)),
+        style=style,
+    )
+    entries = Entries(session)
+    for bodies in entries.blocks():
+        yield _block("bodies", bodies)
+    yield _block(
+        "session",
+        {
+            "version": __version__,
+            "facts": entries.facts(),
+            "starts": entries.starts,
+            "rows": entries.rows,
+        },
+    )
+    yield Template(after).substitute(script=script)
+
+
+def _block(name: str, value: Any) -> str:
+    """Return a value as an element that no script runs and no text in it ends."""
+    text = orjson.dumps(value).decode().replace("<", "\\u003c")
+    return f'<script type="application/json" class="{name}">{text}</script>\n'
+
+
+def _script() -> str:
+    return '"use strict";\n(() => {\n' + "\n".join(map(_part, SCRIPTS)) + "})();\n"
+
+
+def _part(name: str) -> str:
+    data = get_data(__package__, name)
+    assert data is not None  # It is beside this module, or the installation is broken.
+    return data.decode().replace("\r\n", "\n")  # As a browser does before it takes the digest.
+
+
+def _digest(text: str) -> str:
+    """Return what a policy knows an element's text by: the browser counts the text between the tags."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,94 @@
+// What a person looks for: words, all of which a row has to have; "quoted words" as they stand; -word for none of it.
+// Owns how a word is found in JSON: blanks between its signs do not count, and neither does the way it was escaped.
+
+const SLICE = 10; // Milliseconds of searching between two chances to type.
+
+/** Return the words of a query, each a pattern, and whether it must be absent. A piece of JSON is one of them. */
+function wordsOf(query) {
+  if (/":/.test(query)) return [{ without: false, pattern: patternOf(query.trim()) }];
+  const words = [];
+  for (const [, minus, quoted, plain] of query.matchAll(/(-(?!\d))?(?:"([^"]+)"?|(\S+))/g)) {
+    words.push({ without: minus !== undefined, pattern: patternOf(quoted ?? plain) });
+  }
+  return words;
+}
+
+function patternOf(text) {
+  const forms = [...new Set([text, escaped(text), escaped(text).replaceAll("/", "\\/")])];
+  return new RegExp(forms.map(flexible).join("|"), "giu");
+}
+
+/** Return a text as it stands in a JSON string whose writer kept to ASCII. */
+function escaped(text) {
+  const quoted = JSON.stringify(text).slice(1, -1);
+  return quoted.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** Return a pattern for a text, with any blanks around JSON's signs. */
+function flexible(text) {
+  return text
+    .replace(/\s*([{}[\]:,])\s*/g, "$1")
+    .replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")
+    .replace(/\\[{}[\]]|[:,]/g, "\\s*$&\\s*")
+    .replace(/ /g, "\\s+");
+}
+
+function occurs(pattern, text) {
+  pattern.lastIndex = 0;
+  return pattern.test(text);
+}
+
+/** Whether a row has all the words. */
+function fits(row, words) {
+  if (!words.length) return true;
+  const texts = [`${row.method} ${row.subject} ${row.id} ${row.status}`, session.body(row.body)];
+  if (row.answer >= 0) texts.push(session.body(row.answer));
+  return words.every(({ without, pattern }) => texts.some((text) => occurs(pattern, text)) !== without);
+}
+
+/** Yield places of a text where a word is, as begin and end. */
+function* placesOf(text, words) {
+  for (const { without, pattern } of words) {
+    if (without) continue;
+    pattern.lastIndex = 0;
+    for (const found of text.matchAll(pattern)) {
+      if (found[0].length) yield [found.index, found.index + found[0].length];
+    }
+  }
+}
+
+/** Mark the words in an element, under a name the style knows; return the ranges in their order. */
+function highlight(name, elements, words) {
+  const ranges = [];
+  for (const element of words.length ? elements : []) {
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    const nodes = [];
+    let text = "";
+    while (walker.nextNode()) {
+      nodes.push([text.length, walker.currentNode]);
+      text += walker.currentNode.data;
+    }
+    const place = (offset, isEnd) => {
+      let low = 0;
+      let high = nodes.length - 1;
+      while (low < high) {
+        const middle = (low + high + 1) >> 1;
+        if (isEnd ? nodes[middle][0] < offset : nodes[middle][0] <= offset) low = middle;
+        else high = middle - 1;
+      }
+      return [nodes[low][1], offset - nodes[low][0]];
+    };
+    for (const [begin, end] of placesOf(text, words)) {
+      const range = new Range();
+      range.setStart(...place(begin, false));
+      range.setEnd(...place(end, true));
+      ranges.push(range);
+    }
+  }
+  ranges.sort((one, other) => one.compareBoundaryPoints(Range.START_TO_START, other));
+  if (typeof Highlight === "function" && CSS.highlights) {
+    if (ranges.length) CSS.highlights.set(name, new Highlight(...ranges));
+    else CSS.highlights.delete(name);
+  }
+  return ranges;
+}

@@ -1,0 +1,71 @@
+// The session as it was put into the page: rows, and bodies that are read when somebody asks for one.
+// Owns the names of a row's members (`entries.py` writes them in this order) and what belongs to what.
+
+const MEMBERS = [
+  "number", "at", "kind", "side", "method", "subject", "id", "status", "tone", "state",
+  "end", "body", "size", "answer", "answerSize", "exchange", "continues", "http", "stream", "flaws",
+];
+
+const session = (() => {
+  const embedded = (name) => [...document.querySelectorAll(`script.${name}`)];
+  const { facts, rows: cells, starts, version } = JSON.parse(embedded("session")[0].textContent);
+  const blocks = embedded("bodies");
+  const read = new Map();
+
+  const rows = cells.map((values, place) => {
+    const row = { place };
+    for (let i = 0; i < MEMBERS.length; i++) row[MEMBERS[i]] = values[i];
+    row.latency = row.answer >= 0 ? Math.max(row.end - row.at, 0) : null;
+    row.last = row.end ?? (row.state && row.state !== "closed" ? facts.lasted : row.at);
+    return row;
+  });
+
+  const requests = new Map();
+  const followers = new Map();
+  const along = new Map();
+  const carriers = new Map();
+  const group = (map, key, row) => (map.has(key) ? map.get(key).push(row) : map.set(key, [row]));
+  for (const row of rows) {
+    if (row.kind === "request") {
+      requests.set(row.exchange, row);
+      if (row.continues !== null) followers.set(row.continues, row);
+    } else if (row.kind === "http") {
+      if (row.http !== null) group(carriers, row.http, row);
+    } else if (row.exchange !== null) group(along, row.exchange, row);
+  }
+
+  const begin = rows.reduce((least, row) => Math.min(least, row.at), 0);
+  const end = rows.reduce((most, row) => Math.max(most, row.last), facts.lasted);
+
+  /** Return the text of a body. */
+  function body(number) {
+    let low = 0;
+    let high = blocks.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (starts[middle] <= number) low = middle;
+      else high = middle - 1;
+    }
+    if (!read.has(low)) read.set(low, JSON.parse(blocks[low].textContent));
+    return read.get(low)[number - starts[low]];
+  }
+
+  return {
+    facts,
+    version,
+    rows,
+    begin,
+    end,
+    body,
+    byNumber: new Map(rows.map((row) => [row.number, row])),
+    /** The request that a row belongs to, if it is in the page. */
+    requestOf: (row) => (row.exchange === null || row.kind === "request" ? undefined : requests.get(row.exchange)),
+    /** The request whose question this one answers, and the one that answers this one's. */
+    before: (row) => (row.continues === null ? undefined : requests.get(row.continues)),
+    after: (row) => (row.kind === "request" ? followers.get(row.exchange) : undefined),
+    /** What came between a request and its answer. */
+    along: (row) => (row.kind === "request" ? (along.get(row.exchange) ?? []) : []),
+    /** The head and the end of the HTTP exchange that carried a message. */
+    carriers: (row) => (row.http === null || row.kind === "http" ? [] : (carriers.get(row.http) ?? [])),
+  };
+})();

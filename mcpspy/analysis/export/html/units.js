@@ -1,0 +1,44 @@
+// Numbers with their units, in the words of `mcpspy show`.
+
+/** Return seconds since the start. */
+function moment(at) {
+  return at.toFixed(3);
+}
+
+function duration(seconds) {
+  if (seconds < 0.001) return `${(seconds * 1e6).toFixed(0)} µs`;
+  if (seconds < 1) return `${(seconds * 1e3).toFixed(1)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(2)} s`;
+  const minutes = Math.floor(Math.round(seconds) / 60);
+  const rest = Math.round(seconds) % 60;
+  if (minutes < 60) return `${minutes}m${String(rest).padStart(2, "0")}s`;
+  return `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, "0")}m`;
+}
+
+function size(count) {
+  if (count < 1000) return String(count);
+  let number = count / 1000;
+  let units = "kMG";
+  while (number >= 999.95 && units.length > 1) {
+    number /= 1000;
+    units = units.slice(1);
+  }
+  return number.toFixed(1) + units[0];
+}
+
+function plural(count, noun) {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** Return when something happened: the reader's clock, and UTC where that differs. */
+function clock(started, at) {
+  const began = Date.parse(started);
+  if (Number.isNaN(began)) return "";
+  const when = new Date(began + at * 1000);
+  const pad = (number, digits = 2) => String(number).padStart(digits, "0");
+  const date = `${when.getFullYear()}-${pad(when.getMonth() + 1)}-${pad(when.getDate())}`;
+  const time = `${pad(when.getHours())}:${pad(when.getMinutes())}:${pad(when.getSeconds())}`;
+  const off = -when.getTimezoneOffset();
+  const zone = off ? `UTC${off < 0 ? "-" : "+"}${pad(Math.floor(Math.abs(off) / 60))}:${pad(Math.abs(off) % 60)}` : "UTC";
+  return `${date} ${time}.${pad(when.getMilliseconds(), 3)} ${zone}`;
+}

@@ -1,0 +1,86 @@
+"""Strict JSON lines, an exchange a line.
+
+Owns their members (docs/export.md). A message is spliced in as it was, so
+duplicate keys and thirty-digit integers are what the peer sent; what is not
+strict JSON (NaN, a lone surrogate, bytes that are no UTF-8) is there as text or
+Base64 instead. So every line is one that any parser takes.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+from msgspec import DecodeError
+from msgspec.json import format as lay_out
+
+from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.analysis.export.strict_json import dumps
+from mcpspy.analysis.export.wall_clock import WallClock
+from mcpspy.core.exchange import Exchange
+from mcpspy.core.message import Failure, Message
+
+
+def export(sessions: Iterable[Recorded]) -> Iterator[str]:
+    """Yield the lines."""
+    for session in sessions:
+        clock = WallClock(session.header.started)
+        for exchange in session.exchanges():
+            yield dumps(_line(session, exchange, clock)) + "\n"
+
+
+def _line(session: Recorded, exchange: Exchange, clock: WallClock) -> dict[str, Any]:
+    request, answer = exchange.request, exchange.answer
+    said: dict[str, Any] = {
+        "session": session.header.id,
+        "name": session.header.name,
+        "exchange": exchange.number,
+        "time": clock.iso(request.at),
+        "t": request.at,
+        "from": request.side,
+        "method": request.method,
+        "about": request.subject,
+        "id": _fragment(request.id.encode("utf-8", "surrogatepass")) or request.id,
+        "status": str(exchange.state),
+        "latency": None if exchange.latency is None else round(exchange.latency, 6),
+        **_message("request", request),
+    }
+    if answer is not None:
+        said |= _message("response", answer)
+    if isinstance(answer, Failure):
+        said["code"] = answer.code
+    if request.frame.stream is not None:
+        said["stream"] = request.frame.stream
+    if exchange.continues is not None:
+        said["continues"] = exchange.continues.number
+    if exchange.cancel is not None:
+        said["cancelled"] = exchange.cancel.at
+    if exchange.progress:
+        said["progress"] = [{"t": each.at, **_message("message", each)} for each in exchange.progress]
+    flaws = (*exchange.flaws, *request.flaws, *(() if answer is None else answer.flaws))
+    if flaws:
+        said["flaws"] = list(dict.fromkeys(flaws))
+    return said
+
+
+def _message(name: str, message: Message) -> dict[str, Any]:
+    """Return a message under its name; one that is not strict JSON as `NAME_raw` or `NAME_b64`."""
+    fragment = _fragment(message.data)
+    if fragment is not None:
+        return {name: fragment}
+    try:
+        return {f"{name}_raw": message.data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_b64": b2a_base64(message.data, newline=False).decode()}
+
+
+def _fragment(data: bytes) -> orjson.Fragment | None:
+    """Return what can be spliced into a line as it is; None if it is not strict JSON."""
+    try:
+        orjson.loads(data)
+        # A line end between two members is legal in JSON, and the end of a line here.
+        return orjson.Fragment(lay_out(data, indent=-1) if b"\n" in data or b"\r" in data else data)
+    except (ValueError, DecodeError, RecursionError):
+        return None

@@ -1,0 +1,110 @@
+"""A sequence diagram in Mermaid's language, as GitHub draws it.
+
+Owns the labels: of a peer's text only letters, digits and a few signs stand as
+they are, all else by its number, so nothing a peer said is a statement, a
+comment or markup. Keeps to the size beyond which Mermaid draws nothing, and
+says in the diagram what was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.core.exchange import Exchange
+from mcpspy.core.inert import inert, inert_bytes
+from mcpspy.core.message import Malformed, Message, Notification, Request, Result
+from mcpspy.core.parties import Parties, Party
+from mcpspy.core.record import Damaged, Note
+from mcpspy.core.session import Change
+from mcpspy.core.spec import CLIENT
+
+LONGEST = 60
+"""Characters of a label: more make a diagram too wide to read."""
+
+ROOM = 48_000
+"""Characters of a diagram. Mermaid refuses 50,000 (`maxTextSize`), and GitHub does not let a page change that."""
+
+_SAFE = frozenset(" _./,-()'")
+"""Signs that mean nothing in a label."""
+
+_NOTED = ("exit", "error", "lost", "signal")
+"""Kinds of notes that say how a session went."""
+
+
+def export(session: Recorded) -> Iterator[str]:
+    """Yield the diagram, a line a message."""
+    changes = list(session.changes)
+    client, server = _parties(changes)
+    header = session.header
+    yield "sequenceDiagram\n"
+    yield f"  participant C as {_label(str(client or 'client'))}\n"
+    yield f"  participant S as {_label(str(server or header.name or 'server'))}\n"
+    size = left = 0
+    for change in filter(session.keep, changes):
+        line = _line(change)
+        if line is None:
+            continue
+        size += len(line)
+        if left or size > ROOM:
+            left += 1
+        else:
+            yield line
+    if left:
+        yield f"  Note over C,S: {left} more did not fit, a filter makes room\n"
+
+
+def _parties(changes: list[Change]) -> tuple[Party | None, Party | None]:
+    """Return who spoke, as the first of them introduced themselves."""
+    parties = Parties()
+    for change in changes:
+        if parties.client is not None and parties.server is not None:
+            break
+        if isinstance(change.what, Request):
+            parties.hear_request(change.what)
+        elif isinstance(change.what, Result) and change.exchange is not None:
+            parties.hear_answer(change.what, change.exchange.request.method)
+    return parties.client, parties.server
+
+
+def _line(change: Change) -> str | None:
+    what, exchange = change.what, change.exchange
+    if isinstance(what, Note):
+        if what.kind not in _NOTED:
+            return None
+        said = rows.row(change)
+        return f"  Note over C,S: {_label(f'{said.method} {said.subject}')}\n"
+    if isinstance(what, Damaged):
+        return None
+    if isinstance(what, Request):
+        return _arrow(what, "->>", f"{what.method} {what.subject or ''}")
+    if isinstance(what, Notification):
+        about = rows.progress(what) if what.method == "notifications/progress" else what.subject or ""
+        return _arrow(what, "--)", f"{what.method} {about}")
+    if isinstance(what, Malformed):
+        return _arrow(what, "--x", f"{what.why} {inert_bytes(what.data[:LONGEST])}")
+    if exchange is None or what is not exchange.answer:
+        return _arrow(what, "--x", change.flaw or "nobody asked")
+    return _arrow(what, "--x" if rows.has_failed(exchange) else "-->>", _answer(exchange))
+
+
+def _answer(exchange: Exchange) -> str:
+    request, latency = exchange.request, exchange.latency or 0.0
+    return f"{rows.outcome(exchange)[0]} {rows.duration(latency)} ({request.subject or request.method})"
+
+
+def _arrow(message: Message, arrow: str, text: str) -> str:
+    one, other = ("C", "S") if message.side == CLIENT else ("S", "C")
+    return f"  {one}{arrow}{other}: {_label(text)}\n"
+
+
+def _label(text: str) -> str:
+    """Return a text as a label: cut, and nothing in it means anything."""
+    text = inert(text).strip()
+    cut = f"{text[: LONGEST - 1]}…" if len(text) > LONGEST else text
+    return "".join(map(_entity, cut))
+
+
+def _entity(character: str) -> str:
+    return character if character.isalnum() or character in _SAFE else f"#{ord(character)};"

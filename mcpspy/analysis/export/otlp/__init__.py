@@ -1,0 +1,54 @@
+"""OpenTelemetry spans as OTLP/JSON: a span an exchange, and a notification.
+
+`export` makes one request of all of them, for a file; `batches` several that a
+collector takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from mcpspy.analysis.export.otlp.resource import resource, scope
+from mcpspy.analysis.export.otlp.spans import Span, Spans
+from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.analysis.export.strict_json import dumps
+from mcpspy.core.spec import CLIENT, SERVER
+
+BATCH = 512
+"""Spans a request, as OpenTelemetry's own exporters send them: some collectors take 4 MB at most."""
+
+
+def export(sessions: Iterable[Recorded]) -> Iterator[str]:
+    """Yield one ExportTraceServiceRequest (opentelemetry-proto, collector/trace/v1)."""
+    yield '{"resourceSpans":['
+    before = ""
+    for session in sessions:
+        for begin, spans in _sides(session):
+            yield f"{before}\n{begin}"
+            yield from (f"{',' if number else ''}\n{dumps(span)}" for number, span in enumerate(spans))
+            yield "]}]}"
+            before = ","
+    yield "\n]}\n"
+
+
+def batches(sessions: Iterable[Recorded], most: int = BATCH) -> Iterator[tuple[int, bytes]]:
+    """Yield requests with so many spans at most, each with how many it has."""
+    for session in sessions:
+        for begin, spans in _sides(session):
+            rest = iter(spans)
+            while batch := list(islice(rest, most)):
+                body = f'{{"resourceSpans":[{begin}{",".join(map(dumps, batch))}]}}]}}]}}'
+                yield len(batch), body.encode()
+
+
+def _sides(session: Recorded) -> Iterator[tuple[str, list[Span]]]:
+    """Yield for each side that asked for anything how its spans are introduced, and the spans."""
+    spans = Spans(session)
+    said: dict[str, list[Span]] = {CLIENT: [], SERVER: []}
+    for side, span in spans:
+        said[side].append(span)
+    for side in (CLIENT, SERVER):
+        if said[side]:
+            who = dumps(resource(session.header, spans.parties(side), side))
+            yield f'{{"resource":{who},"scopeSpans":[{{"scope":{dumps(scope())},"spans":[', said[side]

@@ -1,0 +1,101 @@
+"""What a span says, in the names of OpenTelemetry's semantic conventions.
+
+Owns the attributes of MCP's spans (semantic-conventions-genai, docs/gen-ai/mcp.md,
+status Development) and which end of a request is an error. Leaves out what is
+opt-in there: arguments and results.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from mcpspy.analysis.export.otlp.resource import Value
+from mcpspy.core.exchange import Exchange, State
+from mcpspy.core.message import Failure, Notification, Request, loads
+from mcpspy.core.record import Header
+from mcpspy.core.spec import CLIENT
+
+_RESOURCES = (
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "notifications/resources/updated",
+)
+
+_ERRORS = {
+    State.TOOL_ERROR: "tool_error",
+    State.CANCELLED: "cancelled",
+    State.UNANSWERED: "no_answer",
+    State.REFUSED: "refused",
+}
+"""`error.type` where there is no code. The convention names the first; the others are custom, as it allows."""
+
+
+class Conversation(NamedTuple):
+    """What is the same for all that was said in one stream."""
+
+    revision: str | None
+    session: str | None
+    """`Mcp-Session-Id`."""
+
+
+def span_name(message: Request | Notification) -> str:
+    """Return `{mcp.method.name} {target}`, the target being a tool or a prompt: there are few of these."""
+    if message.method in ("tools/call", "prompts/get") and message.subject:
+        return f"{message.method} {message.subject}"
+    return message.method
+
+
+def said_of(message: Request | Notification, of: Conversation) -> dict[str, Value | None]:
+    """Return what a message says of itself."""
+    method, subject = message.method, message.subject
+    revision = message.revision if isinstance(message, Request) else None
+    return {
+        "mcp.method.name": method,
+        "mcp.protocol.version": revision or of.revision,
+        "mcp.session.id": of.session,
+        "gen_ai.operation.name": "execute_tool" if method == "tools/call" else None,
+        "gen_ai.tool.name": subject if method == "tools/call" else None,
+        "gen_ai.prompt.name": subject if method == "prompts/get" else None,
+        "mcp.resource.uri": subject if method in _RESOURCES else None,
+        "jsonrpc.request.id": _id(message.id) if isinstance(message, Request) else None,
+    }
+
+
+def carried_by(header: Header, side: str) -> dict[str, Value | None]:
+    """Return how messages travel; the address is the server's, so only who calls it has it."""
+    if header.transport != "http":
+        return {"network.transport": "pipe"}
+    host = port = None
+    if side == CLIENT:
+        try:
+            parts = urlsplit(header.upstream or "")
+            host, port = parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        except ValueError:  # An address of somebody else's making.
+            host = None
+    return {
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        "server.address": host,
+        "server.port": port if host else None,
+    }
+
+
+def error_of(exchange: Exchange) -> tuple[dict[str, Value | None], str | None]:
+    """Return the attributes of an error, and its message; nothing and None if there is none."""
+    answer = exchange.answer
+    if isinstance(answer, Failure):
+        code = "_OTHER" if answer.code is None else str(answer.code)
+        status = None if answer.code is None else code
+        return {"error.type": code, "rpc.response.status_code": status}, answer.text
+    kind = _ERRORS.get(exchange.state)
+    if kind is None:
+        return {}, None
+    return {"error.type": kind}, "; ".join(exchange.flaws) if exchange.state is State.REFUSED else ""
+
+
+def _id(text: str) -> str | None:
+    """Return an id as text: of `"a"` it is `a`; None of null."""
+    value = loads(text.encode("utf-8", "surrogatepass"))
+    return value if isinstance(value, str) else None if value is None else text

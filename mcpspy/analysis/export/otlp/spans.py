@@ -1,0 +1,159 @@
+"""The spans of a session.
+
+Owns when a span begins and ends, and what it hangs under: the peer's own trace
+if the message says so, else the request whose progress or whose HTTP stream it
+is, else nothing. Every span is of kind CLIENT: it is what who asked would have
+reported. A request that still waits has none yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcpspy.analysis.export.otlp.attributes import Conversation, carried_by, error_of, said_of, span_name
+from mcpspy.analysis.export.otlp.context import Context, own_trace, said_context, span_id
+from mcpspy.analysis.export.otlp.resource import attributes
+from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.analysis.export.wall_clock import WallClock
+from mcpspy.core.exchange import Exchange, State
+from mcpspy.core.message import Failure, Notification, Request, Result
+from mcpspy.core.parties import Parties, Party
+from mcpspy.core.record import Note
+from mcpspy.core.session import Change
+from mcpspy.core.spec import CLIENT
+
+Span = dict[str, Any]
+
+KIND_CLIENT = 3
+STATUS_ERROR = 2
+"""Numbers of trace.proto: OTLP/JSON has no names for them."""
+
+SESSION_ID = "mcp-session-id"
+
+
+class Spans:
+    """What a session reports, each with who would have reported it."""
+
+    def __init__(self, session: Recorded) -> None:
+        self._session = session
+        self._header = session.header
+        self._clock = WallClock(session.header.started)
+        self._changes = list(session.changes)
+        self._parties: dict[str | None, Parties] = {}
+        self._sessions: dict[str | None, str] = {}
+        self._posted: dict[int, Exchange | None] = {}
+        self._closed: dict[int, float] = {}
+        self._last = 0.0
+        for change in self._changes:
+            self._look(change)
+
+    def parties(self, side: str) -> Party | None:
+        """Return who is on a side, as the first of them introduced itself."""
+        every = self._parties.values()
+        return next(
+            (found for each in every if (found := each.client if side == CLIENT else each.server)), None
+        )
+
+    def __iter__(self) -> Iterator[tuple[str, Span]]:
+        for change in filter(self._session.keep, self._changes):
+            what, exchange = change.what, change.exchange
+            if isinstance(what, Notification):
+                yield what.side, self._of_notification(change, what)
+            elif isinstance(what, Request) and exchange is not None and not exchange.is_open:
+                yield what.side, self._of_exchange(exchange)
+
+    def _look(self, change: Change) -> None:
+        """Take what spans want to know of the whole session."""
+        what, exchange = change.what, change.exchange
+        self._last = max(self._last, what.at)
+        if isinstance(what, Note):
+            if what.kind == "http":
+                self._take_session_id(what)
+            if exchange is not None:
+                self._closed[exchange.number] = what.at
+            return
+        if not isinstance(what, Request | Result | Failure):
+            return
+        parties = self._parties.setdefault(what.frame.stream, Parties())
+        if isinstance(what, Request):
+            parties.hear_request(what)
+            if what.side == CLIENT and (number := what.frame.http) is not None:
+                self._posted[number] = (
+                    None if number in self._posted else exchange
+                )  # Of a batch it may be any.
+        elif exchange is not None:
+            parties.hear_answer(what, exchange.request.method)
+
+    def _take_session_id(self, note: Note) -> None:
+        for side in ("request", "response"):
+            headers = note.fields.get(side)
+            found = headers.get(SESSION_ID) if isinstance(headers, dict) else None
+            if isinstance(found, str):
+                self._sessions.setdefault(note.fields.get("stream"), found)
+
+    def _of_exchange(self, exchange: Exchange) -> Span:
+        request, answer = exchange.request, exchange.answer
+        if answer is not None:
+            end = answer.at
+        elif exchange.state is State.CANCELLED and exchange.cancel is not None:
+            end = exchange.cancel.at
+        else:
+            end = self._closed.get(exchange.number, self._last)
+        error, message = error_of(exchange)
+        span = self._span(request, self._id_of(exchange), self._context(request, None), end, error)
+        if message is not None:
+            span["status"] = {"code": STATUS_ERROR, **({"message": message} if message else {})}
+        if exchange.continues is not None:
+            before = exchange.continues
+            trace = self._context(before.request, None).trace
+            span["links"] = [{"traceId": trace, "spanId": self._id_of(before)}]
+        return span
+
+    def _of_notification(self, change: Change, what: Notification) -> Span:
+        number = span_id(self._header, "change", change.number)
+        return self._span(what, number, self._context(what, change.exchange), what.at, {})
+
+    def _id_of(self, exchange: Exchange) -> str:
+        return span_id(self._header, "exchange", exchange.number)
+
+    def _context(self, message: Request | Notification, about: Exchange | None) -> Context:
+        """Return where a span hangs; `about` is the request that a notification reports on."""
+        said = said_context(message)
+        if said is not None:
+            return said
+        if about is None and message.side != CLIENT and message.frame.http is not None:
+            # What comes in the stream that answers a POST belongs to its request (2025-11-25, transports).
+            about = self._posted.get(message.frame.http)
+        if about is None:
+            return Context(own_trace(self._header))
+        above = self._context(about.request, None)
+        return above._replace(parent=self._id_of(about))
+
+    def _span(
+        self,
+        message: Request | Notification,
+        number: str,
+        context: Context,
+        end: float,
+        error: dict[str, Any],
+    ) -> Span:
+        stream = message.frame.stream
+        parties = self._parties.get(stream)
+        of = Conversation(parties.revision if parties is not None else None, self._sessions.get(stream))
+        carried = carried_by(self._header, message.side)
+        span = {
+            "traceId": context.trace,
+            "spanId": number,
+            "flags": context.flags,
+            "name": span_name(message),
+            "kind": KIND_CLIENT,
+            "startTimeUnixNano": str(self._clock.nanoseconds(message.at)),
+            "endTimeUnixNano": str(self._clock.nanoseconds(max(end, message.at))),
+            "attributes": attributes({**said_of(message, of), **carried, **error}),
+        }
+        if context.parent:
+            span["parentSpanId"] = context.parent
+        if context.state:
+            span["traceState"] = context.state
+        return span

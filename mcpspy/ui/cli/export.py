@@ -1,0 +1,201 @@
+"""`mcpspy export`: sessions in the formats of other tools."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mcpspy.analysis.export import FORMATS, Format, Recorded, of_suffix
+from mcpspy.core.query import Query
+from mcpspy.core.record import read_entry
+from mcpspy.core.session import Session
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.blocks import Blocks
+from mcpspy.io.new_file import save
+from mcpspy.io.store import Recording, State, read_header_of
+from mcpspy.ui.cli.header import read_header
+from mcpspy.ui.cli.meant import counted_back, query_of, recordings
+from mcpspy.ui.cli.output import Output
+from mcpspy.ui.cli.progress import Progress
+from mcpspy.ui.inert import inert
+from mcpspy.ui.kept import kept
+
+EPILOG = (
+    """\
+examples:
+  mcpspy export weather -o weather.har              for the browser's developer tools
+  mcpspy export last -q 'tool:forecast' -o bug.md   a document to read, or to paste
+  mcpspy export before.jsonl after.jsonl --format csv | mlr --icsv --opprint sort -nr latency_ms
+  mcpspy export last --endpoint http://localhost:4318 --header 'x-token: ${TOKEN}'
+
+formats:
+"""
+    + "".join(f"  {each.name:9} {each.suffix:10}  {each.about}\n" for each in FORMATS.values())
+    + """
+SESSION is a file, a folder of them, `last`, a session's name, or its id (the beginning
+will do); without one, the last session. QUERY chooses exchanges, by what is said in either
+of the two messages, and what belongs to none: tool:NAME, status:error, >200ms …;
+docs/filter.md has them all, docs/export.md what each format holds.
+
+exit codes: 0; 2 usage, not a recording, a filter that cannot be read; 3 cannot be read,
+written or sent
+"""
+)
+
+STDOUT = "-"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the options."""
+    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="what to export (default: last)")
+    parser.add_argument(
+        "--format", choices=list(FORMATS), help="what to write (default: what FILE ends in says)"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: -, stdout)")
+    parser.add_argument("--force", action="store_true", help="replace FILE if it is there; never a recording")
+    parser.add_argument("-q", "--filter", metavar="QUERY", help="only what this finds, as in 'tool:x >200ms'")
+    parser.add_argument("--endpoint", metavar="URL", help="send spans to this OpenTelemetry collector")
+    parser.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        default=[],
+        help="send this to it, too; ${NAME} is a variable of the environment",
+    )
+    parser.add_argument("--cacert", metavar="FILE", help="trust this authority's certificates as well")
+    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Read, and write or send."""
+    form = _format(args)
+    query = query_of(args.filter)
+    found = list(recordings(args.sessions, args.dir))
+    if len(found) > 1 and not form.several:
+        several = ", ".join(each.name for each in FORMATS.values() if each.several)
+        raise UsageError(f"{form.name} holds one session, and these are {len(found)}", f"{several} hold more")
+    sessions = _Sessions(found, query)
+    if args.endpoint is not None:
+        _send(args, sessions)
+        return 0
+    pieces = form.exporter()(sessions)
+    if args.output in (None, STDOUT):
+        _print(pieces)
+    else:
+        if args.force:
+            _refuse_recording(Path(args.output))
+        size = save(args.output, pieces, force=args.force, way_out="name another, or --force")
+        Output().line(inert(f"{args.output}: {sessions.told}, {size:,} bytes"))
+    if not sessions.exchanges:
+        sys.stderr.write(f"mcpspy: nothing to export: {sessions.told}\n")
+    return 0
+
+
+def _format(args: argparse.Namespace) -> Format:
+    """Return the format that is meant; raise UsageError if it is not clear, or an option is not for it."""
+    is_file = args.output not in (None, STDOUT)
+    if args.endpoint is not None:
+        if args.output is not None or args.format not in (None, "otlp"):
+            raise UsageError("--endpoint sends spans, and writes no file", "without --output, --format otlp")
+        return FORMATS["otlp"]
+    if args.header or args.cacert is not None:
+        raise UsageError("--header and --cacert are for --endpoint URL")
+    if args.force and not is_file:
+        raise UsageError("--force is for --output FILE")
+    if args.format is not None:
+        return FORMATS[args.format]
+    form = of_suffix(args.output) if is_file else None
+    if form is None:
+        what = f"{args.output}: which format?" if is_file else "which format?"
+        raise UsageError(inert(what), f"--format {'|'.join(FORMATS)}, or a FILE that ends like one")
+    return form
+
+
+class _Sessions:
+    """The sessions that are meant, each read when it is its turn, and how many requests were wanted."""
+
+    def __init__(self, found: Iterable[tuple[str, Path]], query: Query | None) -> None:
+        self._found = found
+        self._query = query
+        self.exchanges = 0
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Recorded]:
+        for which, path in self._found:
+            recorded = _read(which, path, self._query)
+            self.count += 1
+            self.exchanges += sum(1 for _ in recorded.exchanges())
+            yield recorded
+
+    @property
+    def told(self) -> str:
+        """How many there were, for people."""
+        requests = f"{self.exchanges or 'no'} request{'s' * (self.exchanges != 1)}"
+        found = " that the filter finds" if self._query is not None else ""
+        return f"{requests}{found} in {self.count} session{'s' * (self.count != 1)}"
+
+
+def _read(which: str, path: Path, query: Query | None) -> Recorded:
+    """Read a session as it is now."""
+    blocks = Blocks(path)
+    # Before it is read: what ends meanwhile was live then, and may yet be answered.
+    is_live = Recording(path).state is State.LIVE
+    counted_back(query, path, blocks.header)
+    session = Session(blocks.header)
+    gc.disable()  # What is read stays: there is nothing to look for.
+    try:
+        with Progress(path.name) as progress:
+            for block in blocks:
+                for line in block.lines:
+                    session.add(read_entry(line))
+                progress.show(block.read, block.size)
+    finally:
+        gc.enable()
+    if not is_live:
+        session.end()
+        if blocks.torn:
+            sys.stderr.write(
+                inert(f"mcpspy: {path}: the last line is torn ({blocks.torn} bytes, left out)") + "\n"
+            )
+    title = Path(which).stem if which.endswith(".jsonl") else which
+    return Recorded(blocks.header, title, session.changes, kept(query))
+
+
+def _refuse_recording(path: Path) -> None:
+    """Raise UsageError if a recording would be replaced: nothing can make it again."""
+    try:
+        read_header_of(path)
+    except (UsageError, CannotStart):
+        return
+    raise UsageError(inert(f"{path}: a recording, and those are never replaced"), "name another")
+
+
+def _print(pieces: Iterable[str]) -> None:
+    """Write to stdout; to a terminal only what it does not act on."""
+    if sys.stdout.isatty():
+        for piece in pieces:
+            sys.stdout.write("\n".join(inert(line.rstrip("\r")) for line in piece.split("\n")))
+        return
+    for piece in pieces:
+        sys.stdout.buffer.write(piece.encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
+
+
+def _send(args: argparse.Namespace, sessions: _Sessions) -> None:
+    from mcpspy.analysis.export.otlp import batches
+    from mcpspy.io.collector import send, traces
+    from mcpspy.io.connect.connection import Address
+
+    headers = tuple(read_header("--header", header) for header in args.header)
+    sent = send(Address(traces(args.endpoint), headers, args.cacert), batches(sessions))
+    if sent.rejected:
+        why = f": {sent.why}" if sent.why else ""
+        raise CannotStart(
+            inert(
+                f"{args.endpoint}: {sent.rejected} of {sent.spans + sent.rejected} spans were rejected{why}"
+            )
+        )
+    Output().line(inert(f"{args.endpoint}: {sent.spans} spans sent, {sessions.told}"))

@@ -1,0 +1,86 @@
+"""The members that HAR 1.2 requires of every entry, in the archives of all recordings."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from mcpspy.analysis.export.har import export
+from mcpspy.analysis.export.har.entry import answered, asked, timed
+from tests.analysis.export.sessions import EVERY, HERE, call, recorded, result, said
+
+TIMES = ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")
+
+
+@cache
+def schema() -> jsonschema_rs.Validator:
+    """Return the schema of HAR 1.2, as har-schema has it: for want of an official one, what everybody takes."""
+    text = (HERE / "har-1.2.schema.json").read_text(encoding="utf-8")
+    return jsonschema_rs.validator_for(json.loads(text), validate_formats=True)
+
+
+def valid(text: str) -> dict[str, Any]:
+    """Return an archive that is valid, by the schema and by what it cannot say."""
+    archive: dict[str, Any] = json.loads(text)
+    assert [str(error) for error in schema().iter_errors(archive)] == []
+    pages = [page["id"] for page in archive["log"]["pages"]]
+    assert len(set(pages)) == len(pages)
+    for entry in archive["log"]["entries"]:
+        timings = entry["timings"]
+        assert set(timings) == set(TIMES)
+        assert all(timings[name] >= 0 for name in ("send", "wait", "receive"))
+        assert all(timings[name] == -1 for name in ("blocked", "dns", "connect", "ssl"))
+        assert entry["time"] == pytest.approx(timings["wait"] + timings["receive"], abs=1e-9)
+        assert entry["pageref"] in pages
+        assert datetime.fromisoformat(entry["startedDateTime"]).tzinfo is not None
+    custom = {key for entry in archive["log"]["entries"] for key in entry if key.startswith("_")}
+    assert custom <= {"_resourceType", "_http", "_from", "_exchange", "_error"}
+    return archive
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+def test_the_archive_of_every_recording_is_valid(path: Path) -> None:
+    archive = valid("".join(export([recorded(path)])))
+
+    assert len(archive["log"]["entries"]) >= 1
+    assert [page["title"] for page in archive["log"]["pages"]] == [path.stem]
+
+
+def test_the_schema_is_one_that_finds_something() -> None:
+    archive = json.loads("".join(export([said(call(0.1), result(0.2))])))
+    del archive["log"]["entries"][0]["request"]["headersSize"]
+
+    assert not schema().is_valid(archive)
+
+
+def test_several_sessions_and_none_are_valid_too() -> None:
+    two = valid("".join(export([said(call(0.1)), said(call(0.2), result(0.3))])))
+
+    assert [entry["pageref"] for entry in two["log"]["entries"]] == [
+        page["id"] for page in two["log"]["pages"]
+    ]
+    assert valid("".join(export([])))["log"]["entries"] == []
+
+
+def test_what_is_not_utf_8_is_base64_and_no_body_is_none() -> None:
+    response = answered(200, None, {"content-type": "x"}, b"\xff")
+    request = asked("POST", "http://h/p?a=1&b=", {}, b"\xff")
+
+    assert response["content"]["encoding"] == "base64"
+    assert b64decode(response["content"]["text"]) == b"\xff"
+    assert b64decode(request["postData"]["text"]) == b"\xff"
+    assert request["queryString"] == [{"name": "a", "value": "1"}, {"name": "b", "value": ""}]
+    assert "postData" not in asked("GET", "http://h/", {}, None)
+    assert "text" not in answered(204, None, {}, b"")["content"]
+
+
+def test_no_time_is_below_nothing() -> None:
+    assert timed(-1.0, 0.0125)["timings"]["wait"] == 0
+    assert timed(0.001, 0.0125)["time"] == 13.5

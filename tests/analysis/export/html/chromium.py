@@ -1,0 +1,198 @@
+"""A real browser to open pages in: Chromium, driven by its own protocol (Chrome DevTools Protocol).
+
+It comes with the peers (`@sparticuz/chromium`, x86-64 Linux); elsewhere one that
+is installed serves. Without a window, without network, with a profile of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+PEERS = Path(__file__).resolve().parents[4] / ".peers" / "chromium"
+
+INSTALLED = (
+    *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge"),
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
+
+SECONDS = 30
+"""A bound for every answer. They come within milliseconds."""
+
+OPTIONS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--remote-debugging-port=0",
+)
+
+KEYS = {"Enter": (13, "\r"), "Escape": (27, "")}
+
+
+class Page:
+    """One page, as who drives the browser sees it."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse, target: str) -> None:
+        self._socket = socket
+        self._session = ""
+        self._target = target
+        self._sent = 0
+        self._heard: list[dict[str, Any]] = []
+
+    async def attach(self) -> None:
+        """Begin to listen to everything that may go wrong."""
+        attached = await self.send("Target.attachToTarget", targetId=self._target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network", "Audits"):
+            await self.send(f"{domain}.enable")
+        await self.send("Page.setLifecycleEventsEnabled", enabled=True)
+
+    async def send(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a command; return its result."""
+        self._sent += 1
+        message: dict[str, Any] = {"id": self._sent, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        await self._socket.send_json(message)
+        while (heard := await self._next()).get("id") != self._sent:
+            self._heard.append(heard)
+        assert "error" not in heard, (method, heard["error"])
+        result: dict[str, Any] = heard["result"]
+        return result
+
+    async def open(self, url: str) -> None:
+        """Load a page, and wait until its script has run; what was wrong with the last one is forgotten."""
+        self._heard.clear()
+        loader = (await self.send("Page.navigate", url=url))["loaderId"]
+        while not any(
+            heard.get("method") == "Page.lifecycleEvent"
+            and (heard["params"]["loaderId"], heard["params"]["name"]) == (loader, "load")
+            for heard in self._heard
+        ):
+            self._heard.append(await self._next())
+
+    async def evaluate(self, expression: str) -> Any:
+        """Return the value of an expression; a promise is waited for, an exception fails."""
+        done = await self.send(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in done, done["exceptionDetails"]
+        return done["result"].get("value")
+
+    async def until(self, expression: str) -> Any:
+        """Wait for an expression to be true, frame by frame; return its value."""
+        return await asyncio.wait_for(
+            self.evaluate(
+                "new Promise((done) => { const look = () => { const found = "
+                f"{expression}; if (found) done(found); else requestAnimationFrame(look); }}; look(); }})"
+            ),
+            SECONDS,
+        )
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, one after the other."""
+        for key in keys:
+            code, text = KEYS.get(key, (0, key if len(key) == 1 else ""))
+            about = {"key": key, "windowsVirtualKeyCode": code, "text": text}
+            await self.send("Input.dispatchKeyEvent", type="keyDown", **about)
+            await self.send("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    async def write(self, text: str) -> None:
+        """Write into what has the focus."""
+        await self.send("Input.insertText", text=text)
+
+    async def look(self, width: int, height: int = 800, scheme: str = "light") -> None:
+        """Have a window of this size, and a system of this colour scheme."""
+        await self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        await self.send(
+            "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
+        )
+
+    def wrong(self) -> list[str]:
+        """Return what went wrong since the page was opened: exceptions, complaints in the console, refused or failed requests."""
+        bad = ("Runtime.exceptionThrown", "Log.entryAdded", "Network.loadingFailed", "Audits.issueAdded")
+        return [
+            json.dumps(heard)
+            for heard in self._heard
+            if heard.get("method") in bad
+            or (heard.get("method") == "Runtime.consoleAPICalled" and heard["params"]["type"] == "error")
+        ]
+
+    def requested(self) -> list[str]:
+        """Return every address that was asked for anything since then."""
+        return [
+            heard["params"]["request"]["url"]
+            for heard in self._heard
+            if heard.get("method") == "Network.requestWillBeSent"
+        ]
+
+    async def _next(self) -> dict[str, Any]:
+        heard: dict[str, Any] = await asyncio.wait_for(self._socket.receive_json(), SECONDS)
+        return heard
+
+
+@asynccontextmanager
+async def chromium(folder: Path) -> AsyncIterator[Page]:
+    """Start a browser whose profile is in a folder; yield its page."""
+    program, environment = _program()
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *OPTIONS,
+        f"--user-data-dir={folder}",
+        "about:blank",
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **environment},
+    )
+    try:
+        async with aiohttp.ClientSession() as client:
+            address = await asyncio.wait_for(_address(process), SECONDS)
+            async with client.ws_connect(address, max_msg_size=0) as socket:
+                targets = Page(socket, "")
+                made = await targets.send("Target.createTarget", url="about:blank")
+                page = Page(socket, made["targetId"])
+                await page.attach()
+                yield page
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+async def _address(process: asyncio.subprocess.Process) -> str:
+    """Return where it listens, which is among the first it says."""
+    assert process.stderr is not None
+    said = b""
+    while line := await process.stderr.readline():
+        if found := re.search(rb"ws://\S+", line):
+            return found[0].decode()
+        said += line
+    pytest.fail(f"Chromium did not start: {said.decode()}", pytrace=False)
+
+
+def _program() -> tuple[str, dict[str, str]]:
+    """Return the browser, and what of the environment it needs."""
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        if not (PEERS / "chromium").exists():
+            pytest.fail("the peers are not installed: run make peers", pytrace=False)
+        brought = {"LD_LIBRARY_PATH": str(PEERS / "lib"), "FONTCONFIG_FILE": str(PEERS / "fonts.conf")}
+        return str(PEERS / "chromium"), brought
+    for name in INSTALLED:
+        if (found := shutil.which(name)) is not None:
+            return found, {}
+    pytest.fail("no Chromium or Chrome is installed", pytrace=False)

@@ -1,0 +1,86 @@
+"""What a span says of a message, in the names of the semantic conventions."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from mcpspy.analysis.export.otlp.attributes import Conversation, carried_by, error_of, said_of, span_name
+from mcpspy.core.message import Notification, Request, read_frame
+from tests.analysis.export.sessions import HEADER, call, client, result, said, server
+
+VERSION = b'"io.modelcontextprotocol/protocolVersion"'
+
+OF = Conversation("2025-11-25", "s1")
+
+
+def message(text: bytes) -> Request | Notification:
+    (found,) = read_frame(client(0.1, b'{"jsonrpc":"2.0",%b}' % text))
+    assert isinstance(found, Request | Notification)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "more"),
+    [
+        (
+            b'"id":"a","method":"prompts/get","params":{"name":"greet"}',
+            "prompts/get greet",
+            {"gen_ai.prompt.name": "greet", "jsonrpc.request.id": "a"},
+        ),
+        (
+            b'"id":7,"method":"resources/read","params":{"uri":"file:///x"}',
+            "resources/read",
+            {"mcp.resource.uri": "file:///x", "jsonrpc.request.id": "7"},
+        ),
+        (
+            b'"method":"notifications/resources/updated","params":{"uri":"file:///x"}',
+            "notifications/resources/updated",
+            {"mcp.resource.uri": "file:///x"},
+        ),
+        (b'"id":null,"method":"ping"', "ping", {}),
+        (
+            b'"id":1.0,"method":"tools/call","params":{"name":"t","_meta":{%b:"2026-07-28"}}' % VERSION,
+            "tools/call t",
+            {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": "t",
+                "jsonrpc.request.id": "1.0",
+                "mcp.protocol.version": "2026-07-28",
+            },
+        ),
+    ],
+)
+def test_a_message_says_what_the_conventions_ask(text: bytes, name: str, more: dict[str, str]) -> None:
+    found = message(text)
+    values = {key: value for key, value in said_of(found, OF).items() if value is not None}
+
+    assert span_name(found) == name
+    assert values == {
+        "mcp.method.name": found.method,
+        "mcp.protocol.version": "2025-11-25",
+        "mcp.session.id": "s1",
+        **more,
+    }
+
+
+def test_only_who_calls_the_server_has_its_address() -> None:
+    header = replace(HEADER, transport="http", upstream="https://example.test/mcp")
+
+    assert carried_by(HEADER, "client") == {"network.transport": "pipe"}
+    assert carried_by(header, "client") == {
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        "server.address": "example.test",
+        "server.port": 443,
+    }
+    assert carried_by(header, "server")["server.address"] is None
+    assert carried_by(replace(header, upstream="http://[no"), "client")["server.address"] is None
+
+
+def test_an_error_without_a_code_is_of_no_known_type() -> None:
+    (exchange,) = said(call(0.1), server(0.2, b'{"jsonrpc":"2.0","id":1,"error":"no"}')).exchanges()
+    (good,) = said(call(0.1), result(0.2)).exchanges()
+
+    assert error_of(exchange) == ({"error.type": "_OTHER", "rpc.response.status_code": None}, "no")
+    assert error_of(good) == ({}, None)

@@ -1,0 +1,120 @@
+"""Strict JSON lines, an exchange a line."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from pathlib import Path
+from typing import Any, NoReturn
+
+import orjson
+import pytest
+
+from mcpspy.analysis.export import Recorded
+from mcpspy.analysis.export.jsonl import export
+from tests.analysis.export.sessions import EVERY, call, client, failure, recorded, result, said, server
+
+
+def refused(constant: str) -> NoReturn:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def lines(session: Recorded) -> list[dict[str, Any]]:
+    """Return the lines as two strict parsers read them."""
+    text = "".join(export([session]))
+    assert text == "" or text.endswith("\n")
+    found = [json.loads(line, parse_constant=refused) for line in text.encode().split(b"\n")[:-1]]
+    for line in text.encode().split(b"\n")[:-1]:
+        orjson.loads(line)
+    return found
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+def test_every_exchange_is_a_line_with_both_messages(path: Path) -> None:
+    session = recorded(path)
+    found = lines(session)
+
+    assert [line["exchange"] for line in found] == [each.number for each in session.exchanges()]
+    for line, exchange in zip(found, session.exchanges(), strict=True):
+        answer = exchange.answer
+        assert line["request"] == json.loads(exchange.request.data)
+        assert line.get("response") == (None if answer is None else json.loads(answer.data))
+        assert len(line.get("progress", [])) == len(exchange.progress)
+        assert line["status"] == exchange.state.value
+        assert line["id"] == json.loads(exchange.request.data)["id"]
+
+
+def test_a_line_says_what_became_of_it() -> None:
+    (line,) = lines(
+        said(
+            call(0.25, 7, more=b',"_meta":{"progressToken":"p"}'),
+            server(
+                0.3, b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p"}}'
+            ),
+            client(0.4, b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}'),
+            failure(0.5, 7, code=-32800),
+        )
+    )
+    request, (progress,) = line.pop("request"), line.pop("progress")
+
+    assert request["params"]["name"] == "forecast"
+    assert progress["t"] == 0.3
+    assert progress["message"]["method"] == "notifications/progress"
+    assert line == {
+        "session": "ab12cd34",
+        "name": "weather",
+        "exchange": 0,
+        "time": "2026-11-21T08:13:03.995000Z",
+        "t": 0.25,
+        "from": "client",
+        "method": "tools/call",
+        "about": "forecast",
+        "id": 7,
+        "status": "answered late",
+        "latency": 0.25,
+        "response": {"jsonrpc": "2.0", "id": 7, "error": {"code": -32800, "message": "no"}},
+        "code": -32800,
+        "cancelled": 0.4,
+    }
+
+
+def test_what_a_peer_wrote_is_not_written_anew() -> None:
+    data = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1.0,"a":1E2,"n":%d}}' % 10**40
+    (line,) = "".join(export([said(client(0.1, data))])).splitlines()
+
+    assert f'"request":{data.decode()}' in line
+
+
+def test_a_message_of_several_lines_is_one_here() -> None:
+    data = b'{"jsonrpc":"2.0",\r\n "id":1,\n "method":"m","params":{"n":%d,"s":"a\\nb"}}' % 10**40
+    (line,) = lines(said(client(0.1, data)))
+
+    assert line["request"] == json.loads(data)
+
+
+@pytest.mark.parametrize(
+    ("params", "member"),
+    [
+        (b'{"a":NaN}', "request_raw"),
+        (b'{"a":"\\ud800"}', "request_raw"),
+        (b'{"a":"\xff"}', "request_b64"),
+    ],
+)
+def test_what_is_not_strict_json_is_there_as_text_or_bytes(params: bytes, member: str) -> None:
+    data = b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}' % params
+    (line,) = lines(said(client(0.1, data), result(0.2)))
+    written = line[member]
+
+    assert (b64decode(written) if member.endswith("b64") else written.encode()) == data
+    assert "request" not in line
+    assert line["flaws"]
+    assert line["response"]["id"] == 1
+
+
+def test_an_id_that_is_no_json_and_an_error_that_is_no_text_are_no_error() -> None:
+    odd = b'{"jsonrpc":"2.0","id":NaN,"method":"m"}'
+    text = b'{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"\\ud800"}}' % 10**30
+    nan, big = lines(said(client(0.1, odd), call(0.2), server(0.3, text)))
+
+    assert nan["id"] == "NaN"
+    assert big["code"] == str(10**30)

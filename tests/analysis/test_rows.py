@@ -1,0 +1,194 @@
+"""What a message looks like as a row."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.rows import Row, duration, exchange_row, row, size
+from mcpspy.core.record import Damaged, Entry, Frame, Note
+from mcpspy.core.session import Session
+
+
+def said(side: str, data: bytes, at: float = 0.5) -> Frame:
+    return Frame(at, side, data)
+
+
+def last_row(*entries: Entry) -> Row:
+    return row(Session().add_all(entries).changes[-1])
+
+
+CALL = said("client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}', 0.25)
+
+
+def test_a_request_says_what_it_is_about_and_that_it_waits() -> None:
+    assert last_row(CALL) == Row("0.250", "→", "tools/call", "echo", "1", "", "71", "pending", rows.OPEN)
+
+
+def test_a_response_carries_its_requests_method_and_the_latency() -> None:
+    answer = said("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
+
+    assert last_row(CALL, answer) == Row(
+        "0.500", "←", "tools/call", "echo", "1", "250.0 ms", "36", "ok", rows.OK
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "tone"),
+    [
+        (b'"result":{"isError":true}', "tool error", rows.BAD),
+        (b'"error":{"code":-32601,"message":"no"}', "error -32601 method not found: no", rows.BAD),
+        (b'"error":{"code":7,"message":"\\u001b[2Jno"}', "error 7: \\x1b[2Jno", rows.BAD),
+        (b'"error":{"message":"no code"}', "error: no code", rows.BAD),
+        (b'"result":{"resultType":"input_required","requestState":"s"}', "input required", rows.OPEN),
+        (b'"result":{"task":{"taskId":"t"}}', "ok, as a task", rows.OK),
+    ],
+)
+def test_an_answer_says_how_it_went_in_words(answer: bytes, status: str, tone: str) -> None:
+    shown = last_row(CALL, said("server", b'{"jsonrpc":"2.0","id":1,' + answer + b"}"))
+
+    assert (shown.status, shown.tone) == (status, tone)
+
+
+def test_a_response_nobody_asked_for_is_odd_and_says_so() -> None:
+    shown = last_row(said("server", b'{"jsonrpc":"2.0","id":9,"result":{}}'))
+
+    assert (shown.status, shown.tone, shown.id) == ("nobody asked", rows.ODD, "9")
+
+
+def test_a_line_that_is_no_message_shows_itself() -> None:
+    shown = last_row(said("server", b"DEBUG: \x1b[31mhello"))
+
+    assert (shown.method, shown.subject, shown.tone) == ("(not JSON)", "DEBUG: \\x1b[31mhello", rows.ODD)
+
+
+def test_progress_is_shown_as_far_as_it_is() -> None:
+    call = said("client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"progressToken":"p"}}}')
+    body = b'{"progressToken":"p","progress":2,"total":3,"message":"asked icon"}'
+    shown = last_row(
+        call, said("server", b'{"jsonrpc":"2.0","method":"notifications/progress","params":' + body + b"}")
+    )
+
+    assert shown.subject == "2/3 asked icon"
+
+
+def exchange(*entries: Entry, sizes: tuple[int, int | None] = (71, None), now: float = 1.25) -> Row:
+    """Return the row of the first message and all that became of it."""
+    return exchange_row(Session().add_all(entries).changes[0], sizes, now)
+
+
+def test_an_exchange_says_both_sizes_the_latency_and_the_outcome() -> None:
+    answer = said("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
+
+    assert exchange(CALL, answer, sizes=(71, 5_700_000)) == Row(
+        "0.250", "→", "tools/call", "echo", "1", "250.0 ms", "    71   5.7M", "ok", rows.OK
+    )
+
+
+def test_an_exchange_that_is_open_says_how_long_and_how_far_it_is() -> None:
+    call = said(
+        "client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"progressToken":"p"}}}', 0.25
+    )
+    body = b'{"progressToken":"p","progress":%d,"total":3,"message":"\\u001b[2Jicon"}'
+    reports = [
+        said("server", b'{"jsonrpc":"2.0","method":"notifications/progress","params":' + body % number + b"}")
+        for number in (1, 2)
+    ]
+    waits, goes_on = exchange(call), exchange(call, *reports)
+
+    assert (waits.latency, waits.size.rstrip(), waits.status) == ("1.00 s…", "    71", "pending")
+    assert waits.tone == goes_on.tone == rows.OPEN
+    assert goes_on.status == "pending: 2/3 \\x1b[2Jicon"
+    assert exchange(call, now=0.1).latency == "0 µs…", "clocks may differ"
+
+
+def test_an_exchange_says_what_is_odd_about_either_message() -> None:
+    answer = said("server", b'{"id":1,"result":{}}')
+    shown = exchange(CALL, answer)
+
+    assert (shown.status, shown.tone) == ('ok; jsonrpc is not "2.0"', rows.ODD)
+    failed = exchange(CALL, said("server", b'{"id":1,"error":{"code":7,"message":"no"}}'))
+    assert (failed.status, failed.tone) == ('error 7: no; jsonrpc is not "2.0"', rows.BAD)
+
+
+def test_an_exchange_that_ended_without_an_answer_has_no_latency() -> None:
+    session = Session().add_all([CALL, Note(1.0, "exit", {"code": 0})])
+    session.end()
+    shown = exchange_row(session.changes[0], (71, None), 2.0)
+
+    assert (shown.latency, shown.status, shown.tone) == ("", "no answer", rows.BAD)
+
+
+def test_what_is_no_exchange_is_its_own_row() -> None:
+    note = Note(1.0, "stderr", {"text": "up"})
+
+    assert exchange(note) == last_row(note)
+
+
+@pytest.mark.parametrize(
+    ("note", "method", "subject", "tone"),
+    [
+        (Note(1.0, "stderr", {"text": "up\x1b[2J"}), "stderr", "up\\x1b[2J", rows.QUIET),
+        (Note(1.0, "stderr", {"b64": "/w=="}), "stderr", "\\xff", rows.QUIET),
+        (Note(1.0, "exit", {"code": 0, "signal": None}), "exit", "exit 0", rows.OK),
+        (Note(1.0, "exit", {"code": None, "signal": "SIGSEGV"}), "exit", "killed by SIGSEGV", rows.BAD),
+        (Note(1.0, "eof", {"from": "client"}), "eof", "the client closed stdin", rows.QUIET),
+        (Note(1.0, "signal", {"signal": "SIGTERM"}), "signal", "SIGTERM from the host", rows.ODD),
+        (
+            Note(1.0, "lost", {"entries": 3, "why": "full"}),
+            "lost",
+            "3 entries were not recorded: full",
+            rows.BAD,
+        ),
+        (
+            Note(1.0, "http", {"method": "GET", "path": "/x\x1b", "status": 200}),
+            "http",
+            "GET /x\\x1b",
+            rows.QUIET,
+        ),
+        (Note(1.0, "http", {"method": "POST", "path": "/", "status": 404}), "http", "POST /", rows.BAD),
+        (
+            Note(1.0, "http-end", {"http": 3, "hung_up": None}),
+            "http-end",
+            "HTTP exchange 3 ended",
+            rows.QUIET,
+        ),
+        (
+            Note(1.0, "http-end", {"http": 3, "hung_up": "server"}),
+            "http-end",
+            "HTTP exchange 3 ended: the server hung up",
+            rows.BAD,
+        ),
+        (Note(1.0, "sse", {"id": "7", "retry": 5, "data": ""}), "sse", "id 7, retry in ms 5", rows.QUIET),
+        (Note(1.0, "unheard", {"of": 1}), "unheard", "of 1", rows.QUIET),
+    ],
+)
+def test_a_note_is_said_in_words(note: Note, method: str, subject: str, tone: str) -> None:
+    shown = last_row(note)
+
+    assert (shown.arrow, shown.method, shown.subject, shown.tone) == ("·", method, subject, tone)
+
+
+def test_bytes_that_did_not_arrive_are_counted() -> None:
+    shown = last_row(Note(1.0, "closed", {"by": "client", "pipe": "stdout", "undelivered": 12}))
+
+    assert (shown.subject, shown.status) == ("the client stopped reading stdout", "12 bytes undelivered")
+
+
+def test_a_damaged_line_of_the_file_is_a_row() -> None:
+    assert last_row(Damaged(b"\x00oops", "not JSON")).subject == "\\x00oops"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0000621, "62 µs"), (0.0121, "12.1 ms"), (1.254, "1.25 s"), (125, "2m05s"), (7260, "2h01m")],
+)
+def test_a_duration_has_a_unit_that_fits(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0"), (999, "999"), (12_345, "12.3k"), (999_960, "1.0M"), (5_700_000, "5.7M")]
+)
+def test_a_size_is_short(count: int, text: str) -> None:
+    assert size(count) == text

@@ -1,0 +1,207 @@
+"""`mcpspy export`: from recordings to files of other tools."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from mcpspy.analysis.export import FORMATS
+from mcpspy.io import collector
+from mcpspy.io.collector import Sent
+from mcpspy.io.connect.connection import Address
+from mcpspy.ui.cli.table import main
+from tests.ui.conftest import CONVERSATION
+
+Make = Callable[..., Path]
+
+
+def test_every_format_is_written_to_a_file_that_is_its_owners(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_recording()
+    for form in FORMATS.values():
+        out = tmp_path / f"out{form.suffix}"
+
+        assert main(["export", str(path), "-o", str(out)]) == 0
+        assert "tools/call" in out.read_text(encoding="utf-8")
+        assert capsys.readouterr() == (f"{out}: 2 requests in 1 session, {out.stat().st_size:,} bytes\n", "")
+        assert os.name != "posix" or stat.S_IMODE(out.stat().st_mode) == 0o600
+        assert main(["export", str(path), "-o", str(out)]) == 2
+        assert "there is such a file already (name another, or --force)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_obeys_the_filter_and_writes_a_file_of_nothing_too(
+    name: str, make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(make_recording())
+
+    assert main(["export", path, "--format", name]) == 0
+    every = capsys.readouterr()
+    assert main(["export", path, "--format", name, "-q", "tool:echo"]) == 0
+    some = capsys.readouterr()
+    assert main(["export", path, "--format", name, "-o", "-", "-q", "tool:nothing"]) == 0
+    none = capsys.readouterr()
+
+    said = "clientInfo" if name not in ("mermaid", "csv", "otlp") else "initialize"
+    assert said in every.out
+    assert said not in some.out
+    assert "tools/call" in some.out
+    assert "tools/call" not in none.out
+    assert (every.err, some.err) == ("", "")
+    assert none.err == "mcpspy: nothing to export: no requests that the filter finds in 1 session\n"
+    assert none.out or name == "jsonl"
+
+
+def test_several_sessions_go_where_they_can(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_recording(name="one")
+    make_recording(name="two")
+
+    assert main(["export", str(tmp_path), "--format", "csv"]) == 0
+    table = list(csv.DictReader(StringIO(capsys.readouterr().out, newline="")))
+    assert [row["name"] for row in table] == ["one", "one", "two", "two"]
+    assert main(["export", "one", "two", "--dir", str(tmp_path), "--format", "har"]) == 0
+    archive = json.loads(capsys.readouterr().out)
+    assert [page["title"] for page in archive["log"]["pages"]] == ["one", "two"]
+    assert main(["export", str(tmp_path), "--format", "mermaid"]) == 2
+    assert "mermaid holds one session, and these are 2 (har, " in capsys.readouterr().err
+
+
+def test_force_replaces_a_file_but_no_recording(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = make_recording(), tmp_path / "out.jsonl"
+    before = path.read_bytes()
+    out.write_text("old")
+
+    assert main(["export", str(path), "-o", str(out), "--force"]) == 0
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 2
+    assert main(["export", str(path), "-o", str(path), "--force"]) == 2
+    assert "a recording, and those are never replaced" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+def test_a_recording_that_is_still_written_is_exported_as_far_as_it_is(
+    make_recording: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = [
+        *CONVERSATION,
+        ("client", b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}'),
+    ]
+    path = str(make_recording(said, exit_code=None, torn=b'{"t":9,"from":"serv'))
+
+    assert main(["export", path, "--format", "jsonl"]) == 0
+    over = capsys.readouterr()
+    assert [json.loads(line)["status"] for line in over.out.splitlines()][-1] == "no answer"
+    assert "the last line is torn (19 bytes, left out)" in over.err
+
+    from mcpspy.io.writer import _mark_live
+
+    with open(path, "ab") as writer:
+        _mark_live(writer.fileno())
+        assert main(["export", path, "--format", "jsonl"]) == 0
+    live = capsys.readouterr()
+    assert [json.loads(line)["status"] for line in live.out.splitlines()][-1] == "pending"
+    assert live.err == ""
+
+
+def test_a_placeholder_of_a_secret_stays(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"token":"[redacted:0123abcd]"}}'
+    path = str(make_recording([("client", secret)]))
+    for name in ("har", "markdown", "jsonl"):
+        assert main(["export", path, "--format", name]) == 0
+        assert "[redacted:0123abcd]" in capsys.readouterr().out
+
+
+def test_a_terminal_gets_nothing_that_it_acts_on(
+    make_recording: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a\u202e\x9b31m"}}'
+    path = str(make_recording([("client", said.encode())]))
+    for name in FORMATS:
+        with monkeypatch.context() as patched:
+            patched.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+            assert main(["export", path, "--format", name]) == 0
+        out = capsys.readouterr().out
+        assert "\u202e" not in out
+        assert "\x9b" not in out
+        assert out.count("\n") >= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "which format? (--format har|html|"),
+        (["-o", "x.txt"], "x.txt: which format?"),
+        (["-o", "-"], "which format?"),
+        (["--format", "csv", "-q", "tool:"], "--filter, at character"),
+        (["--format", "csv", "--force"], "--force is for --output FILE"),
+        (["--format", "otlp", "--header", "a: b"], "--header and --cacert are for --endpoint URL"),
+        (["--format", "otlp", "--cacert", "x"], "--header and --cacert are for --endpoint URL"),
+        (["--endpoint", "http://h", "-o", "x.har"], "--endpoint sends spans, and writes no file"),
+        (["--endpoint", "http://h", "--format", "har"], "--endpoint sends spans, and writes no file"),
+        (["--endpoint", "h:4318"], "--endpoint h:4318: no URL"),
+        (["--endpoint", "http://h", "--header", "nothing"], "--header takes 'Name: value'"),
+        (["--format", "csv", "nobody"], "nobody: no such file or session"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(
+    arguments: list[str], said: str, make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_recording()
+
+    assert main(["export", "--dir", str(tmp_path), *arguments]) == 2
+    told = capsys.readouterr()
+    assert said in told.err
+    assert told.err.count("\n") == 1
+    assert told.out == ""
+
+
+def test_a_file_that_cannot_be_written_is_one_line(
+    make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(make_recording()), "-o", str(tmp_path / "no" / "x.har")]) == 3
+    assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_spans_are_sent_to_a_collector(
+    make_recording: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(make_recording())
+    taken: list[tuple[Address, int]] = []
+    rejected = 0
+
+    def send(address: Address, batches: list[tuple[int, bytes]]) -> Sent:
+        count = sum(count for count, _ in batches)
+        taken.append((address, count))
+        return Sent(count - rejected, rejected, "too old" if rejected else "")
+
+    monkeypatch.setattr(collector, "send", send)
+    monkeypatch.setenv("TOKEN", "s3")
+    asked = ["export", path, "--endpoint", "http://h:4318", "--header", "x-token: ${TOKEN}"]
+
+    assert main(asked) == 0
+    assert taken == [(Address("http://h:4318/v1/traces", (("x-token", "s3"),)), 2)]
+    assert capsys.readouterr().out == "http://h:4318: 2 spans sent, 2 requests in 1 session\n"
+    rejected = 1
+    assert main(asked) == 3
+    assert "http://h:4318: 1 of 2 spans were rejected: too old" in capsys.readouterr().err
+
+
+def test_a_collector_that_is_not_there_is_one_line(
+    make_recording: Make, capsys: pytest.CaptureFixture[str], unused_tcp_port: int
+) -> None:
+    assert main(["export", str(make_recording()), "--endpoint", f"http://127.0.0.1:{unused_tcp_port}"]) == 3
+    told = capsys.readouterr().err
+    assert told.startswith("mcpspy: cannot send to http://127.0.0.1:")
+    assert told.count("\n") == 1
