@@ -1,0 +1,131 @@
+"""The pytest plugin: recordings in the place of MCP servers, in the manner of vcrpy.
+
+Owns what pytest sees: the option, the settings, the marker, the fixtures, and when a
+test fails. Every pytest of an environment loads it, so it imports nothing that pytest
+has not; the rest comes with the first test that asks for `mcp_recording`.
+
+    McpRecording                                     what the fixture gives
+    assert_lint_clean(session, ignore=[…])           the session breaks no rule of the protocol
+    assert_matches(session, recording, ignore=[…])   it says what the recording says
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+import pytest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mcpspy.ui.pytest_plugin.asserting import assert_lint_clean, assert_matches
+    from mcpspy.ui.pytest_plugin.recording import McpRecording
+
+__all__ = ["McpRecording", "assert_lint_clean", "assert_matches"]
+
+MODES = ("none", "once", "new_episodes", "all")
+
+MARKER = (
+    "mcp_recording(path, mode=, match=, ignore=[], on_exhausted=, server=[], upstream=): "
+    "the recording that the fixture mcp_recording serves or makes (mcpspy, docs/pytest.md)"
+)
+
+_RECORDING = pytest.StashKey["McpRecording"]()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "McpRecording":
+        from mcpspy.ui.pytest_plugin import recording
+
+        return recording.McpRecording
+    if name in __all__:
+        from mcpspy.ui.pytest_plugin import asserting
+
+        return getattr(asserting, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Describe the option and the settings."""
+    group = parser.getgroup("mcpspy", "recordings of MCP servers")
+    group.addoption(
+        "--mcpspy-record",
+        metavar="MODE",
+        choices=MODES,
+        help="none: serve recordings only; once: record where there is no recording; new_episodes: record what "
+        "was not recorded, too; all: record anew. Over every marker (default: once; none where CI is set)",
+    )
+    parser.addini("mcpspy_record", "the mode of tests that name none: none, once, new_episodes, all")
+    parser.addini("mcpspy_server", "the real server: its command, or its URL", type="args")
+    parser.addini(
+        "mcpspy_config", "a mcpspy.toml, from the rootdir, that says what is redacted in recordings"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line("markers", MARKER)
+
+
+@pytest.fixture
+def mcp_recording_server() -> list[str] | str | None:
+    """The real server, for tests whose marker names none: a command or a URL. Override it; asked only to record."""
+    return None
+
+
+@pytest.fixture
+def mcp_recording(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[McpRecording]:
+    """An MCP server out of a recording, or the real one, recorded: `command`, `url`, `stdio_parameters`."""
+    from mcpspy.errors import McpspyError
+    from mcpspy.ui.pytest_plugin.asked import read_asked
+    from mcpspy.ui.pytest_plugin.recording import McpRecording
+
+    wrong = ""
+    try:
+        recording = McpRecording(read_asked(request), tmp_path_factory.mktemp("mcpspy"))
+    except McpspyError as error:
+        wrong = f"mcpspy: {error}"
+    if wrong:
+        pytest.fail(wrong, pytrace=False)
+    request.node.stash[_RECORDING] = recording
+    yield recording
+    del request.node.stash[_RECORDING]
+    try:
+        wrong = recording.finish()
+    except McpspyError as error:
+        wrong = f"mcpspy: {error}"
+    if wrong:
+        pytest.fail(wrong, pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test for what was not recorded, though the code under test may have made light of it."""
+    recording = item.stash.get(_RECORDING, None)
+    if recording is None:
+        return (yield)
+    try:
+        result = yield
+    except BaseException:
+        if said := recording.unrecorded():
+            item.add_report_section("call", "mcpspy", said)
+        raise
+    if said := recording.unrecorded():
+        pytest.fail(said, pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep whether the test passed: a recording of one that did not is not kept."""
+    report = yield
+    if call.when != "teardown" and (recording := item.stash.get(_RECORDING, None)) is not None:
+        recording.has_passed = call.when == "call" and report.passed
+        if not report.passed and (said := recording.left_behind()):
+            report.sections.append(("mcpspy", said))
+    return report

@@ -1,0 +1,129 @@
+"""Every command of docs/ci.md, as it is written there: at a server that is well, and at one that has changed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from ruamel.yaml import YAML
+
+from recordings import make
+from tests.ui.pytest_plugin.conversing import call
+
+PAGE = (make.ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+GITHUB, GITLAB = (
+    YAML(typ="safe").load(block)
+    for block in re.findall(r"^```yaml\n(.+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+)
+ONCE, UPDATE = (
+    block.partition("#")[0].strip()
+    for block in re.findall(r"^```sh\n(.+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+)
+INSTALL = "pip install mcpspy"
+SERVER = make.ROOT / "tests" / "servers" / "changing.py"
+
+
+class Repository:
+    """A server's repository, with a recording, in which a job runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        shutil.copy(SERVER, folder / "server.py")
+
+    def run(self, command: str) -> int:
+        """Run a line of a job as runners do; return its exit code."""
+        done = subprocess.run(
+            ["sh", "-e", "-c", command],
+            cwd=self.folder,
+            env={**make.environment(self.folder), "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+        )
+        self.said = done.stdout.decode()
+        assert "Traceback" not in done.stderr.decode()
+        return done.returncode
+
+    def change(self, old: str, new: str) -> None:
+        """Have the server be another."""
+        text = self.text("server.py")
+        assert old in text
+        (self.folder / "server.py").write_text(text.replace(old, new), encoding="utf-8")
+
+    def text(self, name: str) -> str:
+        """Return what a file holds."""
+        return (self.folder / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """Record as the page says."""
+    repository = Repository(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", make.environment(tmp_path)["PATH"])
+    assert call(ONCE.split(), ("add", {"a": 1, "b": 2}), listing=True) == ["3"]
+    return repository
+
+
+def github_steps() -> dict[str, dict[str, Any]]:
+    """Return the steps of the job by their names, in their order."""
+    steps = GITHUB["jobs"]["mcp"]["steps"]
+    assert {"run": INSTALL} in steps
+    return {step.get("name") or step.get("uses"): step for step in steps if step.get("run") != INSTALL}
+
+
+def test_the_job_for_github(repository: Repository) -> None:
+    commands = {name: step["run"] for name, step in github_steps().items() if "run" in step}
+    assert [repository.run(command) for command in commands.values()] == [0] * len(commands)
+    assert repository.text("summary.md")
+    uploads = [step["with"] for name, step in github_steps().items() if "upload" in name]
+    sarif, artifact = uploads
+    assert json.loads(repository.text(sarif["sarif_file"]))["version"] == "2.1.0"
+    assert (repository.folder / artifact["path"] / "weather.jsonl").is_file()
+
+    # A tool that needs more than it did, and a word on stdout that is no message.
+    shutil.rmtree(repository.folder / artifact["path"])
+    repository.change('else "same"', 'else "required"')
+    repository.change("messages = heard()", "messages = heard()\nprint('ready', flush=True)")
+    del commands["No secrets"]
+    found = {name: (repository.run(command), repository.said) for name, command in commands.items()}
+    assert [code for code, _ in found.values()] == [1] * len(commands)
+    answered, broken, annotated, _ = (said for _, said in found.values())
+    assert "breaking" in answered
+    assert "breaking" in repository.text("summary.md")
+    assert "c is required now" in broken
+    assert annotated.startswith("::error file=now/weather.jsonl,line=")
+    (run,) = json.loads(repository.text(sarif["sarif_file"]))["runs"]
+    assert "error" in {result["level"] for result in run["results"]}
+    # A job goes on after what failed, so that all of it is known.
+    steps = github_steps()
+    after = list(steps)[list(steps).index("No tool is broken") :]
+    assert all(steps[name]["if"] in ("always()", "failure()") for name in after)
+
+    assert repository.run(UPDATE) == 0
+    assert (repository.folder / "recordings" / "weather.jsonl.bak").is_file()
+    assert repository.run(commands["The server answers as it did"].replace("now/weather", "now/again")) == 0
+
+
+def test_the_job_for_gitlab(repository: Repository) -> None:
+    job = GITLAB["mcp"]
+    first, *commands = job["script"]
+    assert first == INSTALL
+    assert [repository.run(command) for command in commands] == [0] * len(commands)
+    reports = {name: ET.fromstring(repository.text(name)) for name in job["artifacts"]["reports"]["junit"]}
+    assert len(reports) == 3
+    assert all(report.tag == "testsuites" for report in reports.values())
+    assert all((repository.folder / path).exists() for path in job["artifacts"]["paths"])
+
+
+def test_every_command_of_the_page_is_run_by_one_of_these_tests() -> None:
+    fenced = "".join(re.findall(r"^```(?:yaml|sh)\n(.+?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+    run = [step["run"] for step in github_steps().values() if "run" in step] + GITLAB["mcp"]["script"][1:]
+
+    assert fenced.count("mcpspy ") == len(re.findall(r"\bmcpspy \w", "\n".join([*run, ONCE, UPDATE])))

@@ -1,0 +1,107 @@
+"""The suite of docs/pytest.md, beside both Python SDKs: recorded once, served ever after, and it fails usefully."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from mcpspy.io.store import Recording, State
+from recordings import make
+
+PAGE = (make.ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
+
+SECONDS = 60
+"""A bound for one run of pytest: the SDK alone takes three seconds to import."""
+
+
+class Suite:
+    """The files of the page, in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        blocks = re.findall(r"^```python\n(.+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+        for name, block in zip(("sums.py", "test_sums.py", "conftest.py"), blocks, strict=False):
+            (folder / name).write_text(block, encoding="utf-8")
+
+    def add_changed(self) -> None:
+        """Add tests on the same recordings, of code that asks for something new, and makes light of errors."""
+        sums = self._changed("sums.py", "        result = await", "        try:\n            result = await")
+        light = sums.replace(
+            "        return result",
+            "        except Exception:\n            return '5 9'\n        return result",
+        )
+        (self.folder / "light.py").write_text(light, encoding="utf-8")
+        tests = self._changed("test_sums.py", "import sums", "import light as sums").replace("2, 3", "2, 4")
+        for name in ("test_a_sum", "test_a_sum_over_http"):
+            marker = f'@pytest.mark.mcp_recording("mcp_recordings/test_sums/{name}.jsonl")\nasync def {name}('
+            tests = tests.replace(f"async def {name}(", marker)
+        tests = tests.replace("4, 5", "4, 6").replace("def test_the_tools", "def the_tools")
+        (self.folder / "test_changed.py").write_text(tests, encoding="utf-8")
+
+    def _changed(self, name: str, old: str, new: str) -> str:
+        text = (self.folder / name).read_text(encoding="utf-8")
+        assert old in text
+        return text.replace(old, new)
+
+    async def run(self, peers: str, **environment: str) -> str:
+        """Run pytest in an environment of the peers; return what it says."""
+        process = await asyncio.create_subprocess_exec(
+            *(str(make.PEERS / peers / "bin" / "python"), "-m", "pytest", "-p", "no:cacheprovider"),
+            *("-o", "asyncio_default_fixture_loop_scope=function", "--basetemp", str(self.folder / "tmp")),
+            cwd=self.folder,
+            env={**make.environment(self.folder), **environment},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            async with asyncio.timeout(SECONDS):
+                said, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return said.decode()
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    if not (make.PEERS / "mcp1").is_dir():
+        pytest.fail("the peers are not installed: run make peers", pytrace=False)
+    return Suite(tmp_path)
+
+
+async def test_a_suite_is_recorded_then_served_offline_and_fails_for_what_is_new(suite: Suite) -> None:
+    recordings = suite.folder / "mcp_recordings" / "test_sums"
+
+    said = await suite.run("mcp2")
+    assert "3 passed" in said, said
+    made = {path.name: Recording(path) for path in recordings.iterdir()}
+    assert set(made) == {
+        "test_a_sum.jsonl",
+        "test_the_tools.jsonl",
+        "test_a_sum_over_http.jsonl",
+    }
+    assert {each.state for each in made.values()} == {State.ENDED}
+    assert made["test_a_sum_over_http.jsonl"].header.transport == "http"
+    assert all(each.header.redacted for each in made.values())
+    before = {path.name: path.read_bytes() for path in recordings.iterdir()}
+
+    # Offline: there is no such command, and where CI is set nothing is recorded anyway. Beside the other SDK, too.
+    without_servers = os.pathsep.join(
+        place
+        for place in make.environment(suite.folder)["PATH"].split(os.pathsep)
+        if not (Path(place) / "mcp-server-everything").exists()
+    )
+    suite.add_changed()
+    said = await suite.run("mcp1", PATH=without_servers, CI="true")
+    assert "2 failed, 3 passed" in said, said
+    assert "test_sums.py ..." in said, "as it was recorded, all of it is served"
+    (example,) = re.findall(r"^```\n(mcpspy: 1 request .+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert example.replace("test_sums.py::", "test_changed.py::") in said
+    assert "    /params/arguments/b: 5 was recorded, 6 was asked\n" in said
+    assert {path.name: path.read_bytes() for path in recordings.iterdir()} == before

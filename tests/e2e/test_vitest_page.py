@@ -1,0 +1,64 @@
+"""The suite of docs/vitest.md, run by Node's own test runner: recorded once, then served, and it fails for what is new.
+
+vitest itself would be 40 MB of peers. What the suite takes of it is put in its place on top of `node:test`.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from mcpspy.io.store import Recording, State
+from recordings import make
+
+PAGE = (make.ROOT / "docs" / "vitest.md").read_text(encoding="utf-8")
+
+VITEST = """\
+import assert from "node:assert";
+export { test } from "node:test";
+export const expect = (value) => ({ toContain: (part) => assert.ok(value.includes(part), `${value} lacks ${part}`) });
+"""
+
+
+def run(folder: Path, **environment: str) -> tuple[int, str]:
+    """Run the suite; return the exit code and what it says."""
+    done = subprocess.run(
+        ["node", "--test", "--test-reporter", "tap", "sums.test.mjs"],
+        cwd=folder,
+        env={**make.environment(folder), **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+    )
+    return done.returncode, done.stdout.decode() + done.stderr.decode()
+
+
+def test_a_suite_is_recorded_then_served_and_fails_for_what_is_new(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```js\n(.+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    for name, block in zip(("recorded.mjs", "sums.test.mjs"), blocks, strict=True):
+        (tmp_path / name).write_text(block.replace('"vitest"', '"./vitest.mjs"'), encoding="utf-8")
+    (tmp_path / "vitest.mjs").write_text(VITEST, encoding="utf-8")
+    (tmp_path / "node_modules").symlink_to(make.PEERS / "node_modules")
+    recordings = tmp_path / "recordings"
+    recordings.mkdir()
+
+    code, said = run(tmp_path)
+    assert code == 0, said
+    assert Recording(recordings / "sum.jsonl").state is State.ENDED
+    before = (recordings / "sum.jsonl").read_bytes()
+
+    # The second test asks for something new, and makes light of the error; the first is served.
+    suite = tmp_path / "sums.test.mjs"
+    text = suite.read_text(encoding="utf-8")
+    assert text.count("2, 3)") == 2
+    suite.write_text("2, 4).catch(() => '5')".join(text.rsplit("2, 3)", 1)), encoding="utf-8")
+    code, said = run(tmp_path, CI="1")
+    assert code == 1, said
+    assert "\nok 1 - a sum\n" in said
+    assert "\nnot ok 2 - the same over HTTP\n" in said
+    assert (
+        "mcpspy: not recorded: tools/call get-sum; nearest: tools/call get-sum differs at /params/arguments/b"
+        in said
+    )
+    assert [path.read_bytes() for path in recordings.iterdir()] == [before]

@@ -1,0 +1,91 @@
+"""The Python SDK's client, doing what it is told on stdin, and telling what its caller got.
+
+    .peers/venv/bin/python tests/peers/clients/driven.py [--mode auto|legacy|2026-07-28] -- COMMAND ARGS... | URL
+
+Says `{"ready": REVISION}`. Then each line of stdin is a tool call, `{"tool": NAME, "arguments": {...}, "timeout": S,
+"times": N}`, and each line of stdout what came of it: `{"text": ...}` (or `"tool_error"`), `{"error": {"code", "message"}}`,
+or `{"exception": NAME}`. What the client's message handler is told besides, as `{"heard": ...}`. `{"list": true}` lists
+the tools. At EOF it leaves, and says `{"left": null}`, or with which exception.
+"""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.to_thread import run_sync
+from mcp import Client
+from mcp.client.session import ClientRequestContext
+from mcp.client.stdio import StdioServerParameters
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import FileUrl
+
+
+def tell(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+async def hear(message: object) -> None:
+    tell(heard=type(message).__name__)
+
+
+async def no_matter(_done: float, _total: float | None, _message: str | None) -> None:
+    """Ask for progress, as most clients do."""
+
+
+async def roots(_context: ClientRequestContext) -> types.ListRootsResult:
+    return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///home/ada/demo"), name="demo")])
+
+
+async def do(client: Client, order: dict[str, Any]) -> None:
+    try:
+        if "list" in order:
+            tell(tools=[tool.name for tool in (await client.list_tools()).tools])
+            return
+        result = await client.call_tool(
+            order["tool"],
+            order.get("arguments", {}),
+            read_timeout_seconds=order.get("timeout"),
+            progress_callback=no_matter,
+        )
+        text = "".join(part.text for part in result.content if isinstance(part, types.TextContent))
+        tell(**{"tool_error" if result.is_error else "text": text})
+    except MCPError as error:
+        tell(error={"code": error.error.code, "message": error.error.message})
+    except Exception as error:
+        tell(exception=type(error).__name__)
+
+
+async def drive(target: StdioServerParameters | str, mode: str) -> None:
+    async with Client(target, mode=mode, message_handler=hear, list_roots_callback=roots) as client:
+        tell(ready=client.protocol_version)
+        while line := await run_sync(sys.stdin.readline, abandon_on_cancel=True):
+            order = json.loads(line)
+            for _ in range(order.get("times", 1)):
+                await do(client, order)
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    at = words.index("--")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mode", choices=["auto", "legacy", *MODERN_PROTOCOL_VERSIONS], default="auto")
+    options = parser.parse_args(words[:at])
+    target = words[at + 1 :]
+    url = target[0].startswith("http")
+    server = target[0] if url else StdioServerParameters(command=target[0], args=target[1:])
+    try:
+        anyio.run(drive, server, options.mode)
+    except BaseException as error:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        tell(left=type(error).__name__)
+        sys.exit(1)
+    tell(left=None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""A client without a library: what is said to a server that is started, and what it answers.
+
+Code under test of the suites that are run here; some of them import nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+from urllib.request import Request, urlopen
+
+SECONDS = 30
+
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "tested", "version": "1"},
+}
+
+
+def _messages(calls: tuple[tuple[str, dict[str, Any]], ...]) -> list[dict[str, Any]]:
+    said: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    ]
+    for number, (name, arguments) in enumerate(calls, 1):
+        params = {"name": name, "arguments": arguments}
+        said.append({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+    return said
+
+
+LISTING = {"jsonrpc": "2.0", "id": "tools", "method": "tools/list"}
+
+
+def _text(answer: dict[str, Any]) -> str:
+    if "error" in answer:
+        return str(answer["error"]["message"])
+    return str(answer["result"]["content"][0]["text"])
+
+
+def call(command: list[str], *calls: tuple[str, dict[str, Any]], listing: bool = False) -> list[str]:
+    """Start a server, call its tools, list them if asked to, close its stdin; return what they say, or their errors."""
+    messages = [*_messages(calls), *([LISTING] if listing else [])]
+    lines = b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, timeout=SECONDS)
+    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    return [_text(answers[number]) for number in range(1, len(calls) + 1)]
+
+
+def call_over_http(url: str, *calls: tuple[str, dict[str, Any]]) -> list[str]:
+    """Call tools of a server over HTTP, in a session that is ended."""
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    said = []
+    for message in _messages(calls):
+        request = Request(url, json.dumps(message).encode(), headers)
+        with urlopen(request, timeout=SECONDS) as response:
+            body = response.read()
+            if session := response.headers.get("Mcp-Session-Id"):
+                headers["Mcp-Session-Id"] = session
+        if message.get("id"):
+            *_, data = (line.removeprefix(b"data: ") for line in body.splitlines() if b"{" in line)
+            said.append(_text(json.loads(data)))
+    urlopen(Request(url, headers=headers, method="DELETE"), timeout=SECONDS).close()
+    return said
