@@ -90,5 +90,11 @@ if [ "$(uname -s) $(uname -m)" = "Linux x86_64" ]; then
         stop "Chromium could not be unpacked"
 fi
 
+# A Node whose fetch() takes a proxy from the environment: that of this machine may be older. Outside of the folder
+# whose commands the peers are found by.
+npm install --prefix "$peers/node24" --no-package-lock --ignore-scripts --loglevel=error \
+    "node-$(node -p 'process.platform + "-" + process.arch')@24.21.0" ||
+    stop "npm could not install Node.js 24"
+
 touch "$stamp"
 echo "peers: installed in .peers/"

@@ -6,6 +6,8 @@ const PAGE = 100; // Members or items that are laid out together.
 const LINES = 400; // Lines that are laid out before the rest is folded.
 const SMALL = 4000; // Characters of what is laid out at once while there are lines left.
 const LONG = 1200; // Characters of a string that is shown whole.
+const WHOLE = 100_000; // Those of one that is shown whole for what is found in it, and those that come at a click.
+const DEEP = 30; // Levels that are laid out unasked: browsers do not bear thousands of elements in each other.
 
 // Base64 of a picture, by how it begins. Shown when asked for, as nothing else of a peer is more than text.
 const PICTURES = [
@@ -126,7 +128,7 @@ function container(plan, named, at, end, depth, comma) {
     fold.setAttribute("aria-expanded", String(isOpen));
   };
   const short = end - at <= plan.small || depth < 2;
-  open(depth === 0 || (short && plan.left > 0) || holds(plan, at, end));
+  open(depth % DEEP !== DEEP - 1 && (depth === 0 || (short && plan.left > 0) || holds(plan, at, end)));
   fold.addEventListener("click", () => {
     plan.left = PAGE;
     open(inner.hidden);
@@ -170,20 +172,11 @@ function leaf(plan, at, end) {
     const kind = "{[".includes(first) ? "plain" : "tfn".includes(first) ? "word" : "number";
     return [make(`span.${kind}`, {}, ...visible(text.slice(at, end)))];
   }
-  const isLong = end - at > LONG && !holds(plan, at + LONG / 2, end);
-  const string = make("span.string", {}, ...visible(text.slice(at, isLong ? at + LONG / 2 : end)));
-  const nodes = [string];
-  if (isLong) {
-    const more = make("button.more", { type: "button" }, `… ${size(end - at - LONG / 2)} more`);
-    more.addEventListener("click", () => {
-      string.replaceChildren(...visible(text.slice(at, end)));
-      more.remove();
-    });
-    nodes.push(more);
-  }
+  const isWhole = end - at <= LONG || (end - at <= WHOLE && holds(plan, at + LONG / 2, end));
+  const nodes = stretches(text.slice(at, end), isWhole ? end - at : LONG / 2, WHOLE, make("span.string"));
   const start = text.slice(at, Math.min(end, at + 100_000));
   const type = PICTURES.find(([, sign]) => start.startsWith(sign, 1))?.[0];
-  if (type && isLong) {
+  if (type && end - at > LONG) {
     nodes.push(...reader("picture", () => make("img", { src: `data:${type};base64,${JSON.parse(text.slice(at, end))}`, alt: "" })));
   } else if (/^"\s*[{[]/.test(start) || /\\[nt]/.test(start)) {
     nodes.push(...reader("read", () => readable(plan, JSON.parse(text.slice(at, end)))));

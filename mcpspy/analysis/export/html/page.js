@@ -98,11 +98,10 @@ function remember(address, isNew) {
 
 function close() {
   if (!openRow) return;
-  if (isPushed) history.back();
-  else {
-    remember(location.pathname + location.search, false);
-    conceal();
-  }
+  const leavesEntry = isPushed;
+  conceal();
+  if (leavesEntry) history.back();
+  else remember(location.pathname + location.search, false);
 }
 
 function conceal() {
@@ -324,6 +323,7 @@ function setUp() {
     byId("rows").focus();
   });
   byId("detail").addEventListener("click", (event) => {
+    if (event.target.closest(".more, .fold")) markHits();
     const row = session.byNumber.get(Number(event.target.closest("a")?.hash.slice(1)));
     if (!row) return;
     event.preventDefault(); // Going there is no page of its own: closing the message leads to the list.

@@ -1,20 +1,25 @@
-// Text that is no JSON, as it was, a stretch at a time.
+// Text as it was, a stretch at a time.
 
-const STRETCH = 20_000; // Characters that are shown together.
+const STRETCH = 20_000; // Characters of what is no JSON that are shown together.
 
 function plainText(text, words = []) {
+  const [first] = placesOf(text, words);
   const box = make("pre.text");
-  let shown = 0;
+  box.append(...stretches(text, Math.max(STRETCH, first?.[1] ?? 0), STRETCH, make("span"), true));
+  return box;
+}
+
+/** Return an element with the beginning of a text in it, and a button that shows a further stretch, if there is any. */
+function stretches(text, first, step, box, lines = false) {
   const more = make("button.more", { type: "button" });
-  const show = (until) => {
-    more.before(...visible(text.slice(shown, until), true));
-    shown = until;
+  let shown = 0;
+  const show = (count) => {
+    box.append(...visible(text.slice(shown, shown + count), lines));
+    shown += count;
     if (shown >= text.length) more.remove();
     else more.textContent = `… ${size(text.length - shown)} more`;
   };
-  more.addEventListener("click", () => show(shown + STRETCH));
-  box.append(more);
-  const last = Math.max(0, ...[...placesOf(text, words)].map(([, end]) => end));
-  show(Math.max(STRETCH, last));
-  return box;
+  more.addEventListener("click", () => show(step));
+  show(first);
+  return shown < text.length ? [box, more] : [box];
 }

@@ -207,6 +207,19 @@ def test_it_is_one_of_the_formats() -> None:
     assert "".join(FORMATS["html"].exporter()([session])) == made(session)
 
 
+LAYOUT = """(() => {
+  const all = (what) => [...document.querySelectorAll(what)];
+  return {
+    page: document.documentElement.scrollWidth,
+    cut: all("#detail, #detail .body").filter((each) => each.scrollWidth > each.clientWidth).length,
+    current: all("#tall [aria-selected=true]").length,
+    beside: new Set(all(".side").map((side) => side.getBoundingClientRect().top)).size < all(".side").length,
+  };
+})()"""
+"""How wide the page is, how much of a message is out of sight sideways, how many rows are current, and whether
+request and answer are side by side."""
+
+
 @in_chromium
 async def test_it_opens_at_every_width_and_in_both_schemes_without_a_complaint(
     browser: Page, tmp_path: Path
@@ -216,17 +229,15 @@ async def test_it_opens_at_every_width_and_in_both_schemes_without_a_complaint(
     for width, scheme in product((360, 1600), ("light", "dark")):
         await browser.look(width, scheme=scheme)
         await opened(browser, tmp_path, nasty())
-        for _ in range(10):
+        for number in range(10):
             await browser.press("j", "Enter")
-            wide = await browser.evaluate(
-                "[document.documentElement.scrollWidth, [...document.querySelectorAll('#detail .body')]"
-                ".some((body) => body.scrollWidth > body.clientWidth), document.querySelector('#detail').scrollWidth - "
-                "document.querySelector('#detail').clientWidth, innerWidth, "
-                "document.querySelectorAll('#tall [aria-selected=true]').length]"
-            )
-            assert wide == [width, 0, width, 1]
+            assert await browser.evaluate(LAYOUT) == {
+                "page": width,
+                "cut": 0,
+                "current": 1,
+                "beside": width == 1600 and number in (0, 1, 2),
+            }
         grounds.add((scheme, await browser.evaluate("getComputedStyle(document.body).backgroundColor")))
-
         assert browser.wrong() == []
         assert set(browser.requested()) == {address}
 
@@ -300,9 +311,36 @@ async def test_a_large_body_is_laid_out_as_far_as_one_looks(browser: Page, tmp_p
     )
     assert '"deep"' in await browser.evaluate("document.querySelector('#detail .read').textContent")
     await browser.press("/")
+    await browser.write("deep")
+    await browser.until("CSS.highlights.get('found')?.size === 1")
+    await browser.evaluate(
+        "[...document.querySelectorAll('#detail .more')].find((more) => more.textContent === 'read').click()"
+    )
+    assert await browser.evaluate("CSS.highlights.get('found').size") == 2
+    await browser.press("Escape")
     await browser.write('"item 19876"')
     await browser.until("CSS.highlights.get('found')?.size")
     assert "item 19876" in await browser.evaluate("document.getElementById('detail').textContent")
+    assert browser.wrong() == []
+
+
+@in_chromium
+async def test_what_is_made_to_be_too_much_is_not(browser: Page, tmp_path: Path) -> None:
+    deep = b'"deep":' + b"[" * 900 + b"]" * 900
+    wide = b'"wide":"' + b"needle " * 300_000 + b'"'
+    await opened(browser, tmp_path, said(call(0, 1), result(1, 1, deep), call(2, 2), result(3, 2, wide)))
+    await browser.press("j", "Enter")
+    depth = "document.querySelectorAll('#detail .side:last-child .line').length"
+
+    assert await browser.evaluate(depth) < 100
+    await browser.evaluate("[...document.querySelectorAll('#detail [aria-expanded=false]')].pop().click()")
+    assert 70 < await browser.evaluate(depth) < 200
+    await browser.press("/")
+    await browser.write("needle")
+    await rows(browser, 1, 2)
+    await browser.press("Enter", "n")
+    await browser.until("document.getElementById('said').textContent.startsWith('1 of ')")
+    assert await browser.evaluate("document.getElementById('detail').textContent.length") < 10_000
     assert browser.wrong() == []
 
 
