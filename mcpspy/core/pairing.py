@@ -9,8 +9,10 @@ that, never matched by guessing. Refuses to know what a request is made of:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from itertools import islice
+from typing import Any, Generic, TypeVar
 
 from msgspec import Raw
 
@@ -33,14 +35,18 @@ Question = tuple[str | None, str, str | None, str]
 class Pairing(Generic[P]):
     """Requests, and what came about them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, forgets: bool = False) -> None:
+        """Begin with nothing. `forgets`: `forget_but` will be called, so keep what it has to know."""
+        self._forgets = forgets
         self._asked: dict[Key, list[P]] = {}
         self._answered: dict[Key, P] = {}
         self._progress: dict[Key, P] = {}
         self._questions: dict[Question, list[P]] = {}
         self._posted: dict[int, Key | None] = {}
         self._refused: dict[int, int] = {}
-        self._seen_events: set[tuple[str | None, str]] = set()
+        self._seen_events: dict[tuple[str | None, str], None] = {}
+        self._over: deque[int] = deque()
+        """HTTP exchanges that ended, the oldest first."""
 
     def pending(self) -> Iterator[P]:
         """Yield the requests whose answer is still to come, subscriptions aside."""
@@ -48,6 +54,24 @@ class Pairing(Generic[P]):
             for request in waiting:
                 if request.state is State.PENDING and not request.is_subscription:
                     yield request
+
+    def waiting(self) -> list[P]:
+        """Return all that could still be answered: pending, cancelled or closed."""
+        return [request for waiting in self._asked.values() for request in waiting]
+
+    def forget_but(self, kept: int) -> None:
+        """Let go of what is long over, of each sort but the latest so many: to be called now and then.
+
+        What waits stays, so every answer finds its request; but an id that comes
+        again, a second answer, progress, a repeated event is known for what it is
+        only if the first is not longer ago.
+        """
+        for known in (self._answered, self._progress, self._questions, self._seen_events):
+            _drop_oldest(known, kept)
+        while len(self._over) > kept:
+            number = self._over.popleft()
+            self._posted.pop(number, None)
+            self._refused.pop(number, None)
 
     def request(self, request: P, frame: Frame, id: str, token: str | None, *, modern: bool) -> str | None:  # noqa: A002
         """Have it wait for its answer; return what is wrong with its id."""
@@ -79,6 +103,10 @@ class Pairing(Generic[P]):
         if token is not None:
             self._progress[key[0], key[1], token] = request
         return True
+
+    def post_plainly(self, http: int, key: Key) -> None:
+        """Keep which HTTP exchange carried a request that was asked plainly."""
+        self._posted[http] = None if http in self._posted else key
 
     def answer_plainly(self, key: Key, event: Event) -> P | None:
         """Give the one open request under a key its answer; None if it is not so simple."""
@@ -156,7 +184,11 @@ class Pairing(Generic[P]):
     def continued(self, question: Question) -> P | None:
         """Return the request whose question is answered now."""
         asked = self._questions.get(question)
-        return asked.pop(0) if asked else None
+        if not asked:
+            return None
+        if len(asked) == 1:
+            del self._questions[question]
+        return asked.pop(0)
 
     def comes_again(self, frame: Frame) -> bool:
         """Whether a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
@@ -166,7 +198,7 @@ class Pairing(Generic[P]):
         event = (frame.stream, event_id)
         if event in self._seen_events:
             return True
-        self._seen_events.add(event)
+        self._seen_events[event] = None
         return False
 
     def http(self, number: object, status: object) -> None:
@@ -181,6 +213,8 @@ class Pairing(Generic[P]):
         2026-07-28 a client that hangs up has cancelled it; before, it may come
         back for the answer.
         """
+        if self._forgets and isinstance(number, int):
+            self._over.append(number)
         key = self._posted.get(number) if isinstance(number, int) else None
         waiting = self._asked.get(key) if key is not None else None
         if key is None or not waiting:
@@ -223,6 +257,11 @@ class Pairing(Generic[P]):
     def _subscription(self, key: Key) -> P | None:
         listening = [request for request in self._asked.get(key, ()) if request.is_subscription]
         return _first(listening) if listening else None
+
+
+def _drop_oldest(known: dict[Any, Any], kept: int) -> None:
+    for key in list(islice(known, max(len(known) - kept, 0))):
+        del known[key]
 
 
 def question(stream: str | None, method: str, subject: str | None, state: Raw, parts: Raw) -> Question:

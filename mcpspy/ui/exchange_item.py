@@ -7,7 +7,7 @@ the answer where there is one. What the fields are is `core.query`'s.
 from __future__ import annotations
 
 from mcpspy.core.exchange import Exchange
-from mcpspy.core.message import Failure
+from mcpspy.core.message import Failure, Result
 
 
 class ExchangeItem:
@@ -34,3 +34,10 @@ class ExchangeItem:
         """Return the bytes of both."""
         answer = self._exchange.answer
         return self._exchange.request.data + (b"\n" + answer.data if answer is not None else b"")
+
+    def message(self, member: str) -> bytes:
+        """Return the bytes of the request for `params`, else of an answer that has `result` or `error`."""
+        if member == "params":
+            return self._exchange.request.data
+        answer = self._exchange.answer
+        return answer.data if isinstance(answer, Result if member == "result" else Failure) else b""

@@ -7,6 +7,8 @@ Owns which of its words each field of the filter language looks at: what
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.record import Damaged, Note
 from mcpspy.core.session import Change
@@ -25,10 +27,12 @@ _KINDS = {
 class ChangeItem:
     """One change, as things stand now."""
 
-    __slots__ = ("_change",)
+    __slots__ = ("_change", "findings")
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: Change, findings: Collection[str] = ()) -> None:
         self._change = change
+        self.findings = findings
+        """What `lint` says of it: `ENV101 error` …"""
 
     @property
     def at(self) -> float:
@@ -118,6 +122,14 @@ class ChangeItem:
             return what.text.encode("utf-8", "surrogatepass")
         said = row(self._change)
         return f"{said.subject} {said.status}".encode()
+
+    def message(self, member: str) -> bytes:
+        """Return the bytes of the message that has `params`, of an answer its request's; or `result`, or `error`."""
+        if member == "params":
+            request = self._request()
+            return b"" if request is None else request.data
+        what = self._change.what
+        return what.data if isinstance(what, Result if member == "result" else Failure) else b""
 
     def _request(self) -> Request | Notification | None:
         """Return what says the method: the message itself, or what it answers."""

@@ -55,6 +55,8 @@ def line_of(entry: Entry) -> bytes:
         "stream": entry.stream,
         "http": entry.http,
         "id": entry.event_id,
+        "by": entry.by,
+        "to": entry.to,
     }
     start = json.dumps({key: value for key, value in head.items() if value is not None})[:-1].encode()
     if data[:1] + data[-1:] in (b"{}", b"[]"):
@@ -92,6 +94,7 @@ def same(session: Session, index: Index) -> None:
         row, what, exchange = change.number, change.what, change.exchange
         assert index.kind(row) is KINDS[type(what)]
         assert index.at[row] == what.at
+        assert index.effects.get(row) == change.effect
         assert set(filter(None, index.flaws.get(row, "").split("; "))) == flaws_of(change, session)
         assert index.request(row) == (rows[id(exchange)] if exchange else None)
         assert index.answer(row) == (answers.get(id(exchange)) if exchange else None)
@@ -216,6 +219,21 @@ ENTRY: st.SearchStrategy[Entry] = st.one_of(
         HTTP,
         st.just("\n"),
         st.sampled_from([None, None, None, "e1"]),
+        st.sampled_from([None, None, "mcpspy"]),
+        st.sampled_from([None, None, "mcpspy"]),
+    ),
+    st.builds(
+        Note,
+        st.floats(0, 100),
+        st.just("rule"),
+        st.fixed_dictionaries(
+            {"action": st.sampled_from(["drop", "delay", "hold", "release"])},
+            optional={
+                "id": ID.map(json.dumps),
+                "ticket": st.integers(1, 3) | st.just({}),
+                "seconds": st.just(2.0),
+            },
+        ),
     ),
     st.builds(
         Note,

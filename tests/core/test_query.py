@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.core.exchange import State
 from mcpspy.core.query import QueryError, parse
-from mcpspy.core.query_fields import _MANY, KINDS, _Remembered
-
-
-@dataclass
-class Row:
-    """An item made of what it answers."""
-
-    at: float = 0.0
-    side: str = "client"
-    kind: str = "request"
-    method: str = ""
-    subject: str = ""
-    id: str = ""
-    status: str = ""
-    latency: float | None = None
-    size: int = 0
-    stream: str = ""
-    odd: bool = False
-    error_code: int | None = None
-    data: bytes = b""
-    reads: int = 0
-
-    def text(self) -> bytes:
-        self.reads += 1
-        return self.data
-
+from mcpspy.core.query_fields import KINDS
+from tests.core.querying import Row
 
 ROWS = st.builds(
     Row,
@@ -51,12 +25,12 @@ ROWS = st.builds(
     stream=st.sampled_from(["", "1"]),
     odd=st.booleans(),
     error_code=st.one_of(st.none(), st.just(-32602)),
-    data=st.sampled_from([b"", b'{"a":"Needle"}', b"\xff"]),
+    data=st.sampled_from([b"", b'{"a":"Needle"}', b'{"params":{"n":5}}', b"\xff"]),
 )
 ATOMS = st.sampled_from(
     """tools echo "a_b" /needle/i /^$/ text:needle method:tools/* tool:echo uri:file id:1 id="1" dir:in kind:result
     note:stderr status:err status:ok is:slow is:odd stream:1 >200ms <1s lat>=2s size>10kb time<1m code=-32602 code!=1
-    method!=ping status!=ok""".split()
+    method!=ping status!=ok since:-5s until:50s params.n=5 result[]:x""".split()
 )
 QUERIES = st.recursive(
     ATOMS,
@@ -98,7 +72,9 @@ def test_any_text_is_a_filter_or_an_error_with_a_place_in_it(text: str) -> None:
 
 
 @given(
-    st.sampled_from("status: is: dir: kind: note: id= size> lat< code: / text: >".split()),
+    st.sampled_from(
+        "status: is: dir: kind: note: id= size> lat< code: / text: > since: params.a> .error[".split()
+    ),
     st.one_of(st.text(), st.from_regex(r"[0-9.]+[a-z]*", fullmatch=True)),
 )
 def test_any_value_is_a_filter_or_an_error_with_a_place_in_it(field: str, value: str) -> None:
@@ -145,7 +121,8 @@ def test_a_filter_that_says_it_reads_no_text_reads_none(row: Row, text: str) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["text:x ping", "ping text:x", "/x/ text:y -(text:z) ping", "(text:x or text:y) ping"]
+    "text",
+    ["params.n:x ping", "text:x ping", "ping text:x", "/x/ text:y -(text:z) ping", "(text:x or text:y) ping"],
 )
 def test_what_costs_a_read_is_asked_last(text: str) -> None:
     row = Row(method="tools/list")
@@ -171,19 +148,23 @@ def test_many_words_are_a_loop_and_not_a_stack() -> None:
     assert not wants("-" * 5001 + "a", row)
 
 
-def test_a_test_of_texts_is_asked_once_for_each_and_forgets_before_it_grows_without_bound() -> None:
-    asked: list[str] = []
+def test_a_time_counts_back_from_the_end_once_somebody_said_when_that_is() -> None:
+    query = parse("since:-5s")
+    assert query.counts_back
+    assert query.matches(Row(at=1.0))  # The latest, for all that is known.
 
-    def ask(text: str) -> bool:
-        asked.append(text)
-        return text.endswith("9")
+    query.end = 100.0
+    assert not query.matches(Row(at=94.0))
+    assert query.matches(Row(at=95.0))
+    assert not parse("since:5s").counts_back
 
-    remembered = _Remembered(ask)
-    for _ in range(3):
-        assert remembered["a9"] is True
-        assert remembered["b"] is False
-    assert asked == ["a9", "b"]
 
-    for number in range(2 * _MANY):
-        assert remembered[str(number)] is str(number).endswith("9")
-        assert len(remembered) <= _MANY
+@pytest.mark.parametrize("text", ["a lint:ENV101", "a (b or is:finding)"])
+def test_findings_are_asked_for_only_where_they_are_known(text: str) -> None:
+    parse(text, linted=True)
+
+    with pytest.raises(QueryError) as caught:
+        parse(text)
+
+    assert str(caught.value) == "findings are not known here: mcpspy tui and mcpspy show --lint know them"
+    assert text[caught.value.start : caught.value.end] in ("ENV101", "finding")

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.query_syntax import REGEX, WORD, All, Atom, Either, Node, Not, QueryError, read
+from mcpspy.core.query_syntax import All, Either, Node, Not, read
+from mcpspy.core.query_tokens import REGEX, WORD, Atom, QueryError
 
 # What means something, more often than chance would have it.
 PIECES = st.sampled_from(

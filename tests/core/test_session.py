@@ -14,7 +14,7 @@ from mcpspy.core.exchange import Exchange, State
 from mcpspy.core.message import Malformed, Notification, Request, Result
 from mcpspy.core.parties import Party
 from mcpspy.core.record import Damaged, Frame, Note, read_entry
-from mcpspy.core.session import Change, Session
+from mcpspy.core.session import Change, Session, is_ours
 
 META = "io.modelcontextprotocol/"
 
@@ -1160,3 +1160,55 @@ def test_a_hundred_thousand_open_requests_are_paired_in_any_order() -> None:
         session.add(Frame(1.0, "server", b'{"jsonrpc":"2.0","id":%d,"result":{}}' % number))
     assert session.pending == []
     assert {exchange.state for exchange in session.exchanges} == {State.OK}
+
+
+def test_what_was_done_to_a_message_is_known_with_the_message() -> None:
+    lines = [
+        b'{"t":1,"from":"client","msg":[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2,"method":"b"}]}',
+        b'{"t":1,"note":"rule","action":"replace","rule":"1","id":"1"}',
+        b'{"t":1,"note":"rule","action":"hold","viewer":"tui","id":"2","ticket":9}',
+        b'{"t":2,"from":"server","msg":{"jsonrpc":"2.0","id":1,"result":{}}}',
+        b'{"t":3,"note":"rule","action":"release","viewer":"tui","id":"2","ticket":9,"why":"accepted","seconds":2.0}',
+        b'{"t":4,"note":"rule","action":"slow","id":"7"}',
+    ]
+    session = Session().add_all(map(read_entry, lines))
+
+    assert [change.effect for change in session.changes] == [
+        "changed (rule 1)",
+        "held (tui); let go after 2 s (tui)",
+        *[None] * 5,
+    ]
+    assert [exchange.effects for exchange in session.exchanges] == [
+        ["changed (rule 1)"],
+        ["held (tui)", "let go after 2 s (tui)"],
+    ]
+
+
+def test_an_answer_in_somebodys_place_and_theirs_after_it_are_nobodys_mistake() -> None:
+    lines = [
+        b'{"t":1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call"}}',
+        b'{"t":2,"from":"server","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}}',
+        b'{"t":2,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}}',
+        b'{"t":3,"from":"server","to":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"result":{}}}',
+    ]
+    session = Session().add_all(map(read_entry, lines))
+
+    assert [change.flaw for change in session.changes] == [None] * 4
+    assert session.exchanges[0].state is State.ERROR
+    assert (
+        session.add(read_entry(lines[3].replace(b'"to":"mcpspy",', b"")))[0].flaw
+        == "id 1 was answered before"
+    )
+
+
+def test_what_mcpspy_asked_is_no_peers() -> None:
+    lines = [
+        b'{"t":1,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","method":"ping"}}',
+        b'{"t":1,"from":"server","to":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","result":{}}}',
+        b'{"t":1,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","method":"x"}}',
+        b'{"t":1,"from":"client","to":"mcpspy","msg":{"jsonrpc":"2.0","id":2,"method":"tools/call"}}',
+        b'{"t":2,"from":"server","by":"mcpspy","msg":{"jsonrpc":"2.0","id":2,"result":{}}}',
+    ]
+    session = Session().add_all(map(read_entry, lines))
+
+    assert [is_ours(change) for change in session.changes] == [True, True, True, False, False]

@@ -13,7 +13,7 @@ from typing import Any
 ends = sys.argv[1] if sys.argv[1:] else "well"
 signal.alarm(60)  # A test that fails must not leave it behind for good.
 TOOLS = """ENV101 ENV102 ENV103 ENV104 ENV105 ENV106 ENV110 ENV111 ENV113 ENV117 ENV118 ENV204 ENV205 ENV206 LIFE106
-LIFE107 LIFE201 LIFE301 LIFE302 LIFE303 DATA303 DATA304 DATA401 DATA403 DATA602 SEC201 SEC202""".split()
+LIFE107 LIFE201 LIFE301 LIFE302 LIFE303 DATA303 DATA304 DATA401 DATA403 DATA602 DATA701 DATA702 SEC201 SEC202""".split()
 
 
 def write(data: bytes) -> None:
@@ -83,6 +83,11 @@ def call(number: Any, name: str, token: Any) -> None:
         )
     elif name == "DATA602":
         say(id=number, error={"code": -32002, "message": "no such tool"})
+    elif name in ("DATA701", "DATA702"):  # Nobody asked for a task; the first is half of one.
+        now = "2026-01-01T00:00:00Z"
+        task = {"taskId": name, "status": "working"}
+        more = {"createdAt": now, "lastUpdatedAt": now, "ttl": None} if name == "DATA702" else {}
+        say(id=number, result={"task": {**task, **more}})
     elif name == "SEC201":
         say(id=number, result=text("fine\u202e"))
     elif name == "SEC202":

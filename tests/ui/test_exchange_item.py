@@ -35,6 +35,9 @@ def items() -> list[ExchangeItem]:
         ("odd", []),
         ("id:2", ["2"]),
         ("time>7s", ["3"]),
+        ("params.name=echo result:*", ["1"]),
+        ("params.name:* error.code=-32603", ["2"]),
+        ("method:tools/* -result:*", ["2", "3"]),
     ],
 )
 def test_each_field_asks_the_exchange(query: str, ids: list[str], items: list[ExchangeItem]) -> None:

@@ -66,6 +66,13 @@ def test_a_response_nobody_asked_for_is_odd_and_has_no_method() -> None:
     assert (item.method, item.subject, item.status, item.latency, item.odd) == ("", "", "", None, True)
 
 
+def test_params_are_the_requests_and_result_and_error_its_own() -> None:
+    assert found("params.name=echo", [CALL, FAILURE]) == [0, 1]
+    assert found("error.message:no", [CALL, FAILURE]) == [1]
+    assert found("result:*", [CALL, FAILURE]) == []
+    assert found("params:*", [FAILURE, Note(1.0, "stderr", {"text": "params"})]) == []
+
+
 def test_what_was_flawed_by_itself_is_odd() -> None:
     assert last(said("client", b'{"id":1,"method":"ping"}')).odd
     assert last(said("server", b"oops")).odd

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from mcpspy.analysis.lint.finding import Place
+from mcpspy.analysis.lint.mirrored import ANNOTATION, NOTHING, Mirrored, mirrored
 from mcpspy.analysis.lint.schemas import Checked, Schemas
 from mcpspy.core.exchange import Exchange
 from mcpspy.core.parties import Parties
@@ -32,6 +33,7 @@ class Asked(Struct, gc=False):
     place: Place
     number: int
     revision: str | None
+    subject: str | None = None
     progress: float | None = None
     """The last that was reported."""
 
@@ -50,6 +52,8 @@ class Post(Struct, gc=False):
     """Messages in the response."""
     head: dict[str, Any] | None = None
     """The `http` note's fields."""
+    mirrored: dict[str, str] | None = None
+    """Headers that the arguments of the call in its body want, and their values."""
 
 
 class Conversation(Parties):
@@ -90,6 +94,7 @@ class Tool(Struct):
     arguments: Checked
     output: Checked | None
     """None if it declares none."""
+    mirrored: Mirrored = NOTHING
 
 
 class Torn:
@@ -110,6 +115,8 @@ class Known:
         self.posts: OrderedDict[int, Post] = OrderedDict()
         self.schemas = Schemas()
         self.tools: OrderedDict[str, Tool] = OrderedDict()
+        self.tasks: OrderedDict[str, str] = OrderedDict()
+        """Task → its status."""
         self.is_listed = False
         """Whether a listing of the tools came to its end."""
         self.server_capabilities: dict[str, Any] | None = None
@@ -130,8 +137,9 @@ class Known:
             forget(self.conversations)
         return found
 
-    def learn_tools(self, listed: dict[str, Any], place: Place) -> None:
-        """Take a page of tools."""
+    def learn_tools(self, listed: dict[str, Any], place: Place, data: bytes) -> None:
+        """Take a page of tools, and the message it came in."""
+        is_mirrored = ANNOTATION.encode() in data
         tools = listed.get("tools")
         for tool in tools if isinstance(tools, list) else ():
             if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
@@ -141,6 +149,7 @@ class Known:
                     place,
                     self.schemas.check(tool.get("inputSchema")),
                     None if output is None else self.schemas.check(output),
+                    mirrored(tool.get("inputSchema")) if is_mirrored else NOTHING,
                 )
         forget(self.tools)
         self.is_listed = listed.get("nextCursor") is None

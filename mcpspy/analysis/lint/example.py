@@ -31,6 +31,7 @@ SERVER_CAPABILITIES: dict[str, Any] = {
     "prompts": {"listChanged": True},
     "logging": {},
     "completions": {},
+    "tasks": {"requests": {"tools": {"call": {}}}},
 }
 
 _ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")

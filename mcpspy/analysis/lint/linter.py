@@ -15,10 +15,11 @@ from msgspec import Raw
 
 from mcpspy.analysis.lint.conversation import Asked, Conversation, Known, Post, forget
 from mcpspy.analysis.lint.finding import Finding, Place
+from mcpspy.analysis.lint.mirrored import wanted
 from mcpspy.analysis.lint.rule import LEGACY, Kind, Rule
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.exchange import State
+from mcpspy.core.exchange import Exchange, State
 from mcpspy.core.message import (
     AnyMessage,
     Failure,
@@ -57,16 +58,28 @@ class Linter:
         self._told_once: set[tuple[str, str]] = set()
         self._revision: str | None = None
         """The revision that was agreed on last, in any conversation."""
+        self._ours: set[int] = set()
+        """HTTP exchanges in which mcpspy had a word: they say nothing of the peers."""
 
     def add(self, change: Change, place: Place = Place()) -> list[Finding]:  # noqa: B008 - it is immutable.
         """Take the next change of the session and where its entry stands; return what is wrong with it."""
         what = change.what
         if isinstance(what, Note):
+            number = what.fields.get("http")
+            if isinstance(number, int) and number in self._ours:
+                if what.kind == "http-end":
+                    self._ours.discard(number)
+                return []
             return self._note(change, what, place)
         if isinstance(what, Damaged):
             fields = {"why": what.why, "text": what.data[:EXCERPT].decode("utf-8", "replace")}
             note = Note(0.0, "damaged", fields)
             return self._look(Kind.NOTE, self._seen(change, note, place, self._known.conversation(None)))
+        if _is_ours(what, change.exchange):
+            if what.frame.http is not None:
+                self._ours.add(what.frame.http)
+                self._known.posts.pop(what.frame.http, None)
+            return []
         if change.flaw == COMES_AGAIN:
             return list(self._repeated(change, what, place))
         return self._message(change, what, place)
@@ -78,6 +91,7 @@ class Linter:
             if (
                 asked.exchange.state in (State.UNANSWERED, State.PENDING)
                 and not asked.exchange.is_subscription
+                and asked.exchange.request.frame.to is None
             ):
                 request = asked.exchange.request
                 seen = Seen(
@@ -132,6 +146,8 @@ class Linter:
         )
         if frame.http is not None:
             self._carried(what, place, change.number, method)
+            if method == "tools/call" and isinstance(what, Request):
+                self._mirrored(seen, frame.http)
         if isinstance(what, Notification) and exchange is not None:
             seen.asked = self._open.get(id(exchange))
         found = self._look(_KINDS[type(what)], seen)
@@ -146,7 +162,7 @@ class Linter:
             conversation.was_malformed[side] = True
         elif isinstance(what, Request):
             assert exchange is not None
-            asked = Asked(exchange, conversation, seen.place, seen.number, seen.revision)
+            asked = Asked(exchange, conversation, seen.place, seen.number, seen.revision, seen.subject)
             self._open[id(exchange)] = asked
             body = what.body
             if bytes(body.meta) and (token := what.progress_token) is not None:
@@ -186,7 +202,7 @@ class Linter:
         elif seen.method == "logging/setLevel":
             conversation.log_level = request.subject
         elif seen.method == "tools/list":
-            self._known.learn_tools(seen.result, seen.place)
+            self._known.learn_tools(seen.result, seen.place, what.data)
 
     def _carried(self, what: AnyMessage, place: Place, number: int, method: str) -> None:
         """Keep what an HTTP exchange carried until it ends."""
@@ -211,6 +227,12 @@ class Linter:
         post.heard += 1
         if isinstance(what, Result | Failure):
             post.answers.append(what.code if isinstance(what, Failure) else None)
+
+    def _mirrored(self, seen: Seen, number: int) -> None:
+        """Keep which headers a call has to have."""
+        tool = self._known.tools.get(seen.subject or "")
+        if tool is not None and tool.mirrored.headers:
+            self._known.posts[number].mirrored = wanted(tool.mirrored.headers, seen.params.get("arguments"))
 
     def _repeated(self, change: Change, what: AnyMessage, place: Place) -> Iterator[Finding]:
         """An event that came before: as a resumed stream has it, or another one under its id."""
@@ -327,6 +349,14 @@ class Linter:
                     )
                 )
         return found
+
+
+def _is_ours(what: AnyMessage, exchange: Exchange | None) -> bool:
+    """Whether mcpspy said it, asked for it, or kept it because it had answered already: no peer's mistake."""
+    frame = what.frame
+    if frame.by is not None or (exchange is not None and exchange.request.frame.by is not None):
+        return True
+    return frame.to is not None and isinstance(what, Result | Failure)
 
 
 def _asked_for(request: Request) -> str:

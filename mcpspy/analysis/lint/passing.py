@@ -12,6 +12,7 @@ from msgspec import Raw
 from mcpspy.analysis.lint.conversation import KEPT
 from mcpspy.core.exchange import Exchange
 from mcpspy.core.message import AnyMessage, Body, Failure, Request, Result
+from mcpspy.core.pairing import Pairing
 from mcpspy.core.record import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.session import Change, Session
 
@@ -34,29 +35,13 @@ class _Counted(list[Exchange]):
         return self.counted
 
 
-class _Latest(set[tuple[str | None, str]]):
-    """A set of the latest members."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._order: dict[tuple[str | None, str], None] = {}
-
-    def add(self, member: tuple[str | None, str]) -> None:
-        super().add(member)
-        self._order[member] = None
-        if len(self._order) > KEPT:
-            oldest = next(iter(self._order))
-            del self._order[oldest]
-            self.discard(oldest)
-
-
 class PassingSession(Session):
     """A session that is told of, entry by entry."""
 
     def __init__(self, header: Header | None = None) -> None:
         super().__init__(header)
         self.exchanges = _Counted()
-        self._pairing._seen_events = _Latest()
+        self._pairing = Pairing[Exchange](forgets=True)
         self._numbered = 0
         self._entries = 0
 
@@ -70,7 +55,7 @@ class PassingSession(Session):
         self.changes.clear()
         self._entries += 1
         if self._entries % EVERY == 0:
-            self._forget()
+            self._pairing.forget_but(KEPT)
         return super().add(entry)
 
     def _changed(
@@ -80,23 +65,6 @@ class PassingSession(Session):
         self._numbered += 1
         self.changes.append(change)
         return change
-
-    def _forget(self) -> None:
-        pairing = self._pairing
-        for kept in (
-            pairing._answered,
-            pairing._progress,
-            pairing._questions,
-            pairing._posted,
-            pairing._refused,
-        ):
-            if (more := len(kept) - KEPT) > 0:
-                _drop(kept, more)
-
-
-def _drop(kept: dict, more: int) -> None:  # type: ignore[type-arg]  # Five kinds of dictionary.
-    for key in [key for key, _ in zip(kept, range(more), strict=False)]:
-        del kept[key]
 
 
 def _lighten(exchange: Exchange) -> None:

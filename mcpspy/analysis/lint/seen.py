@@ -23,6 +23,9 @@ class Seen:
 
     __slots__ = (
         "_document",
+        "_params",
+        "_result",
+        "_subject",
         "asked",
         "at",
         "conversation",
@@ -82,6 +85,9 @@ class Seen:
         self.parts: dict[str, Any] = {}
         """What a rule took out of it, for others to use."""
         self._document: Any = _UNREAD
+        self._params: Any = None
+        self._result: Any = None
+        self._subject: Any = _UNREAD
         if method == "tools/call" and isinstance(what, Result) and exchange is not None:
             self.is_text = _is_text(self.result)
 
@@ -98,10 +104,12 @@ class Seen:
     @property
     def subject(self) -> str | None:
         """Which tool, resource, prompt … the request is about."""
-        if "subject" not in self.parts:
-            self.parts["subject"] = self.request.subject
-        subject: str | None = self.parts["subject"]
-        return subject
+        subject = self._subject
+        if subject is _UNREAD:
+            is_answer = self.asked is not None and not isinstance(self.what, Request)
+            subject = self.asked.subject if is_answer else self.request.subject  # type: ignore[union-attr]
+            self._subject = subject
+        return cast("str | None", subject)
 
     @property
     def notification(self) -> Notification:
@@ -132,12 +140,16 @@ class Seen:
     @property
     def params(self) -> dict[str, Any]:
         """`params`; empty if it is no object."""
-        return self._member("params")
+        if self._params is None:
+            self._params = self._member("params")
+        return cast("dict[str, Any]", self._params)
 
     @property
     def result(self) -> dict[str, Any]:
         """`result`; empty if it is no object."""
-        return self._member("result")
+        if self._result is None:
+            self._result = self._member("result")
+        return cast("dict[str, Any]", self._result)
 
     @property
     def error(self) -> Any:

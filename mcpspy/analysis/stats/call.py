@@ -58,7 +58,7 @@ class Answer(Struct, gc=False, eq=False):
 
 
 class Seen(Struct, gc=False, eq=False):
-    """A call or a notification as a filter sees it: the fields of `core.query_fields.Item`."""
+    """A call or a notification as a filter sees it: the fields of `core.query.Item`."""
 
     at: float
     side: str
@@ -69,14 +69,21 @@ class Seen(Struct, gc=False, eq=False):
     stream: str
     odd: bool
     data: bytes
+    """The request's, or the notification's own."""
     id: str = ""
     status: str = ""
     latency: float | None = None
     error_code: int | None = None
+    answer: bytes = b""
+    """Those of the answer."""
 
     def text(self) -> bytes:
         """Return the bytes of both messages."""
-        return self.data
+        return self.data + b"\n" + self.answer if self.answer else self.data
+
+    def message(self, member: str) -> bytes:
+        """Return the bytes of the request, or of the answer; one that has another member has no such path."""
+        return self.data if member == "params" else self.answer
 
 
 def seen(call: Call, answer: Answer | None) -> Seen:
@@ -99,5 +106,5 @@ def seen(call: Call, answer: Answer | None) -> Seen:
         item.latency = answer.at - call.at
         item.odd |= answer.odd
         item.error_code = answer.code
-        item.data += b"\n" + answer.data
+        item.answer = answer.data
     return item

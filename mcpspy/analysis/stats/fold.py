@@ -17,7 +17,6 @@ from msgspec import DecodeError
 
 from mcpspy.analysis.stats.call import Answer, Call, Chain, Seen, seen
 from mcpspy.analysis.stats.flight import Flight
-from mcpspy.analysis.stats.forgetting import ForgetfulPairing
 from mcpspy.analysis.stats.group import Kind
 from mcpspy.analysis.stats.groups import Groups, Large
 from mcpspy.analysis.stats.handshake import Handshakes
@@ -33,7 +32,7 @@ from mcpspy.core.message import (
     read_frame,
     text,
 )
-from mcpspy.core.pairing import question
+from mcpspy.core.pairing import Pairing, question
 from mcpspy.core.parties import INTRODUCTIONS, Parties
 from mcpspy.core.query import Query
 from mcpspy.core.record import Entry, Frame, Header, Note, read_entry
@@ -50,6 +49,9 @@ _KINDS = {
 
 KINDS = (*_KINDS.values(), "repeated")
 """What messages are counted as; `repeated` is an event that a resumed stream brought again."""
+
+KEPT = 1 << 14
+"""Requests, events and HTTP exchanges that are remembered after their end."""
 
 _EVERY = 4096
 """Lines after which it is seen whether something can be forgotten."""
@@ -86,7 +88,7 @@ class Stats(Parties):
         """Once finished: the requests that wait for their answer, the oldest first."""
         self._wanted: Callable[[Seen], bool] | None = query.matches if query is not None else None
         self._keeps = query is not None and query.reads_text
-        self._pairing = ForgetfulPairing()
+        self._pairing = Pairing[Call](forgets=True)
         self._lines = 0
         self._parts: list[int] = []
 
@@ -107,7 +109,7 @@ class Stats(Parties):
             self.add(read_entry(lines[place]))
             place += 1
         if self._lines // _EVERY != begin // _EVERY:
-            self._pairing.forget()
+            self._pairing.forget_but(KEPT)
 
     def add(self, entry: Entry) -> None:
         """Take the next entry."""

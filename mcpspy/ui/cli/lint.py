@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.lint import Finding, Linter, PassingSession, Place, Rule, Severity, selected
+from mcpspy.core.query import Query
+from mcpspy.core.record import read_entry
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.store import Recording, State, find, sessions
+from mcpspy.io.blocks import Blocks
+from mcpspy.io.store import Recording, State
+from mcpspy.ui.cli.meant import query_of, recordings
 from mcpspy.ui.cli.output import Output
+from mcpspy.ui.cli.progress import Progress
 from mcpspy.ui.inert import inert
 from mcpspy.ui.lint.linted import RULES_BY_CODE, Linted
 from mcpspy.ui.lint.terminal import MOST, explanation, finding_lines, more_lines, verdict
@@ -22,6 +28,7 @@ examples:
   mcpspy lint
   mcpspy lint weather.jsonl recordings/ --fail-on warning
   mcpspy lint last --select ENV,LIFE --ignore LIFE402
+  mcpspy lint last -q 'tool:forecast or dir:s2c'
   mcpspy lint last --format sarif > lint.sarif
   mcpspy lint --explain LIFE302
 
@@ -31,12 +38,6 @@ will do); without one, the last session. docs/lint.md has all rules, with exampl
 exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, not a recording; 3 cannot
 be read
 """
-
-LARGE = 1 << 24
-"""Bytes from which on a recording takes long enough for a bar."""
-
-PACE = 0.1
-"""Seconds between two states of the bar."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="only these rules: ENV, LIFE3, SEC201,…",
     )
     parser.add_argument("--ignore", metavar="CODES", action="append", default=[], help="all but these rules")
+    parser.add_argument(
+        "-q", "--filter", metavar="QUERY", help="only findings on what this finds, as in 'tool:x since:-5m'"
+    )
     parser.add_argument("--explain", metavar="CODE", help="what a rule looks for, why, and examples")
     parser.add_argument(
         "--format",
@@ -78,28 +82,29 @@ def main(args: argparse.Namespace) -> int:
             inert(f"{error}: no rule has such a code"), "docs/lint.md lists them; ENV, LIFE3, SEC201"
         ) from None
     fail_on = Severity(args.fail_on)
-    recordings = [(title, Recording(path)) for title, path in _named(args.sessions, args.dir)]
+    query = query_of(args.filter)
+    meant = [(title, Recording(path).path) for title, path in recordings(args.sessions, args.dir)]
     counts: Counter[Severity] = Counter()
     linted = []
     report = _Text(args.all) if args.format == "text" else None
-    for title, recording in recordings:
-        parts: list[Path] = []
-        findings: list[Finding] = []
-        linted.append(Linted(title, parts, findings))
-        for finding in _findings(recording, rules, parts, report):
-            counts[finding.severity] += 1
+    gc.disable()  # What is made of a line is gone with it: there is nothing to look for.
+    try:
+        for title, path in meant:
+            parts: list[Path] = []
+            findings: list[Finding] = []
+            linted.append(Linted(title, parts, findings))
+            for finding in _findings(path, rules, parts, query, report):
+                counts[finding.severity] += 1
+                if report is not None:
+                    report.finding(finding, parts[finding.place.part - 1].as_posix())
+                else:
+                    findings.append(finding)
             if report is not None:
-                report.finding(finding, parts[finding.place.part - 1].as_posix())
-            else:
-                findings.append(finding)
-        if report is not None:
-            report.end_of(recording.path.as_posix())
-        if recording.torn:
-            sys.stderr.write(
-                f"mcpspy: {inert(str(recording.path))}: the last line is torn ({recording.torn} bytes, left out)\n"
-            )
+                report.end_of(path.as_posix())
+    finally:
+        gc.enable()
     if report is not None:
-        report.end(counts, len(recordings))
+        report.end(counts, len(meant))
     else:
         _write(args.format, linted, fail_on)
     return FINDINGS if any(severity.rank <= fail_on.rank for severity in counts) else 0
@@ -119,41 +124,45 @@ def _explain(code: str) -> int:
     return 0
 
 
-def _named(names: list[str], folder: str | None) -> Iterator[tuple[str, Path]]:
-    """Yield the recordings that are meant, each once; raise UsageError for what is none."""
-    seen: set[Path] = set()
-    for name in names or ["last"]:
-        if Path(name).is_dir():
-            inside = sorted(summary.path for summary in sessions(name))
-            if not inside:
-                raise UsageError(inert(f"{name}: no recording in it"), "record one: mcpspy run -- COMMAND")
-            found = [(str(Path(name) / path.name), Path(name) / path.name) for path in inside]
-        else:
-            path = find(name, folder)
-            found = [(name, path)]
-        for title, path in found:
-            if path not in seen:
-                seen.add(path)
-                yield title, path
-
-
 def _findings(
-    recording: Recording, rules: tuple[Rule, ...], parts: list[Path], report: _Text | None
+    path: Path, rules: tuple[Rule, ...], parts: list[Path], query: Query | None, report: _Text | None
 ) -> Iterator[Finding]:
-    """Yield what is found, and name the recording's files on the way."""
-    session, linter = PassingSession(recording.header), Linter(recording.header, rules)
-    bar = _Bar(recording.path, report)
+    """Yield what is found on what the filter finds, and name the recording's files on the way."""
+    with Progress(path.name) as progress:
+        if report is not None:
+            report.progress = progress
+        if query is None:
+            yield from _looked(path, rules, parts, progress)
+            return
+        from mcpspy.ui.lint.chosen import Chosen
+
+        with closing(Chosen(path, query, progress.show)) as chosen:
+            for finding in _looked(path, rules, parts, progress):
+                if chosen.has(finding.number):
+                    yield finding
+
+
+def _looked(path: Path, rules: tuple[Rule, ...], parts: list[Path], progress: Progress) -> Iterator[Finding]:
+    blocks = Blocks(path)
+    is_live = Recording(path).state is State.LIVE  # Before it is read: what comes meanwhile is not its end.
+    session, linter = PassingSession(blocks.header), Linter(blocks.header, rules)
     add, look = session.add, linter.add
-    parts.append(recording.path)
-    for entry, path, number, size in recording.lines():
-        if path != parts[-1]:
-            parts.append(path)
-        place = Place(number, len(parts))
-        for change in add(entry):
-            yield from look(change, place)
-        bar.advance(size)
-    bar.clear()
-    if recording.state is not State.LIVE:
+    number = 0
+    for block in blocks:
+        if block.part == len(parts):
+            parts.append(blocks.paths[block.part])
+            number = 1
+        for line in block.lines:
+            number += 1
+            for change in add(read_entry(line)):
+                yield from look(change, Place(number, len(parts)))
+        progress.show(block.read, block.size)
+    if blocks.torn and not is_live:
+        progress.clear()
+        sys.stderr.write(
+            f"mcpspy: {inert(str(path))}: the last line is torn ({blocks.torn} bytes, left out)\n"
+        )
+    if not is_live:
         session.end()
         yield from linter.end()
 
@@ -187,7 +196,7 @@ class _Text:
         self._output = Output()
         self._shown: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
-        self.bar: _Bar | None = None
+        self.progress: Progress | None = None
 
     def finding(self, finding: Finding, path: str) -> None:
         """Print one, unless there were many of its kind."""
@@ -195,8 +204,8 @@ class _Text:
         if self._shown[finding.code] > MOST and not self._every:
             self._left_out[finding.code] += 1
             return
-        if self.bar is not None:
-            self.bar.clear()
+        if self.progress is not None:
+            self.progress.clear()
         for line, tone in finding_lines(finding, path, self._output.width):
             self._output.line(line, tone)
 
@@ -210,35 +219,3 @@ class _Text:
     def end(self, counts: Counter[Severity], recordings: int) -> None:
         """Print the last line."""
         self._output.line(*verdict(counts, recordings))
-
-
-class _Bar:
-    """How far it has come, on a terminal, for a recording that takes long."""
-
-    def __init__(self, path: Path, report: _Text | None) -> None:
-        self._total = path.stat().st_size
-        self._done = 0
-        self._due = 0.0
-        self._is_drawn = False
-        self._is_wanted = self._total >= LARGE and sys.stderr.isatty()
-        if report is not None:
-            report.bar = self
-
-    def advance(self, size: int) -> None:
-        """Take a line."""
-        self._done += size + 1
-        if not self._is_wanted or (now := time.monotonic()) < self._due:
-            return
-        self._due = now + PACE
-        share = min(self._done / self._total, 1.0)
-        filled = round(share * 30)
-        sys.stderr.write(f"\r[{'#' * filled}{'.' * (30 - filled)}] {share:4.0%}")
-        sys.stderr.flush()
-        self._is_drawn = True
-
-    def clear(self) -> None:
-        """Make room for what is printed."""
-        if self._is_drawn:
-            sys.stderr.write("\r" + " " * 37 + "\r")
-            sys.stderr.flush()
-            self._is_drawn = False

@@ -39,6 +39,10 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Make room for what is printed; the line comes back when it is due."""
         if self._is_there:
             self._write(_CLEAR)
             self._is_there = False

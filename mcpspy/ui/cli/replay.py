@@ -195,6 +195,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _wanted(session: Session, query: Query) -> set[int]:
     """Return the numbers of the requests that a filter finds."""
+    query.end = session.last_at
     wanted = {
         exchange.number
         for exchange in session.exchanges

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from mcpspy.analysis.stats import Stats
-from mcpspy.core.query import Query, QueryError, parse
-from mcpspy.errors import UsageError
+from mcpspy.core.query import Query
 from mcpspy.io.blocks import Blocks
-from mcpspy.io.store import Recording, State, find, sessions
+from mcpspy.io.store import Recording, State
+from mcpspy.ui.cli.meant import counted_back, query_of, recordings
 from mcpspy.ui.cli.output import Output
 from mcpspy.ui.cli.progress import Progress
 from mcpspy.ui.inert import inert
@@ -68,9 +67,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Count, and print."""
-    query = _query(args.filter)
-    paths = list(_named(args.sessions, args.dir))
-    counted = (_counted(path, title, query, args.top) for title, path in paths)
+    query = query_of(args.filter)
+    paths = list(recordings(args.sessions, args.dir))
+    counted = (_counted(path, _title(which), query, args.top) for which, path in paths)
     if args.json:
         from mcpspy.ui.stats.document import document
 
@@ -99,30 +98,8 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _query(text: str | None) -> Query | None:
-    try:
-        return None if text is None else parse(text)
-    except QueryError as error:
-        raise UsageError(
-            inert(f"--filter, at character {error.start + 1}: {error}"), "docs/filter.md has the language"
-        ) from None
-
-
-def _named(names: list[str], folder: str | None) -> Iterator[tuple[str, Path]]:
-    """Yield the sessions that are meant, each once, and what a person calls them."""
-    seen: set[Path] = set()
-    for name in names or ["last"]:
-        found = [name]
-        if Path(name).is_dir():
-            # As the person wrote the folder, the oldest first.
-            found = [str(Path(name) / summary.path.name) for summary in reversed(sessions(name))]
-            if not found:
-                raise UsageError(inert(f"{name}: no recording in it"), "mcpspy ls lists the sessions")
-        for which in found:
-            path = find(which, folder)
-            if path not in seen:
-                seen.add(path)
-                yield Path(which).stem if which.endswith(".jsonl") else which, path
+def _title(which: str) -> str:
+    return Path(which).stem if which.endswith(".jsonl") else which
 
 
 def _counted(path: Path, title: str, query: Query | None, top: int) -> Counted:
@@ -130,6 +107,7 @@ def _counted(path: Path, title: str, query: Query | None, top: int) -> Counted:
     blocks = Blocks(path)
     # Before it is read: what ends meanwhile was live then, and its end is not counted.
     is_live = Recording(path).state is State.LIVE
+    counted_back(query, path, blocks.header)
     stats = Stats(blocks.header, query, top)
     part = -1
     gc.disable()  # What is made of a line is gone with it: there is nothing to look for.

@@ -38,6 +38,7 @@ mcpspy lint                                    # the last session
 mcpspy lint weather.jsonl recordings/          # files, sessions by name or id, folders
 mcpspy lint last --select ENV,SEC              # only these: codes, or how they begin
 mcpspy lint last --ignore DATA205 --select DATA
+mcpspy lint last -q 'tool:forecast since:-5m'  # only findings on what the filter finds (filter.md)
 mcpspy lint last --fail-on warning             # exit with 1 for warnings, too
 mcpspy lint last --format sarif > lint.sarif   # text, json, sarif, junit, github
 mcpspy lint --explain LIFE302
@@ -52,6 +53,7 @@ that a request says of itself). Until that is known, only rules that hold for al
 Exit codes: 0 nothing at or above `--fail-on` (default `error`); 1 findings; 2 usage, or not a recording; 3 cannot be read.
 
 What a code says: its letters are the family, its number the rule. Codes are never given to another rule.
+The same is said as it happens by `mcpspy show --follow --lint` ([show.md](show.md)) and by the terminal UI ([tui.md](tui.md)).
 Findings that sessions of well-known SDKs have, and why, are in [lint-findings.md](lint-findings.md).
 
 A recording of any length is read once, in memory that does not grow; requests and events of more than 4,096 ago are

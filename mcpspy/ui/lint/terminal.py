@@ -22,12 +22,16 @@ MOST = 10
 Toned = tuple[str, str | None]
 
 
+def brief(finding: Finding) -> Toned:
+    """Return a finding where it is seen what it is about."""
+    return f"{finding.code} {finding.severity}: {visible(finding.message)}", TONES[finding.severity]
+
+
 def finding_lines(finding: Finding, path: str, width: int = 0) -> Iterator[Toned]:
     """Yield the lines of one finding, each with its tone; `width` 0 for lines of any length."""
-    where = f"{visible(path)}:{finding.place.line} {finding.code} "
-    said = f"{where}{finding.severity}: {visible(finding.message)}"
-    for line in _wrapped(said, width):
-        yield line, TONES[finding.severity]
+    said, tone = brief(finding)
+    for line in _wrapped(f"{visible(path)}:{finding.place.line} {said}", width):
+        yield line, tone
     if finding.excerpt:
         yield f"    | {visible(finding.excerpt)}", rows.QUIET
 

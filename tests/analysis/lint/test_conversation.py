@@ -19,9 +19,9 @@ def test_each_stream_has_a_conversation_and_only_the_latest_are_kept() -> None:
 
 def test_tools_are_learned_page_by_page() -> None:
     known = Known(None)
-    known.learn_tools({"tools": [{"name": "a"}, {"name": 7}, None], "nextCursor": "b"}, Place(4))
+    known.learn_tools({"tools": [{"name": "a"}, {"name": 7}, None], "nextCursor": "b"}, Place(4), b"")
     assert known.is_listed is False
-    known.learn_tools({"tools": [{"name": "b", "outputSchema": {"type": "object"}}]}, Place(6))
+    known.learn_tools({"tools": [{"name": "b", "outputSchema": {"type": "object"}}]}, Place(6), b"")
 
     assert (known.is_listed, list(known.tools)) == (True, ["a", "b"])
     assert known.tools["a"].place == Place(4)

@@ -7,15 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from mcpspy.ui.cli import lint
+from mcpspy.ui.cli.progress import Progress
 from mcpspy.ui.cli.table import main
 
 Make = Callable[..., Path]
@@ -302,43 +302,56 @@ def test_every_format_is_what_it_says_it_is(make_recording: Make, capfd: pytest.
     assert [line.split()[0] for line in said["github"].splitlines()] == ["::error", "::warning"]
 
 
-class _Terminal:
-    """A stderr that is one, and keeps what it shows."""
+class _Progress(Progress):
+    """A line that is always there."""
 
-    def __init__(self) -> None:
-        self.shown = ""
+    said: ClassVar[list[tuple[int, int] | str]] = []
 
-    def isatty(self) -> bool:
-        return True
+    def show(self, done: int, of: int) -> None:
+        self.said.append((done, of))
 
-    def write(self, text: str) -> int:
-        self.shown += text
-        return len(text)
-
-    def flush(self) -> None:
-        pass
+    def clear(self) -> None:
+        self.said.append("clear")
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second goes by whenever somebody looks."""
-    ticks = iter(range(1_000_000))
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
-
-
-def test_a_large_recording_has_a_bar_and_leaves_none(
-    make_recording: Make, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], clock: None
+def test_how_far_it_is_is_told_and_gone_before_anything_is_printed(
+    make_recording: Make, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = str(make_recording([("client", CALL), ("server", b"oops")]))
-    terminal = _Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    main(["lint", path])
-    assert not terminal.shown
+    path = make_recording([("client", CALL), ("server", b"oops")])
+    size = path.stat().st_size
+    monkeypatch.setattr(lint, "Progress", _Progress)
+    _Progress.said.clear()
 
-    monkeypatch.setattr(lint, "LARGE", 1)
-    main(["lint", path])
+    main(["lint", str(path), "--filter", "dir:server", "--all"])
 
-    steps = [step for step in terminal.shown.split("\r") if step.strip()]
-    assert steps == sorted(steps, reverse=True)
-    assert all(len(step) == 37 and step.startswith("[##") and step.endswith("%") for step in steps)
-    assert terminal.shown.endswith("\r" + " " * 37 + "\r")
+    assert _Progress.said == [(size, size), "clear", (size, size), "clear"]
+    assert "ENV101" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("query", "codes"),
+    [
+        ("", {"LIFE101", "LIFE201", "ENV101", "LIFE401"}),
+        ("dir:s2c", {"ENV101"}),
+        ("status:noanswer", {"LIFE101", "LIFE201"}),
+        ("status:pending", set()),
+        ("params.name=a", {"LIFE101", "LIFE201"}),
+        ("params.name=b", set()),
+        ("text:oops or kind:exit", {"ENV101", "LIFE401"}),
+        ("since:-998500us", {"ENV101", "LIFE401"}),
+        ("until:-998500us", {"LIFE101", "LIFE201"}),
+    ],
+)
+def test_a_filter_leaves_findings_on_what_it_finds(
+    make_recording: Make, capfd: pytest.CaptureFixture[str], query: str, codes: set[str]
+) -> None:
+    path = make_recording([("client", CALL), ("server", b"oops")])  # At 0 and 1 ms; the exit at 1 s.
+    said = path.read_bytes().replace(b'"t":0.001000', b'"t":0.002000')
+    path.write_bytes(said)
+
+    assert {finding["code"] for finding in found(path, capfd, f"--filter={query}")} == codes
+
+
+def test_a_filter_that_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", "-q", "a is:finding"]) == 2
+    assert "--filter, at character 6: findings are not known here" in capsys.readouterr().err

@@ -12,7 +12,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mcpspy.ui.cli.show import widths
 from mcpspy.ui.cli.table import main
 
 Make = Callable[..., Path]
@@ -297,8 +296,103 @@ def test_an_http_session_tells_its_clients_apart(tmp_path: Path, capsys: pytest.
     ]
 
 
-@pytest.mark.parametrize("terminal", [60, 80, 100, 120, 200])
-def test_the_status_is_still_seen_on_a_narrow_terminal(terminal: int) -> None:
-    shown = widths(terminal)
+ASK = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}'
+FINE = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}'
+TALK = [
+    ("client", ASK % (7, b"slow")),
+    ("client", ASK % (8, b"fast")),
+    ("server", b"DEBUG: \x1b[2J"),
+    ("server", FINE % 8),
+    ("server", FINE % 8),
+]
 
-    assert sum(map(abs, shown)) + 2 * 7 + 10 <= max(terminal, 78)
+
+def below(lines: list[str], word: str) -> list[str]:
+    """Return the codes below the lines that have a word."""
+    found, is_below = [], False
+    for line in lines[2:]:
+        code = line.split()[0] if line.startswith(" " * 10) else ""
+        is_below = is_below if code else word in line
+        found += [code] if code and is_below else []
+    return found
+
+
+@pytest.mark.parametrize("more", [[], ["--follow"]], ids=["whole", "followed"])
+def test_findings_stand_below_the_message_they_are_about(
+    make_recording: Make, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    path = str(make_recording(TALK))
+
+    assert main(["show", path, "--lint", *more]) == 0
+
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert "\x1b" not in out
+    assert below(lines, "(not JSON)") == ["ENV101"]
+    assert below(lines, "was answered before") == ["ENV205"]
+    never = next(line for line in lines if "LIFE201" in line)
+    if more:  # It was printed long before anybody could know.
+        assert never.endswith("(tools/call at 0.000)")
+    else:
+        assert "LIFE201" in below(lines, "slow")
+    assert lines[-1].endswith(" findings · exit 0")
+
+
+def test_a_filter_may_ask_for_findings_once_there_are_some(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = str(make_recording(TALK))
+
+    assert main(["show", path, "--lint", "--json", "-q", "lint:ENV1|lint=LIFE201"]) == 0
+    said = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [(line["n"], [finding["code"] for finding in line["findings"]][-1]) for line in said] == [
+        (0, "LIFE201"),
+        (2, "ENV101"),
+    ]
+    assert said[1]["findings"][0] == {
+        "code": "ENV101",
+        "severity": "error",
+        "message": "not JSON on stdout",
+        "excerpt": "DEBUG: \x1b[2J",
+    }
+
+    assert main(["show", path, "--lint", "--json", "-f", "-q", "lint=LIFE201"]) == 0
+    (late,) = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
+    assert (late["n"], late["kind"], late["code"]) == (0, "finding", "LIFE201")
+
+    assert main(["show", path, "-q", "is:finding"]) == 2
+    assert b"at character 4: findings are not known here" in capfdbinary.readouterr().err
+
+
+def test_what_shows_only_later_is_told_with_what_it_is_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "origin.jsonl"
+    path.write_text(
+        '{"mcpspy":1,"id":"a1","started":"2026-01-01T00:00:00.000Z","transport":"http","upstream":"http://localhost/mcp"}\n'
+        '{"t":0.1,"from":"client","stream":"1","http":1,"msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}\n'
+        '{"t":0.2,"note":"http","stream":"1","http":1,"method":"POST","path":"/mcp","status":200,'
+        '"request":{"origin":"https://evil.example"},"response":{}}\n'
+        '{"t":0.3,"from":"server","stream":"1","http":1,"msg":{"jsonrpc":"2.0","id":1,"result":{}}}\n'
+        '{"t":0.4,"note":"http-end","stream":"1","http":1,"hung_up":null}\n',
+        encoding="utf-8",
+    )
+
+    assert main(["show", str(path), "--lint", "-f", "-q", "lint:HTTP5"]) == 0
+
+    said = [line for line in capsys.readouterr().out.splitlines() if "HTTP501" in line]
+    assert said == ["          HTTP501 error: the Origin https://evil.example was let in (ping at 0.100)"]
+
+
+def test_what_was_said_last_is_counted_back_from_the_end(
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = make_recording([("client", ASK % (n, b"x")) for n in range(3)])
+    at = [orjson.loads(line)["t"] for line in path.read_bytes().splitlines()[1:]]
+    back = f"since:-{round((at[-1] - at[2]) * 1e6) + 1}us"
+
+    for more in ([], ["--follow"]):
+        assert main(["show", str(path), "--json", "-q", back, *more]) == 0
+        said = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+        assert said[-1]["n"] == 3
+        assert [line["t"] for line in said] == [one for one in at if one >= at[2]]

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
+
+from jsonschema_rs import validator_for
 
 from mcpspy.analysis.lint import RULES, Severity
 from mcpspy.ui.lint.linted import Linted
 from mcpspy.ui.lint.sarif import sarif
 from tests.ui.lint.linting import HOSTILE, finding, linted
 
+SCHEMA = (
+    # That of OASIS (Schemata/sarif-schema-2.1.0.json), without its blanks; one pattern in it has a bracket that Rust
+    # wants escaped.
+    (Path(__file__).parent / "sarif-schema-2.1.0.json")
+    .read_text(encoding="utf-8")
+    .replace("{2}]?$", "{2}\\\\]?$")
+)
+VALIDATOR = validator_for(json.loads(SCHEMA))
+
 URI = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
 
 
 def checked(*recordings: Linted) -> dict[str, Any]:
-    """Return the log, having looked at all that the schema requires of the parts that are used."""
+    """Return the log, having held it against the schema, and looked at what that does not say."""
     log: dict[str, Any] = json.loads(sarif(recordings))
+    VALIDATOR.validate(log)
     assert log.keys() == {"$schema", "version", "runs"}
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
@@ -73,3 +86,10 @@ def test_a_whole_path_is_a_files_uri_and_what_peers_say_is_text() -> None:
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///tmp/a%20b.jsonl"
 
     assert checked(HOSTILE)["results"][0]["message"]["text"].isprintable()
+
+
+def test_the_schema_refuses_what_is_no_log() -> None:
+    log = json.loads(sarif([linted(finding())]))
+    log["runs"][0]["results"][0]["level"] = "grave"
+
+    assert not VALIDATOR.is_valid(log)

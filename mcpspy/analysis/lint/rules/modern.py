@@ -1,33 +1,25 @@
-"""2026-07-28: no handshake, everything in `_meta`, questions inside of results."""
+"""2026-07-28: no handshake, everything in `_meta`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from mcpspy.analysis.lint.rule import ANSWERS, ERROR, INFO, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.rules.questions import MRTR, QUESTION
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Result, loads, meta_raw
+from mcpspy.core.message import Result, meta_raw
 from mcpspy.core.spec import CLIENT, META, MODERN, SERVER
 
 RULES = Rules()
 rule = RULES.rule
 
 BASIC = "2026-07-28/basic#"
-MRTR = "2026-07-28/basic/patterns/mrtr"
-
 _CALL = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
 _DONE = '< {"id":2,"result":{"content":[]}}'
 GOOD = _CALL + _DONE
 _LISTED = '@ 2026-07-28\n> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]%s}}'
-_ASKS = '< {"id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"a"}}}}}\n'
-_RETRY = '> {"id":%d,"method":"tools/call","params":{"name":"a","inputResponses":{"k":{"action":"decline"}}%s}}\n< {"id":%d,"result":{"content":[]}}'
-QUESTION = _CALL + _ASKS + _RETRY % (3, ',"requestState":"s"', 3)
 _BARE = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"%s}}'
-
 _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")  # fmt: skip
-_ASKED = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
-_MAY_ASK = ("tools/call", "prompts/get", "resources/read")
 _LISTENED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
 
 
@@ -222,115 +214,6 @@ def _given(seen: Seen, name: str) -> str:
 
 
 @rule(
-    "MOD301",
-    ERROR,
-    "an answer to a question that was not asked so",
-    page=MRTR + "#client-requirements-basic-workflow",
-    on=Kind.REQUEST,
-    about=_MAY_ASK,
-    since=MODERN,
-    valid=(QUESTION,),
-    invalid=(_CALL + _ASKS + _RETRY % (3, "", 3), _CALL + _ASKS + _RETRY % (3, ',"requestState":"t"', 3)),
-)
-def state(seen: Seen) -> Iterator[Told]:
-    """The client repeats the request with `inputResponses`, and with the very `requestState` that the server gave;
-    with none if it gave none. Otherwise the server cannot tell what it had asked.
-    """
-    body = seen.request.body
-    if (
-        (bytes(body.input_responses) or bytes(body.request_state))
-        and seen.exchange is not None
-        and seen.exchange.continues is None
-    ):
-        yield Told("inputResponses or requestState, but no question that they belong to")
-
-
-@rule(
-    "MOD302",
-    ERROR,
-    "a repeated request under the same id",
-    page=MRTR + "#client-requirements-basic-workflow",
-    on=Kind.REQUEST,
-    about=_MAY_ASK,
-    since=MODERN,
-    valid=(QUESTION,),
-    invalid=(_CALL + _ASKS + _RETRY % (2, ',"requestState":"s"', 2),),
-)
-def same_id(seen: Seen) -> Iterator[Told]:
-    """The two are independent requests: the one with the answers has another id than the one that was asked back."""
-    earlier = seen.exchange.continues if seen.exchange is not None else None
-    if earlier is not None and earlier.request.id == seen.request.id:
-        yield Told(f"the id {seen.request.id[:40]} is that of the request it repeats")
-
-
-@rule(
-    "MOD303",
-    ERROR,
-    "a question without anything in it",
-    page=MRTR + "#server-requirements-basic-workflow",
-    on=Kind.RESULT,
-    since=MODERN,
-    valid=(QUESTION,),
-    invalid=(_CALL + '< {"id":2,"result":{"resultType":"input_required"}}',),
-)
-def empty(seen: Seen) -> Iterator[Told]:
-    """`input_required` has `inputRequests`, `requestState`, or both."""
-    if _is_question(seen) and not {"inputRequests", "requestState"} & seen.result.keys():
-        yield Told("input_required with neither inputRequests nor requestState")
-
-
-@rule(
-    "MOD304",
-    ERROR,
-    "a question, where there may be none",
-    page=MRTR + "#supported-requests",
-    on=Kind.RESULT,
-    since=MODERN,
-    valid=(QUESTION,),
-    invalid=((_LISTED % "").replace('"tools":[]', '"resultType":"input_required","requestState":"s"'),),
-)
-def out_of_place(seen: Seen) -> Iterator[Told]:
-    """Only tools/call, prompts/get and resources/read may be answered by a question."""
-    if _is_question(seen) and seen.method not in _MAY_ASK:
-        yield Told(f"input_required in answer to {seen.method}")
-
-
-@rule(
-    "MOD305",
-    ERROR,
-    "a question that the client never said it answers",
-    page=MRTR + "#server-requirements-basic-workflow",
-    on=Kind.RESULT,
-    about=_MAY_ASK,
-    since=MODERN,
-    valid=(QUESTION,),
-    invalid=(
-        QUESTION.replace(
-            '{"name":"a"}', '{"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}', 1
-        ),
-        QUESTION.replace("elicitation/create", "tools/list"),
-    ),
-)
-def undeclared(seen: Seen) -> Iterator[Told]:
-    """Elicitations, samples and roots are all there is to ask for, and only of a client that declared them in this
-    very request.
-    """
-    asked: Any = seen.result.get("inputRequests") if _is_question(seen) else None
-    if not isinstance(asked, dict):
-        return
-    declared = loads(meta_raw(seen.request.body.meta, META + "clientCapabilities"))
-    for key, question in asked.items():
-        method = question.get("method") if isinstance(question, dict) else None
-        needs = _ASKED.get(method) if isinstance(method, str) else None
-        if needs is None:
-            yield Told(f"inputRequests/{key[:40]} asks {str(method)[:40]}", question)
-        elif isinstance(declared, dict) and needs not in declared:
-            yield Told(
-                f"inputRequests/{key[:40]} asks {method}, but the client never declared {needs}", question
-            )
-
-
-@rule(
     "MOD401",
     ERROR,
     "a log message that nobody asked for",
@@ -374,7 +257,3 @@ def anonymous_news(seen: Seen) -> Iterator[Told]:
     """List changes and updates come only to who listens, with the `subscriptionId` of its request in `_meta`."""
     if seen.side == SERVER and not bytes(meta_raw(seen.notification.body.meta, META + "subscriptionId")):
         yield Told(f"{seen.method}: _meta has no {META}subscriptionId")
-
-
-def _is_question(seen: Seen) -> bool:
-    return seen.is_result and isinstance(seen.what, Result) and seen.what.result_type == "input_required"

@@ -1,4 +1,4 @@
-"""Whether requests get their answers, and cancellations their requests."""
+"""Whether requests get their answers, cancellations their requests; and what will be taken out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.lint.rule import ANSWERS, ERROR, INFO, LEGACY, WARNING, Kind, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.message import text
-from mcpspy.core.spec import other
+from mcpspy.core.spec import MODERN, other
 
 RULES = Rules()
 rule = RULES.rule
@@ -97,3 +97,40 @@ def of_initialize(seen: Seen) -> Iterator[Told]:
     """A client must not cancel `initialize`: end the session instead."""
     if seen.flaw is None and seen.exchange is not None and seen.exchange.request.method == "initialize":
         yield Told("cancels initialize")
+
+
+_DEPRECATED = {"sampling/createMessage": "sampling", "roots/list": "roots"}
+_ASKS = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"%s","params":{%s}}}}}'
+
+
+@rule(
+    "LIFE112",
+    INFO,
+    "something that will be taken out",
+    page="2026-07-28/changelog",
+    on=Kind.RESULT,
+    about=("tools/call", "prompts/get", "resources/read"),
+    since=MODERN,
+    once=True,
+    beyond_text=True,
+    valid=(
+        _ASKS % ("elicitation/create", '"message":"a","requestedSchema":{"type":"object","properties":{}}'),
+    ),
+    invalid=(
+        _ASKS % ("roots/list", ""),
+        _ASKS % ("sampling/createMessage", '"messages":[],"maxTokens":1'),
+    ),
+)
+def deprecated(seen: Seen) -> Iterator[Told]:
+    """Roots and sampling are deprecated with 2026-07-28: they work, and new servers should do without. A tool takes a
+    folder as an argument, or asks the person for it. Told once.
+    """
+    requests = seen.result.get("inputRequests") if seen.is_result else None
+    asked = [
+        request.get("method")
+        for request in (requests.values() if isinstance(requests, dict) else ())
+        if isinstance(request, dict)
+    ]
+    for method in asked:
+        if method in _DEPRECATED:
+            yield Told(f"{_DEPRECATED[method]} is deprecated: {method}")

@@ -114,7 +114,7 @@ def params(seen: Seen) -> Iterator[Told]:
     beyond_text=True,
     valid=(
         _ANSWERED % '{"tools":[]}',
-        '> {"id":2,"method":"tools/call","params":{"name":"a","task":{}}}\n< {"id":2,"result":{"task":{"taskId":"1","status":"working"}}}',
+        '> {"id":2,"method":"tools/call","params":{"name":"a","task":{}}}\n< {"id":2,"result":{"task":{"taskId":"1","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null}}}',
         '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"resultType":"input_required","requestState":"s"}}',
     ),
     invalid=(

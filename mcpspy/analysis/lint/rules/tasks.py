@@ -1,0 +1,226 @@
+"""Tasks: requests whose answer comes later (2025-11-25), and what became of them (2026-07-28)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcpspy.analysis.lint.conversation import forget
+from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.seen import Seen
+from mcpspy.core.message import Result, meta_raw
+from mcpspy.core.spec import META, MODERN
+
+RULES = Rules()
+rule = RULES.rule
+
+TASKS = "2025-11-25/basic/utilities/tasks"
+
+STATUSES = ("working", "input_required", "completed", "failed", "cancelled")
+_ENDS = ("completed", "failed", "cancelled")
+_STARTED = ("tools/call", "sampling/createMessage", "elicitation/create")
+_TOLD = ("tasks/get", "tasks/cancel", "notifications/tasks/status", "notifications/tasks")
+
+_TASK = '"taskId":"t","status":"%s","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null'
+_CAN = '"capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}'
+_HELLO = (
+    '@ bare\n> {"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n'
+    f'< {{"id":0,"result":{{"protocolVersion":"2025-11-25",{_CAN},"serverInfo":{{"name":"b","version":"1"}}}}}}\n'
+    '> {"method":"notifications/initialized"}\n'
+    '> {"id":1,"method":"tools/list"}\n'
+    '< {"id":1,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"},"execution":{"taskSupport":"%s"}}]}}\n'
+)
+_BEGUN = (
+    _HELLO % "optional"
+    + '> {"id":2,"method":"tools/call","params":{"name":"a","task":{}}}\n< {"id":2,"result":{"task":{%s}}}\n'
+)
+_GET = '> {"id":%d,"method":"tasks/get","params":{"taskId":"t"}}\n< {"id":%d,"result":{%s}}\n'
+_GOOD = _BEGUN % (_TASK % "working") + _GET % (3, 3, _TASK % "completed")
+_RESULT = '> {"id":4,"method":"tasks/result","params":{"taskId":"t"}}\n< {"id":4,"result":{"content":[]%s}}'
+_RELATED = ',"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}'
+_NOW = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"resultType":"task",%s}}'
+_CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"%s}}\n< {"id":2,"error":{"code":-32601,"message":"task"}}'
+
+
+def _tasks(seen: Seen) -> list[Any]:
+    """Return the tasks that a message tells of."""
+    if seen.method == "tasks/list":
+        tasks = seen.result.get("tasks")
+        return tasks if isinstance(tasks, list) else []
+    if seen.method in _TOLD:
+        told = seen.params if seen.method.startswith("notifications/") else seen.result
+        is_acknowledged = seen.method == "tasks/cancel" and (seen.revision or "") >= MODERN
+        return [] if is_acknowledged else [told]
+    if not isinstance(seen.what, Result) or not seen.what.is_task:
+        return []
+    return [seen.result if (seen.revision or "") >= MODERN else seen.result.get("task")]
+
+
+@rule(
+    "DATA701",
+    ERROR,
+    "a task without what it must hold",
+    page=TASKS + "#task",
+    on=(Kind.RESULT, Kind.NOTIFICATION),
+    about=(*_STARTED, *_TOLD, "tasks/list"),
+    since=LEGACY,
+    beyond_text=True,
+    valid=(_GOOD, _NOW % (_TASK % "working").replace('"ttl"', '"ttlMs"')),
+    invalid=(
+        _BEGUN % '"taskId":"t","status":"working"',
+        _BEGUN % (_TASK % "running"),
+        _GOOD.replace('"result":{"taskId":"t"', '"result":{"taskId":7'),
+        _NOW % (_TASK % "working"),
+    ),
+)
+def shape(seen: Seen) -> Iterator[Told]:
+    """A task has `taskId`, `status` (one of five), `createdAt`, `lastUpdatedAt` and `ttl`, which is `null` for one that
+    is kept for good; in 2026-07-28 that is `ttlMs`. A client that polls needs them all.
+    """
+    lasts = "ttlMs" if (seen.revision or "") >= MODERN else "ttl"
+    for task in _tasks(seen):
+        if not isinstance(task, dict):
+            yield Told("a task that is no object", task)
+            continue
+        for name in ("taskId", "createdAt", "lastUpdatedAt"):
+            if not isinstance(task.get(name), str):
+                yield Told(f"{name} of a task is {'missing' if name not in task else 'no string'}", task)
+        if task.get("status") not in STATUSES:
+            yield Told(f"no status of a task: {str(task.get('status'))[:40]!r}", task)
+        kept = task.get(lasts, "")
+        if kept is not None and (isinstance(kept, bool) or not isinstance(kept, int | float)):
+            yield Told(
+                f"{lasts} of a task is {'missing' if lasts not in task else 'neither number nor null'}", task
+            )
+
+
+@rule(
+    "DATA702",
+    ERROR,
+    "a task that nobody asked for",
+    page=TASKS + "#creating-tasks",
+    on=Kind.RESULT,
+    about=_STARTED,
+    since=LEGACY,
+    until=LEGACY,
+    beyond_text=True,
+    valid=(_GOOD,),
+    invalid=(_GOOD.replace(',"task":{}', ""),),
+)
+def unasked(seen: Seen) -> Iterator[Told]:
+    """Who asks decides: an answer is a task only if the request had `task`. Others take its result for the tool's own,
+    and find no `content`. From 2026-07-28 on the server decides.
+    """
+    if isinstance(seen.what, Result) and seen.what.is_task and not bytes(seen.request.body.task):
+        yield Told(f"{seen.method} was answered by a task, and had none")
+
+
+@rule(
+    "DATA703",
+    WARNING,
+    "a task that goes on after its end",
+    page=TASKS + "#task-status-lifecycle",
+    on=(Kind.RESULT, Kind.NOTIFICATION),
+    about=(*_STARTED, *_TOLD),
+    since=LEGACY,
+    beyond_text=True,
+    valid=(_GOOD + _GET % (4, 4, _TASK % "completed"),),
+    invalid=(_GOOD + _GET % (4, 4, _TASK % "working"), _GOOD + _GET % (4, 4, _TASK % "failed")),
+)
+def revived(seen: Seen) -> Iterator[Told]:
+    """Completed, failed and cancelled are ends: a task that has come to one stays there. Clients stop asking, and never
+    see what comes.
+    """
+    for task in _tasks(seen):
+        if not isinstance(task, dict) or not isinstance(number := task.get("taskId"), str):
+            continue
+        before, status = seen.known.tasks.get(number), task.get("status")
+        if before in _ENDS and status in STATUSES and status != before:
+            yield Told(f"the task {number[:60]} is {status}, after it was {before}", task)
+        elif status in STATUSES:
+            seen.known.tasks[number] = status
+            forget(seen.known.tasks)
+
+
+@rule(
+    "DATA704",
+    ERROR,
+    "the result of a task that does not say of which",
+    page=TASKS + "#related-task-metadata",
+    on=Kind.RESULT,
+    about="tasks/result",
+    since=LEGACY,
+    until=LEGACY,
+    valid=(_GOOD + _RESULT % _RELATED,),
+    invalid=(_GOOD + _RESULT % "",),
+)
+def unrelated(seen: Seen) -> Iterator[Told]:
+    """What `tasks/result` returns is the tool's own result, which knows nothing of tasks: so its `_meta` must say
+    `io.modelcontextprotocol/related-task`.
+    """
+    if isinstance(seen.what, Result) and not bytes(meta_raw(seen.what.body.meta, META + "related-task")):
+        yield Told(f"_meta has no {META}related-task")
+
+
+@rule(
+    "DATA705",
+    ERROR,
+    "a task, where there may be none",
+    page=TASKS + "#tool-level-negotiation",
+    on=Kind.REQUEST,
+    about="tools/call",
+    since=LEGACY,
+    until=LEGACY,
+    valid=(_GOOD,),
+    invalid=(
+        _HELLO % "forbidden" + _CALL % ',"task":{}',
+        _HELLO.replace(_CAN, '"capabilities":{"tools":{}}') % "optional" + _CALL % ',"task":{}',
+    ),
+)
+def forbidden(seen: Seen) -> Iterator[Told]:
+    """A tool is called as a task only if the server declared `tasks.requests.tools.call`, and the tool itself
+    `execution.taskSupport` as `optional` or `required`.
+    """
+    if not bytes(seen.request.body.task):
+        return
+    support = _support(seen)
+    if not _declared(seen):
+        yield Told("a task, but the server never declared tasks.requests.tools.call")
+    elif support == "forbidden":
+        yield Told(f"a task, but {seen.subject} takes none")
+
+
+@rule(
+    "DATA706",
+    ERROR,
+    "a call without the task that its tool requires",
+    page=TASKS + "#tool-level-negotiation",
+    on=Kind.REQUEST,
+    about="tools/call",
+    since=LEGACY,
+    until=LEGACY,
+    valid=(_GOOD, _HELLO % "optional" + _CALL % ""),
+    invalid=(_HELLO % "required" + _CALL % "",),
+)
+def required(seen: Seen) -> Iterator[Told]:
+    """The tool says `execution.taskSupport: required`: the client must call it as a task, and the server refuses it
+    otherwise (-32601).
+    """
+    if not bytes(seen.request.body.task) and _support(seen) == "required" and _declared(seen):
+        yield Told(f"{seen.subject} is called without the task that it requires")
+
+
+def _support(seen: Seen) -> str | None:
+    """Return what a tool says of tasks; None if it is not known."""
+    tool = seen.known.tools.get(seen.subject or "")
+    if tool is None:
+        return None
+    execution = tool.definition.get("execution")
+    return str(execution.get("taskSupport", "forbidden")) if isinstance(execution, dict) else "forbidden"
+
+
+def _declared(seen: Seen) -> bool:
+    value: Any = seen.capabilities
+    for step in ("tasks", "requests", "tools", "call"):
+        value = value.get(step) if isinstance(value, dict) else None
+    return isinstance(value, dict) or seen.capabilities is None

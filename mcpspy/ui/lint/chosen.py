@@ -1,0 +1,52 @@
+"""Which messages of a recording a filter finds, before they are looked at.
+
+Owns the reading ahead: what became of a request, and when the session ends, is
+known only then. Some sixty bytes a message are kept, and none of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from mcpspy.core.query import Query
+from mcpspy.io.blocks import Blocks
+from mcpspy.io.follow import Lines
+from mcpspy.io.store import Recording, State, opened
+from mcpspy.ui.tui.session.item import RowItem
+from mcpspy.ui.tui.session.log import Log
+
+
+class Chosen:
+    """The rows of a recording, as they were when it was read, and a filter."""
+
+    def __init__(self, path: Path, query: Query, tell: Callable[[int, int], None]) -> None:
+        """Read the recording; `tell` is told how many bytes of how many were read."""
+        blocks, lines = Blocks(path), Lines()
+        is_live = Recording(path).state is State.LIVE
+        log = Log(blocks.header, lines.read)
+        part, offset = -1, 0
+        for block in blocks:
+            if block.part != part:
+                part = block.part
+                log.begin_part(lines.begin_part(blocks.paths[part]))
+                with opened(blocks.paths[part]) as file:
+                    offset = len(file.readline())
+            offset = log.add_lines(block.lines, offset)
+            tell(block.read, block.size)
+        if not is_live:
+            log.end()
+        query.end = log.index.last_at
+        self._query = query
+        self._item = RowItem(log, exchanges=False)
+        self._count = len(log)
+        self._lines = lines
+
+    def has(self, number: int) -> bool:
+        """Whether the filter finds a message, by its place among the session's changes."""
+        self._item.row = number
+        return number < self._count and self._query.matches(self._item)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._lines.close()

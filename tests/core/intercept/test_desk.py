@@ -1,0 +1,487 @@
+"""Everything that stands between two pipes, and decides."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from mcpspy.core.intercept import room as room_module
+from mcpspy.core.intercept.steps import (
+    Cut,
+    Gone,
+    OrderError,
+    Pass,
+    Send,
+    Speak,
+    Step,
+    Tell,
+)
+from mcpspy.core.message import loads
+from tests.core.intercept.desks import PREFIX, call, deeds, desk, notes, progress, result, told
+
+BATCH = b"[" + call(1, "a") + b"," + call(2, "b") + b"]"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["client", "server"]), st.binary(max_size=40)), max_size=8))
+def test_without_rules_every_message_goes_on_as_it_came(said: list[tuple[str, bytes]]) -> None:
+    idle = desk()
+    for side, data in said:
+        ruling = idle.take(0.0, side, data, lane=side)
+
+        assert ruling.is_untouched
+        assert ruling.steps[0] == Pass(side, data, side, ruling.ticket)
+    assert idle.is_idle
+    assert idle.next_at is None
+
+
+@pytest.mark.parametrize(
+    ("flag", "goes"),
+    [
+        ("tool:echo => drop", Gone),
+        ("tool:echo => error no", Speak),
+        ("tool:echo => respond {}", Speak),
+        ("tool:echo => replace /params = 1", Send),
+        ("tool:echo => corrupt bad-json", Send),
+        ("tool:echo => disconnect", Cut),
+    ],
+)
+def test_what_a_rule_decides_is_noted_before_it_is_done(flag: str, goes: type) -> None:
+    ruling = desk(flag).take(1.0, "client", call(1), stream="2", lane="lane")
+    (note,) = notes(ruling.steps)
+    deed, *gone = deeds(ruling.steps)
+
+    assert ruling.steps[1] is deed
+    assert [type(step) for step in gone] == ([Gone] if goes is Speak else [])
+    assert (note["rule"], note["from"], note["id"], note["stream"]) == ("1", "client", "1", "2")
+    assert isinstance(deed, goes)
+    assert getattr(deed, "lane", None) == "lane"
+    assert ruling.to_mcpspy == (goes is not Send)
+    assert not ruling.is_held
+
+
+def test_an_answer_of_ours_goes_back_to_who_asked() -> None:
+    for side, other in (("client", "server"), ("server", "client")):
+        answer, _ = deeds(desk(" => error no").take(0.0, side, call(1)).steps)
+
+        assert isinstance(answer, Speak)
+        assert answer.side == other
+
+
+def test_half_a_line_goes_on_without_its_end() -> None:
+    (half,) = deeds(desk("tool:echo => corrupt half-line").take(0.0, "client", call(1)).steps)
+
+    assert isinstance(half, Send)
+    assert half.raw
+
+
+def test_what_is_delayed_goes_on_later_in_the_order_of_its_times() -> None:
+    delayed = desk("tool:slow => delay 3s", "tool:echo => delay 1s")
+    first = delayed.take(0.0, "client", call(1, tool="slow"), lane="a")
+    second = delayed.take(0.5, "client", call(2), lane="b")
+    delayed.take(0.5, "client", call(3), lane="c")
+
+    assert first.is_held
+    assert not first.to_mcpspy
+    assert deeds(first.steps) == []
+    assert delayed.next_at == 1.5
+    assert delayed.wake(1.4) == []
+    assert [step.lane for step in delayed.wake(1.5) if isinstance(step, Pass)] == ["b", "c"]
+    assert delayed.wake(5) == [Pass("client", call(1, tool="slow"), "a", first.ticket)]
+    assert second.ticket == first.ticket + 1
+    assert delayed.held_bytes == 0
+
+
+def test_what_is_delayed_may_be_held_then() -> None:
+    both = desk("echo => delay 1s", "echo => hold")
+    ruling = both.take(0.0, "client", call(1))
+    assert [note["action"] for note in notes(ruling.steps)] == ["delay"]
+    steps = both.wake(1.0)
+
+    assert [note["action"] for note in notes(steps)] == ["hold"]
+    assert told(steps)[0]["deadline"] == 301.0
+
+
+def test_only_what_a_viewer_wants_is_held_answers_too() -> None:
+    open_desk = desk()
+    open_desk.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
+    assert open_desk.take(1.0, "client", call(1, tool="other")).is_untouched
+    held = open_desk.take(2.0, "client", call(2), stream="s")
+
+    assert held.is_held
+    assert not held.to_mcpspy
+    assert notes(held.steps) == [
+        {
+            "action": "hold",
+            "viewer": "tui",
+            "stream": "s",
+            "from": "client",
+            "id": "2",
+            "method": "tools/call",
+            "subject": "echo",
+            "ticket": held.ticket,
+        }
+    ]
+    (event,) = told(held.steps)
+    assert (event["event"], event["text"], event["deadline"]) == ("held", call(2).decode(), 302.0)
+    assert isinstance(held.steps[1], Tell)
+    assert held.steps[1].viewer is None
+    assert open_desk.take(3.0, "server", result(2), stream="s").is_held
+
+
+def test_releasing_all_keeps_the_order() -> None:
+    held = desk()
+    held.order(0.0, "tui", {"order": "hold", "query": ""})
+    for number in range(1000):
+        held.take(float(number), "client", call(number))
+    reply = held.order(1000.0, "send", {"order": "release", "tickets": "all"})
+
+    assert reply.answer == {"released": 1000}
+    assert [step.data for step in reply.steps if isinstance(step, Pass)] == [call(n) for n in range(1000)]
+    assert notes(reply.steps)[0] == {
+        "action": "release",
+        "from": "client",
+        "id": "0",
+        "method": "tools/call",
+        "subject": "echo",
+        "ticket": 1,
+        "why": "accepted",
+        "viewer": "send",
+        "seconds": 1000.0,
+    }
+    assert held.held_bytes == 0
+
+
+def test_a_held_message_is_edited_dropped_or_answered() -> None:
+    held = desk(" => hold")
+    tickets = [held.take(0.0, "client", call(number)).ticket for number in range(4)]
+    edited = held.order(1.0, "tui", {"order": "release", "ticket": tickets[0], "message": {"x": 1}})
+    assert deeds(edited.steps) == [Send("client", b'{"x":1}', None, tickets[0])]
+    assert (notes(edited.steps)[0]["why"], notes(edited.steps)[0]["sent"]) == ("edited", '{"x":1}')
+    dropped = held.order(1.0, "tui", {"order": "drop", "ticket": tickets[1]})
+    assert deeds(dropped.steps) == [Gone("client", None, tickets[1])]
+    assert told(dropped.steps) == [
+        {"event": "released", "ticket": tickets[1], "why": "dropped", "viewer": "tui"}
+    ]
+    error = {"code": 5, "message": "no"}
+    answered = held.order(1.0, "tui", {"order": "answer", "ticket": tickets[2], "error": error})
+    answer, gone = deeds(answered.steps)
+    assert isinstance(answer, Speak)
+    assert gone == Gone("client", None, tickets[2])
+    assert (answer.side, loads(answer.data)) == ("server", {"jsonrpc": "2.0", "id": 2, "error": error})
+    assert notes(answered.steps)[0]["sent"].encode() == answer.data
+
+    for ticket in tickets[:3]:
+        with pytest.raises(OrderError, match=f"no message is held under ticket {ticket}"):
+            held.order(2.0, "tui", {"order": "drop", "ticket": ticket})
+    assert [each["ticket"] for each in held.describe(2.0)["held"]] == tickets[3:]
+
+
+def test_only_a_request_can_be_answered() -> None:
+    held = desk(" => hold")
+    for data in (result(1), BATCH):
+        ticket = held.take(0.0, "server", data).ticket
+        with pytest.raises(OrderError, match="is no request"):
+            held.order(0.0, "tui", {"order": "answer", "ticket": ticket, "result": {}})
+
+
+def test_an_order_with_a_wrong_ticket_releases_none() -> None:
+    held = desk(" => hold")
+    ticket = held.take(0.0, "client", call(1)).ticket
+    with pytest.raises(OrderError):
+        held.order(0.0, "tui", {"order": "release", "tickets": [ticket, 99]})
+
+    assert len(held.describe(0.0)["held"]) == 1
+
+
+def test_what_a_viewer_held_goes_on_when_it_leaves_and_nothing_else() -> None:
+    held = desk("tool:ruled => hold")
+    held.order(0.0, "a", {"order": "hold", "query": "tool:a"})
+    held.order(0.0, "b", {"order": "hold", "query": "tool:b"})
+    for number, tool in enumerate(("a", "b", "ruled", "a")):
+        held.take(0.0, "client", call(number, tool=tool))
+    steps = held.viewer_left(1.0, "a")
+
+    assert [step.data for step in steps if isinstance(step, Pass)] == [call(0, tool="a"), call(3, tool="a")]
+    assert {note["why"] for note in notes(steps)} == {"viewer left"}
+    assert held.take(2.0, "client", call(9, tool="a")).is_untouched
+    steps = held.order(3.0, "b", {"order": "hold", "query": None}).steps
+    assert [note["why"] for note in notes(steps)] == ["hold off"]
+    assert [each["rule"] for each in held.describe(3.0)["held"]] == ["1"]
+
+
+def test_nothing_is_held_for_ever() -> None:
+    held = desk("tool:echo => hold", hold_timeout=10)
+    held.take(1.0, "client", call(1))
+    held.take(2.0, "client", call(2))
+
+    assert held.next_at == 11.0
+    steps = held.wake(11.0)
+    assert [step.data for step in steps if isinstance(step, Pass)] == [call(1)]
+    assert [(note["why"], note["seconds"]) for note in notes(steps)] == [("timeout", 10.0)]
+    assert held.next_at == 12.0
+
+
+def test_where_there_is_no_room_messages_go_on_and_the_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room_module, "MOST_LETTERS", 1)
+    for flag, action in (("echo => hold", "hold"), ("echo => delay 1s", "delay")):
+        full = desk(flag)
+        full.take(0.0, "client", call(1))
+        ruling = full.take(0.0, "client", call(2))
+
+        assert [(note["action"], note.get("why")) for note in notes(ruling.steps)][-1] == (action, "full")
+        assert isinstance(ruling.steps[-1], Pass)
+        assert not ruling.is_held
+
+
+def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
+    asking = desk()
+    assert asking.is_idle
+    reply = asking.order(1.0, "tui", {"order": "request", "n": 5, "method": "tools/list", "stream": "3"})
+    speak, note = reply.steps
+    assert isinstance(speak, Speak)
+    assert (speak.side, speak.stream, speak.id) == ("client", "3", f'"{PREFIX}1"')
+    assert reply.answer == {"id": speak.id}
+    assert notes([note])[0] == {
+        "action": "inject",
+        "viewer": "tui",
+        "stream": "3",
+        "from": "client",
+        "method": "tools/list",
+        "id": speak.id,
+    }
+    assert asking.describe(1.0)["injected"]
+    assert asking.take(1.5, "server", result(f"{PREFIX}2")).is_untouched  # Nobody asked under that one.
+    moved = asking.take(1.7, "server", progress(f"{PREFIX}1"))
+    assert told(moved.steps)[0]["event"] == "progress"
+    assert moved.to_mcpspy
+    answered = asking.take(2.0, "server", result(f"{PREFIX}1"))
+
+    assert answered.to_mcpspy
+    assert told(answered.steps) == [
+        {
+            "event": "answer",
+            "n": 5,
+            "id": speak.id,
+            "message": loads(result(f"{PREFIX}1")),
+            "seconds": 1.0,
+        }
+    ]
+    assert not any(isinstance(step, Pass | Send) for step in answered.steps)
+    assert asking.is_idle
+
+
+def test_the_answer_of_an_injected_request_is_none_of_the_rules_business() -> None:
+    asking = desk(" => hold")
+    asking.order(0.0, "tui", {"order": "request", "method": "ping", "to": "client"})
+
+    assert not asking.take(1.0, "client", result(f"{PREFIX}1")).is_held
+
+
+def test_a_notification_is_injected_as_it_was_told() -> None:
+    order = {"order": "notify", "to": "client", "method": "notifications/tools/list_changed"}
+    reply = desk().order(0.0, "send", order)
+
+    assert reply.steps[0] == Speak("server", b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+    assert reply.answer == {}
+
+
+def test_who_asked_is_told_if_it_cannot_be_delivered() -> None:
+    asking = desk()
+    asking.order(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
+    steps = asking.failed(1.0, f'"{PREFIX}1"', "no stream is open")
+
+    assert [event["error"] for event in told(steps)] == ["no stream is open"]
+    assert asking.failed(1.0, f'"{PREFIX}1"', "again") == []
+    assert asking.is_idle
+
+
+def test_what_was_heard_before_is_known() -> None:
+    late = desk("kind:result tool:echo => drop")
+    late.hear(0.0, "client", call(1))
+    late.hear(0.0, "client", call(2))
+    late.hear(0.0, "server", result(2))
+
+    assert late.take(1.0, "server", result(1)).to_mcpspy
+    assert late.take(1.0, "server", result(2)).is_untouched
+
+
+def test_a_batch_is_ruled_part_by_part() -> None:
+    ruling = desk("tool:a => error no").take(0.0, "client", BATCH)
+    speak, send = deeds(ruling.steps)
+
+    assert isinstance(speak, Speak)
+    assert send == Send("client", b"[" + call(2, "b") + b"]", None, ruling.ticket)
+    assert not ruling.to_mcpspy
+
+
+def test_our_answer_is_taken_out_of_a_batch() -> None:
+    asking = desk()
+    asking.order(0.0, "tui", {"order": "request", "method": "ping"})
+    ruling = asking.take(1.0, "server", b"[" + result(1) + b"," + result(f"{PREFIX}1") + b"]")
+
+    assert deeds(ruling.steps) == [Send("server", b"[" + result(1) + b"]", None, ruling.ticket)]
+
+
+def test_what_is_held_of_an_exchange_that_is_over_goes_nowhere() -> None:
+    held = desk("tool:echo => hold", "tool:slow => delay 1s")
+    held.take(0.0, "client", call(1), lane="gone")
+    held.take(0.0, "client", call(2), lane="here")
+    held.take(0.0, "client", call(3, tool="slow"), lane="gone")
+    steps = held.lane_left(0.5, "gone")
+
+    assert deeds(steps) == []
+    assert [note["why"] for note in notes(steps)] == ["connection closed"]
+    assert [step.lane for step in held.wake(1e6) if isinstance(step, Pass)] == ["here"]
+    assert held.held_bytes == 0
+
+
+def test_at_the_end_everything_goes_on_and_everybody_is_told() -> None:
+    ending = desk("tool:slow => delay 9s", "tool:echo => hold")
+    ending.take(0.0, "client", call(1, tool="slow"))
+    ending.take(0.0, "client", call(2))
+    ending.order(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
+    steps = ending.end(1.0)
+
+    assert {step.data for step in steps if isinstance(step, Pass)} == {call(1, tool="slow"), call(2)}
+    assert [note["why"] for note in notes(steps)] == ["session ended"]
+    assert told(steps)[-1]["error"] == "the session has ended"
+    assert ending.wake(1e6) == []
+
+
+def test_it_says_how_things_stand() -> None:
+    standing = desk("tool:a => hold", call_timeout=3, slow=2)
+    standing.order(0.0, "tui", {"order": "hold", "query": "tool:b"})
+    standing.take(1.0, "client", call(1, tool="a"))
+    standing.order(1.0, "tui", {"order": "request", "method": "ping"})
+    said = standing.order(2.5, "send", {"order": "list"}).answer
+
+    assert said["holds"] == {"tui": "tool:b"}
+    assert [(each["age"], each["rule"], each["text"]) for each in said["held"]] == [
+        (1.5, "1", call(1, tool="a").decode())
+    ]
+    assert said["injected"] == [{"id": f'"{PREFIX}1"', "from": "client", "method": "ping", "viewer": "tui"}]
+    assert json.dumps(said)
+    opening = standing.opening()
+    assert opening.kind == "rules"
+    assert opening.fields == {
+        "rules": [{"rule": "1", "when": "tool:a", "action": "hold"}],
+        "seed": 1,
+        "call_timeout": 3,
+        "slow": 2,
+    }
+
+
+@pytest.mark.parametrize("options", [{"call_timeout": 1.0}, {"slow": 1.0}])
+def test_a_watchdog_is_never_idle(options: dict[str, Any]) -> None:
+    assert not desk(**options).is_idle
+
+
+class Traffic(RuleBasedStateMachine):
+    """Two peers, two viewers and time, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.desk = desk("tool:ruled => hold", "tool:later => delay 2s", hold_timeout=5, call_timeout=20)
+        self.now = 0.0
+        self.number = 0
+        self.tickets: list[int] = []
+        self.underway: dict[int, tuple[str, bytes]] = {}
+        """Messages that have neither gone on nor been dropped, by ticket, and who sent them."""
+        self.ours: set[str] = set()
+        self.asked: list[int] = []
+        self.answered: list[int] = []
+
+    def perform(self, steps: list[Step]) -> None:
+        for step in steps:
+            assert not isinstance(step, Send | Cut)
+            if isinstance(step, Pass):
+                assert self.underway.pop(step.ticket) == (step.side, step.data)  # Once, and as it came.
+            elif isinstance(step, Gone):
+                del self.underway[step.ticket]
+            elif isinstance(step, Speak) and step.id is not None:
+                assert step.id not in self.ours
+                self.ours.add(step.id)
+            elif isinstance(step, Speak) and step.side == "server":  # The watchdog's.
+                self.answered.append(loads(step.data)["id"])
+            if isinstance(step, Pass) and step.side == "server":
+                self.answered.append(loads(step.data)["id"])
+
+    def take(self, side: str, data: bytes) -> None:
+        ticket = len(self.tickets) + 1
+        self.tickets.append(ticket)
+        self.underway[ticket] = (side, data)
+        ruling = self.desk.take(self.now, side, data)
+        assert ruling.ticket == ticket
+        self.perform(ruling.steps)
+        assert ruling.is_held == (ticket in self.underway)
+
+    @rule(tool=st.sampled_from(["ruled", "later", "a", "b"]))
+    def call(self, tool: str) -> None:
+        self.number += 1
+        self.asked.append(self.number)
+        self.take("client", call(self.number, tool=tool))
+
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data())
+    def answer(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(self.asked))
+        self.asked.remove(number)
+        self.take("server", result(number))
+
+    @precondition(lambda self: self.ours)
+    @rule(data=st.data())
+    def answer_ours(self, data: st.DataObject) -> None:
+        said = data.draw(st.sampled_from(sorted(self.ours)))
+        self.ours.remove(said)
+        self.take("server", result(json.loads(said)))
+        assert said not in [each["id"] for each in self.desk.describe(self.now)["injected"]]
+
+    @rule(viewer=st.sampled_from("xy"), query=st.sampled_from(["tool:a", "kind:result", "", None]))
+    def hold(self, viewer: str, query: str | None) -> None:
+        self.perform(self.desk.order(self.now, viewer, {"order": "hold", "query": query}).steps)
+
+    @rule(viewer=st.sampled_from("xy"))
+    def leave(self, viewer: str) -> None:
+        self.perform(self.desk.viewer_left(self.now, viewer))
+        assert not any(each.get("viewer") == viewer for each in self.desk.describe(self.now)["held"])
+
+    @rule()
+    def release_all(self) -> None:
+        steps = self.desk.order(self.now, "x", {"order": "release", "tickets": "all"}).steps
+        tickets = [step.ticket for step in steps if isinstance(step, Pass)]
+        assert tickets == sorted(tickets)
+        self.perform(steps)
+
+    @rule(seconds=st.sampled_from([0.5, 2.0, 6.0, 30.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.perform(self.desk.wake(self.now))
+        next_at = self.desk.next_at
+        assert next_at is None or next_at > self.now
+
+    @rule()
+    def inject(self) -> None:
+        self.perform(self.desk.order(self.now, "x", {"order": "request", "method": "ping"}).steps)
+
+    @invariant()
+    def nobody_is_answered_twice(self) -> None:
+        assert len(self.answered) == len(set(self.answered))
+
+    @invariant()
+    def what_is_underway_is_what_it_has(self) -> None:
+        said = self.desk.describe(self.now)
+        assert len(said["held"]) + said["delayed"] == len(self.underway)
+        assert self.desk.held_bytes == sum(len(data) for _, data in self.underway.values())
+
+    def teardown(self) -> None:
+        self.perform(self.desk.end(self.now))
+        assert not self.underway
+
+
+TestTraffic = Traffic.TestCase
+TestTraffic.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

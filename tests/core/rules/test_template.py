@@ -1,0 +1,64 @@
+"""Places that are filled from the message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpspy.core.rules.template import asks_request, filled, has_places
+
+MESSAGE = {"id": 7, "params": {"name": "echo", "arguments": {"n": 1.5, "list": ["a", {"b": None}]}}}
+REQUEST = {"params": {"name": "asked"}}
+
+
+def look(part: str) -> Any:
+    return {"message": MESSAGE, "request": REQUEST}[part]
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [
+        ("{{params.name}}", "echo"),
+        ("no {{ params.name }} today", "no echo today"),
+        ("{{params.arguments}}", MESSAGE["params"]["arguments"]),  # type: ignore[index]
+        ("{{params.arguments.n}}", 1.5),
+        ("{{params.arguments.list.1.b}}", None),
+        ("is {{params.arguments.list}}", 'is ["a",{"b":null}]'),
+        ("{{/params/arguments/list/0}}", "a"),
+        ("{{request.params.name}} by {{id}}", "asked by 7"),
+        ("{{request}}", REQUEST),
+        ({"a": ["{{id}}", {"{{params.name}}": 1}]}, {"a": [7, {"echo": 1}]}),
+        ("{no place}", "{no place}"),
+        (12, 12),
+    ],
+)
+def test_a_place_becomes_what_stands_there(value: Any, meant: Any) -> None:
+    assert filled(value, look) == meant
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{{params.title}}",
+        "a {{params.name.x}} b",
+        "{{params.arguments.list.9}}",
+        "{{/a~2}}",
+        "{{result}}",
+        "{{}}",
+    ],
+)
+def test_a_place_that_leads_nowhere_stays_as_it_is_written(value: str) -> None:
+    assert filled(value, look) == value
+
+
+def test_values_without_places_are_known() -> None:
+    assert has_places({"a": [{"b": "{{id}}"}]})
+    assert has_places({"{{id}}": 1})
+    assert not has_places({"a": ["{id}", 1, None]})
+
+
+def test_it_is_known_whether_the_request_of_an_answer_is_asked_for() -> None:
+    assert asks_request([{"x": "a {{ request.id }}"}])
+    assert asks_request({"{{request}}": 1})
+    assert not asks_request(["{{requests.id}}", "{{params.request}}", "request", 1])
