@@ -4,24 +4,23 @@ Owns the two bars: 60 s for a million messages of a kilobyte, and memory that a
 session ten times as long does not need more of. Measured beside the fold alone,
 so that a slow machine shows in both.
 
-    .venv/bin/python bench/lint.py [--quick]
+    .venv/bin/python bench/lint.py [--quick] [--check] [--json FILE]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 # Not this folder: `http.py` beside us would stand in for the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from bench.sessions import write_long  # noqa: E402 - the line above has to come first.
-
-FULL, QUICK = 1_000_000, 100_000
+from bench.measure import Report, Row, main  # noqa: E402 - the line above has to come first.
+from bench.sessions import write_long  # noqa: E402
 
 SECONDS = 60.0
 """For a million messages."""
@@ -62,33 +61,52 @@ def measured(work: str, path: Path) -> tuple[float, float, float]:
     return wall, cpu, memory
 
 
-def main() -> int:
-    """Measure, print, and return 1 if a bar is not met."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of it")
-    messages = QUICK if parser.parse_args().quick else FULL
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    messages: int
+
+
+def pass_over(report: Report, size: Size) -> None:
+    """A long session, linted, beside the fold alone, and beside a session of a tenth."""
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:
         long, short = Path(folder) / "long.jsonl", Path(folder) / "short.jsonl"
-        write_long(long, messages)
-        write_long(short, messages // 10)
-        print(f"{messages:,} messages, {long.stat().st_size / 1e6:,.0f} MB")
-        found = {work: measured(work, long) for work in WORK}
+        write_long(long, size.messages)
+        write_long(short, size.messages // 10)
+        wall, cpu, memory = measured("lint", long)
+        _, fold, _ = measured("the fold alone", long)
         _, _, least = measured("lint", short)
-    for work, (wall, cpu, memory) in found.items():
-        print(
-            f"{work:16} {wall:7.1f} s  {cpu:7.1f} s CPU  {cpu / messages * 1e6:6.1f} µs a message  {memory:6.0f} MB"
-        )
-    wall, cpu, memory = found["lint"]
-    allowed = SECONDS * messages / FULL
-    print(
-        f"lint: {cpu / found['the fold alone'][1]:.1f} times the fold; memory {memory / least:.2f} times that of a tenth"
+    what = f"{size.messages:,} messages"
+    for_a_million = wall * 1_000_000 / size.messages
+    report.add(
+        Row(
+            f"{what}: lint",
+            f"{wall:.1f} s, {cpu:.1f} s CPU",
+            "",
+            for_a_million,
+            most=SECONDS,
+            unit="s/million",
+        ),
+        Row(f"{what}: CPU beside the fold alone", f"{cpu:.1f} s", f"{fold:.1f} s", cpu / fold),
+        Row(
+            f"{what}: memory",
+            f"{memory:.0f} MB",
+            f"a tenth of it {least:.0f} MB",
+            memory / least,
+            most=GROWTH,
+        ),
     )
-    if wall > allowed:
-        print(f"slower than {allowed:.0f} s")
-    if memory > GROWTH * least:
-        print(f"memory grows: {least:.0f} MB for a tenth")
-    return int(wall > allowed or memory > GROWTH * least)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        main(
+            "lint",
+            "What `mcpspy lint` costs: a million messages, and what it holds in memory meanwhile.",
+            full=Size(1_000_000),
+            quick=Size(100_000),
+            figures={"pass": pass_over},
+            lacks=None,
+        )
+    )
