@@ -9,17 +9,18 @@ error if something would be.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]  # It ships no types.
 
 from mcpspy import __version__
-from mcpspy.ui.cli.table import COMMANDS, described
+from mcpspy.ui.cli.table import COMMANDS, Help, described
+from mcpspy.ui.lint.page import page as rules
 
 DOCS = Path(__file__).resolve().parent
 
@@ -34,6 +35,7 @@ def parser(name: str) -> argparse.ArgumentParser:
     """Return the parser of a command."""
     module = import_module(COMMANDS[name][0])
     made = argparse.ArgumentParser(**described(name, module))
+    made.formatter_class = partial(Help, width=WIDTH)
     module.configure(made)
     return made
 
@@ -56,10 +58,13 @@ def manual() -> str:
         "session, shows it. `mcpspy` alone opens the list of sessions.",
         epilog="exit codes: 0 fine, 1 findings or differences, 2 usage, 3 could not start; `run`: the server's own",
     )
+    whole.formatter_class = partial(argparse.HelpFormatter, width=WIDTH)
     commands = whole.add_subparsers(metavar="COMMAND", title="commands")
     for name, (path, text) in COMMANDS.items():
         module = import_module(path)
-        module.configure(commands.add_parser(name, help=text, **described(name, module)))
+        command = commands.add_parser(name, help=text, **described(name, module))
+        command.formatter_class = partial(Help, width=WIDTH)
+        module.configure(command)
     page = Manpage(
         whole,
         _data={
@@ -70,21 +75,28 @@ def manual() -> str:
             "date": " ",
         },
     )
-    return str(page)
+    for name, (path, _) in COMMANDS.items():
+        page.add_section(f"mcpspy {name}", ">", roff(import_module(path).EPILOG))
+    return re.sub("(?m)^'", r"\\&'", str(page))  # A line that begins so would be a command of roff's.
+
+
+def roff(text: str) -> str:
+    """Return a text that stands as it is, line by line."""
+    lines = text.strip("\n").replace("\\", r"\e").replace("-", r"\-").split("\n")
+    return "\n".join([".nf", *(rf"\&{line}" for line in lines), ".fi"])
 
 
 def made() -> Iterator[tuple[Path, str]]:
     """Return every file with what should be in it."""
     for name in COMMANDS:
         path = DOCS / f"{name}.md"
-        page = path.read_text(encoding="utf-8") if path.exists() else f"# mcpspy {name}\n"
+        page = rules() if name == "lint" else path.read_text(encoding="utf-8")
         yield path, with_help(page, name)
     yield DOCS / "mcpspy.1", manual()
 
 
 def stale() -> list[Path]:
     """Return the files that are not what they should be."""
-    os.environ["COLUMNS"] = str(WIDTH + 2)  # argparse keeps two free.
     return [path for path, text in made() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 

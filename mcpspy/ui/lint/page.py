@@ -1,11 +1,7 @@
-"""docs/lint.md, written from the rules.
-
-python -m mcpspy.ui.lint.page > docs/lint.md
-"""
+"""docs/lint.md, written from the rules: `make docs`."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 from mcpspy.analysis.lint import RULES, Rule
@@ -107,7 +103,3 @@ def _short(text: str) -> str:
     return "\n".join(
         line if len(line) <= LONGEST else line[: LONGEST - 1] + "…" for line in map(visible, text.split("\n"))
     )
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(page().encode())

@@ -1,0 +1,38 @@
+"""What is made from the program is what it says today: the help in the pages of the commands, the manual page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from docs import make
+from mcpspy.ui.cli.table import COMMANDS
+
+
+def test_every_page_has_the_help_of_today_and_the_manual_too() -> None:
+    assert make.stale() == [], "make docs"
+
+
+def test_the_help_of_a_page_is_replaced_and_the_rest_stays() -> None:
+    page = make.with_help("# mcpspy ls\n\nLists.\n", "ls")
+    changed = page.replace("--count", "--old") + "\n## More\n"
+
+    assert "usage: mcpspy ls" in page
+    assert make.with_help(changed, "ls") == page + "\n## More\n"
+
+
+def test_the_manual_has_every_command_and_reads_as_roff() -> None:
+    page = (make.DOCS / "mcpspy.1").read_text(encoding="utf-8")
+
+    assert all(rf"\fBmcpspy\fR \fI\,{name}" in page or f"mcpspy {name}" in page for name in COMMANDS)
+
+
+def test_what_the_readme_points_at_to_prove_something_is_there() -> None:
+    readme = Path(make.DOCS.parent / "README.md").read_text(encoding="utf-8")
+    for command in re.findall(r"`(?:pytest|make) [^`]+`", readme):
+        words = command.strip("`").split()
+        if words[0] == "make":
+            assert f"\n{words[1]}:" in (make.DOCS.parent / "Makefile").read_text(encoding="utf-8")
+        else:
+            for path in (word for word in words if word.startswith("tests/")):
+                assert (make.DOCS.parent / path).exists(), path
