@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
+import tempfile
 from base64 import b64decode
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 # What `nohup` ignores, our children would ignore too, and some tests are about signals.
 if hasattr(signal, "SIGHUP"):
@@ -19,7 +22,7 @@ if hasattr(signal, "SIGHUP"):
 
 _FRAME = re.compile(
     rb'\{"t":\d+\.\d{6},("from":"(?P<side>client|server)"|"note":"(?P<note>stderr)"),'
-    rb'("eol":"(?P<eol>|\\r\\n)",)?("why":"(?P<why>[^"]+)",)?"(?P<kind>msg|raw|b64|text)":'
+    rb'("(by|to)":"mcpspy",)?("eol":"(?P<eol>|\\r\\n)",)?("why":"(?P<why>[^"]+)",)?"(?P<kind>msg|raw|b64|text)":'
 )
 
 
@@ -64,3 +67,20 @@ def _entry(line: bytes) -> Entry:
 def read_entries() -> Callable[[bytes], list[Entry]]:
     """Return the entries of the whole lines in these bytes; a torn tail is left out."""
     return lambda data: [_entry(line) for line in data.split(b"\n")[:-1]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _runtime() -> Iterator[None]:
+    """Keep the sessions of tests apart from those of whoever runs them: many are killed, and leave a socket behind."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="mcpspy-") as folder:
+        patch.setenv("MCPSPY_RUNTIME", folder)
+        yield
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Have sessions be reached in a folder of the test's own; its path is short, as sockets want it."""
+    folder = Path(tempfile.mkdtemp(prefix="mcpspy-", dir="/tmp" if Path("/tmp").is_dir() else None))
+    monkeypatch.setenv("MCPSPY_RUNTIME", str(folder))
+    yield folder
+    shutil.rmtree(folder)

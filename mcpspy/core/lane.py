@@ -54,6 +54,11 @@ class Lane:
                 return lines
         return self._lines(at, ended, run)
 
+    @property
+    def is_inside_line(self) -> bool:
+        """Whether a line has begun that has not ended."""
+        return bool(self._framer.pieces)
+
     def close(self, at: float) -> Iterable[bytes | bytearray]:
         """Return the buffers for the line that never ended, if there is one."""
         torn = self._framer.close()
@@ -84,6 +89,11 @@ class TextLane:
         """Return the buffers to append for the lines that end in `data`."""
         ended, run = self._framer.split(data)
         return self._lines(at, ended, run) if ended or run else ()
+
+    @property
+    def is_inside_line(self) -> bool:
+        """Whether a line has begun that has not ended."""
+        return bool(self._framer.pieces)
 
     def close(self, at: float) -> Iterable[bytes]:
         """Return the buffers for the line that never ended, if there is one."""

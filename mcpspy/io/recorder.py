@@ -55,9 +55,14 @@ class Recorder:
     def __init__(self, where: Where, fields: Mapping[str, Value]) -> None:
         """Open the file. `fields` is the header without what every header has."""
         self.writer: Writer | None = None
+        self.id: str | None = None
+        """The id of the recording; None if there never was one."""
+        self.path: str | None = None
+        """Its first part."""
         if where.recording:
             try:
                 self.writer = _open(where, fields)
+                self.id, self.path = self.writer.id, self.writer.path
             except OSError as error:
                 path = where.record or error.filename or "the default folder"
                 say(f"cannot record to {path}: {error.strerror}; traffic goes on unrecorded")

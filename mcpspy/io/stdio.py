@@ -12,10 +12,15 @@ import os
 import sys
 from time import monotonic
 
+from mcpspy.io.interception import Interception
 from mcpspy.io.recorder import Recorder, Where, say
 
 CLIENT = "client"
 SERVER = "server"
+
+THROUGH = "pass"
+STDERR = "stderr"
+NOISE = (THROUGH, "drop", STDERR)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
     from mcpspy.core.lane import Lane, TextLane
 
-    Taps: TypeAlias = tuple["Tap | None", "Tap | None", "Tap | None"]
+    Taps: TypeAlias = tuple["Tap", "Tap", "Tap"]
 
 
 class Options(Where):
@@ -34,6 +39,21 @@ class Options(Where):
         super().__init__()
         self.command = command
         self.name: str | None = None
+        self.interception = Interception()
+        self.noise = THROUGH
+        """What becomes of a line of the server that is no message: `pass`, `drop` or `stderr`."""
+
+    @property
+    def called(self) -> str:
+        """What the session is called."""
+        from mcpspy.io.folder import session_name
+
+        return self.name or session_name(self.command)
+
+    @property
+    def intercepts(self) -> bool:
+        """Whether messages are looked at from the first one on."""
+        return self.interception.is_active or self.noise != THROUGH
 
 
 def run(options: Options) -> NoReturn:
@@ -53,7 +73,7 @@ def run(options: Options) -> NoReturn:
         recorder.finish(code, None)
         os._exit(code)
     recorder = _open(options)
-    status = system.Pump(child, recorder, taps(recorder)).run()
+    status = system.pump(child, recorder, taps(recorder), options)
     recorder.finish(*system.outcome(status))
     system.leave(status)
 
@@ -61,29 +81,39 @@ def run(options: Options) -> NoReturn:
 class Tap:
     """One direction, as the pump sees its recording. Nothing here raises."""
 
-    __slots__ = ("_feed", "_lane", "_recorder", "_side")
+    __slots__ = ("_feed", "_is_inside", "_lane", "_recorder", "_side")
 
-    def __init__(self, recorder: Recorder, lane: Lane | TextLane, side: str | None) -> None:
+    def __init__(self, recorder: Recorder, lane: Lane | TextLane | None, side: str | None) -> None:
+        """`lane` is None where nothing is recorded from the start."""
         self._recorder = recorder
         self._lane = lane
-        self._feed = lane.feed
+        self._feed = None if lane is None else lane.feed
         self._side = side
+        self._is_inside = False
+
+    @property
+    def is_inside_line(self) -> bool:
+        """Whether the last that was fed has not ended its line."""
+        return self._is_inside if self._lane is None else self._lane.is_inside_line
 
     def feed(self, data: bytes) -> None:
         """Have the messages that end in `data` in the file, so that it may go on."""
         writer = self._recorder.writer
-        if writer is not None:
+        if writer is not None and self._feed is not None:
             try:
                 lines = self._feed(monotonic() - writer.epoch, data)
                 if lines:
                     writer.write(lines)
+                return
             except Exception as error:
                 self._recorder.broke(error)
+        self._lane = self._feed = None
+        self._is_inside = not data.endswith(b"\n")
 
     def torn(self) -> None:
         """Keep the line whose end never came."""
         writer = self._recorder.writer
-        if writer is not None:
+        if writer is not None and self._lane is not None:
             self._recorder.write(self._lane.close(writer.now()))
 
     def eof(self) -> None:
@@ -103,9 +133,9 @@ class Tap:
 
 
 def taps(recorder: Recorder) -> Taps:
-    """Return the taps of stdin, stdout and stderr, or none of them."""
+    """Return the taps of stdin, stdout and stderr."""
     if recorder.writer is None:
-        return None, None, None
+        return Tap(recorder, None, CLIENT), Tap(recorder, None, SERVER), Tap(recorder, None, None)
     from mcpspy.core.lane import Lane, TextLane
 
     return (
@@ -115,12 +145,20 @@ def taps(recorder: Recorder) -> Taps:
     )
 
 
-def _open(options: Options) -> Recorder:
-    from mcpspy.io.folder import session_name
+def close(fd: int) -> None:
+    """Close a pipe; a standard descriptor gets the null device, so that nothing else becomes it."""
+    if fd > 2:
+        os.close(fd)
+    elif fd < 2:  # 2 is where we speak.
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, fd)
+        os.close(null)
 
+
+def _open(options: Options) -> Recorder:
     fields: dict[str, Value] = {
         "transport": "stdio",
         "command": options.command,
-        "name": options.name or session_name(options.command),
+        "name": options.called,
     }
     return Recorder(options, fields)

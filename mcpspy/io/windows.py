@@ -14,16 +14,26 @@ import subprocess
 import threading
 import time
 
-from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
+from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND, McpspyError
+from mcpspy.io.outlet import Outlet
+from mcpspy.io.recorder import say
+from mcpspy.io.stdio import close
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from mcpspy.io.control.threaded import Threaded
+    from mcpspy.io.hand import Hand
+    from mcpspy.io.intercepted import Intercepted
     from mcpspy.io.recorder import Recorder
-    from mcpspy.io.stdio import Tap, Taps
+    from mcpspy.io.stdio import Options, Tap, Taps
 
 CHUNK = 65536
+
+BOOTED = 0.2
+"""Seconds after which the server is up, or has failed: then viewers are let in."""
+
 LINGER = 0.25
 """Seconds that a grandchild may keep stdout open after the server's end."""
 
@@ -64,21 +74,61 @@ def leave(status: int) -> NoReturn:
     os._exit(status if status < 1 << 31 else status - (1 << 32))  # 0xC0000005 is more than a C int holds.
 
 
+def pump(child: subprocess.Popen[bytes], recorder: Recorder, taps: Taps, options: Options) -> int:
+    """Move bytes until the server has ended; return its exit code."""
+    return Pump(child, recorder, taps, options).run()
+
+
 class _Leg:
     """One direction: a thread that reads, records and writes on."""
 
-    def __init__(self, source: int, target: int, tap: Tap | None, lock: threading.Lock) -> None:
+    def __init__(self, source: int, target: int, tap: Tap, lock: threading.Lock) -> None:
         self._source = source
-        self._target = target
+        self._outlet = Outlet(target)
         self._tap = tap
         self._lock = lock
+        self._hand: Hand | None = None
+        self._waits_for: _Leg | None = None
+        self._is_over = False
         self._reading_since = 0.0
         self._is_writing = False
         self._ended_at = float("inf")
         self._taken = 0
         self._said_all = False
         self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
+
+    # For a hand, with the lock held.
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that wait for the reader."""
+        return self._outlet.backlog
+
+    @property
+    def is_taking(self) -> bool:
+        """Whether what is put still reaches somebody."""
+        return not self._is_over and self._outlet.is_open
+
+    def put(self, data: bytes) -> None:
+        """Write this after all that is pending."""
+        self._outlet.put(data)
+
+    def divert(self, hand: Hand | None) -> None:
+        """Give what is read to a hand, or pass it on again."""
+        self._hand = hand
+
+    def wait_for(self, other: _Leg) -> None:
+        """Read nothing more until the other leg has written what was put."""
+        self._waits_for = other
+
+    def shut(self) -> None:
+        """Pass nothing more on, and close once all is written. A read that waits is not disturbed."""
+        if not self._is_over:
+            self._is_over = True
+            self.torn()
+            self._outlet.end()
+
+    # For the pump.
 
     def server_ended(self, at: float) -> None:
         """Begin to tell the server's last words from what a grandchild says."""
@@ -88,36 +138,66 @@ class _Leg:
         """Whether all that the server itself said is with the host."""
         if not self.thread.is_alive():
             return True
-        return not self._is_writing and (self._said_all or self._taken >= LAST_WORDS or self._has_waited())
+        if self._is_writing or self._outlet.backlog:
+            return False
+        return self._said_all or self._taken >= LAST_WORDS or self._has_waited()
+
+    def wait(self) -> None:
+        """Wait until all that was put is written."""
+        self._outlet.wait()
 
     def torn(self) -> None:
         """Keep the line whose end never came."""
-        if self._tap is not None:
-            self._tap.torn()
+        if self._hand is not None:
+            self._hand.torn()
+        self._tap.torn()
 
     def _has_waited(self) -> bool:
         return time.monotonic() - max(self._reading_since, self._ended_at) >= QUIET
 
     def _run(self) -> None:
-        tap = self._tap
         while data := self._read():
-            if tap is not None:
-                with self._lock:
-                    tap.feed(data)
-            try:
-                while data:
-                    data = data[os.write(self._target, data) :]
-            except OSError:
-                if tap is not None:
-                    with self._lock:
-                        tap.broke(len(data))
-                _close(self._source)
-                return
+            self._pass_on(data)
+            if self._is_over or not self._outlet.is_open:
+                break
             self._is_writing = False
-        if tap is not None:
-            with self._lock:
-                tap.eof()
-        _close(self._target)
+        with self._lock:
+            if not self._is_over:
+                self._is_over = True
+                self._end()
+        self._outlet.wait()
+        self._outlet.end()
+        if data:
+            close(self._source)
+
+    def _pass_on(self, data: bytes) -> None:
+        is_alone = False
+        with self._lock:
+            if self._is_over:
+                return
+            if self._hand is not None:
+                self._hand.feed(data)
+            else:
+                self._tap.feed(data)
+                # With the lock held: what somebody else puts from now on comes after this.
+                is_alone = self._outlet.reserve()
+                if not is_alone:
+                    self._outlet.put(data)
+        if is_alone:
+            self._outlet.write(data)
+            return
+        self._outlet.wait()
+        if self._waits_for is not None:
+            waits_for, self._waits_for = self._waits_for, None
+            waits_for.wait()
+
+    def _end(self) -> None:
+        if self._outlet.is_open:
+            if self._hand is not None:
+                self._hand.eof()
+            self._tap.eof()
+        else:
+            self._tap.broke(self._outlet.undelivered)
 
     def _read(self) -> bytes:
         self._reading_since = time.monotonic()
@@ -133,11 +213,20 @@ class _Leg:
 
 
 class Pump:
-    """Three threads, one lock around the recording."""
+    """Three threads, one lock around the recording and all that is decided."""
 
-    def __init__(self, child: subprocess.Popen[bytes], recorder: Recorder, taps: Taps) -> None:
+    def __init__(
+        self, child: subprocess.Popen[bytes], recorder: Recorder, taps: Taps, options: Options
+    ) -> None:
         self._child = child
+        self._recorder = recorder
         self._taps = taps
+        self._options = options
+        self._lock = threading.Lock()
+        self._tick = threading.Event()
+        self._legs: list[_Leg] = []
+        self._intercepted: Intercepted | None = None
+        self._control: Threaded | None = None
 
     def run(self) -> int:
         """Pump until the server has ended and its last words are delivered; return its exit code."""
@@ -145,19 +234,65 @@ class Pump:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
-        taps = self._taps
-        lock = threading.Lock()
-        legs = [
+        taps, lock = self._taps, self._lock
+        legs = self._legs = [
             _Leg(0, child.stdin.fileno(), taps[0], lock),
             _Leg(child.stdout.fileno(), 1, taps[1], lock),
             _Leg(child.stderr.fileno(), 2, taps[2], lock),
         ]
-        status = child.wait()
+        if self._options.intercepts:
+            self._intercept().begin()
+        for leg in legs:
+            leg.thread.start()
+        try:
+            status = child.wait(BOOTED)
+        except subprocess.TimeoutExpired:
+            self._open_control()
+            status = child.wait()
         _deliver(legs[1:])
+        with lock:
+            if self._intercepted is not None:
+                self._intercepted.finish()
+        for leg in legs[1:]:
+            leg.wait()
         lock.acquire()  # For good: from here on the recording is being closed.
+        if self._control is not None:
+            self._control.close()
         for leg in legs:
             leg.torn()
         return status
+
+    def _intercept(self) -> Intercepted:
+        """Be able to have messages held, changed and said; nothing is before somebody asks."""
+        from mcpspy.io.intercepted import Intercepted
+
+        if self._intercepted is None:
+            self._intercepted = Intercepted(
+                self._recorder, self._options, self._taps, self._legs, self._tick.set
+            )
+            threading.Thread(target=self._watch_the_clock, daemon=True).start()
+        return self._intercepted
+
+    def _watch_the_clock(self) -> None:
+        assert self._intercepted is not None
+        while True:
+            with self._lock:
+                self._tick.clear()
+                self._intercepted.wake()
+                due_at = self._intercepted.due_at
+            self._tick.wait(None if due_at is None else max(0.0, due_at - time.monotonic()))
+
+    def _open_control(self) -> None:
+        """Let viewers reach the session. Whatever goes wrong costs them, and nobody else."""
+        try:
+            from mcpspy.io.control.threaded import Threaded
+
+            with self._lock:
+                self._control = Threaded(self._intercept(), self._lock)
+        except McpspyError as error:
+            say(f"no viewer can reach this session: {error}")
+        except Exception as error:
+            say(f"no viewer can reach this session, by a bug in mcpspy: {type(error).__name__}: {error}")
 
 
 def _deliver(legs: list[_Leg]) -> None:
@@ -170,13 +305,3 @@ def _deliver(legs: list[_Leg]) -> None:
             return
         for leg in legs:
             leg.thread.join(QUIET)
-
-
-def _close(fd: int) -> None:
-    """Close a pipe; a standard descriptor gets the null device, so that nothing else becomes it."""
-    if fd > 2:
-        os.close(fd)
-    elif fd < 2:  # 2 is where we speak.
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, fd)
-        os.close(null)

@@ -38,6 +38,17 @@ def test_who_wants_no_recording_gets_none(tmp_path: Path) -> None:
     recorder.finish(0, None)
 
     assert not list(tmp_path.iterdir())
+    assert (recorder.id, recorder.path) == (None, None)
+
+
+def test_what_it_is_called_stays_whatever_becomes_of_the_recording(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    recorder = Recorder(where(tmp_path / "x.jsonl"), {})
+    recorder.broke(ZeroDivisionError("oops"))
+
+    assert recorder.id == Recording(tmp_path / "x.jsonl").header.id
+    assert recorder.path == str(tmp_path / "x.jsonl")
 
 
 def test_a_path_that_cannot_be_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,12 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mcpspy.io import windows
+from mcpspy.io.recorder import Recorder, Where
+from mcpspy.io.stdio import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +31,8 @@ ON_THREADS = """
 import sys
 import mcpspy.io
 from mcpspy.io import windows
+from mcpspy.io.recorder import Recorder, Where
+from mcpspy.io.stdio import Tap
 mcpspy.io.posix = sys.modules["mcpspy.io.posix"] = windows
 from mcpspy.ui.cli.run import main
 sys.exit(main(sys.argv[2:]))
@@ -224,3 +229,24 @@ def test_leaving_takes_every_status_that_windows_has(status: int, code: int) -> 
         timeout=20,
     )
     assert (ended.returncode, ended.stderr) == (code, b"")
+
+
+def test_what_is_read_comes_after_what_others_have_put() -> None:
+    source, write = os.pipe()
+    read, target = os.pipe()
+    nowhere = Where()
+    nowhere.recording = False
+    lock = threading.Lock()
+    leg = windows._Leg(source, target, Tap(Recorder(nowhere, {}), None, None), lock)
+    with lock:
+        leg.put(b"a" * 1_000_000)
+    leg.thread.start()
+    os.write(write, b"b" * 10)
+    os.close(write)
+    got = b""
+    while data := os.read(read, 1 << 20):
+        got += data
+    leg.thread.join(20)
+    os.close(read)
+    os.close(source)
+    assert got == b"a" * 1_000_000 + b"b" * 10

@@ -8,9 +8,10 @@ same table.
 from __future__ import annotations
 
 from mcpspy.errors import McpspyError, UsageError
+from mcpspy.io.interception import Interception
 from mcpspy.io.recorder import Redaction, say
-from mcpspy.io.stdio import Options, run
-from mcpspy.ui.cli import redaction
+from mcpspy.io.stdio import NOISE, Options, run
+from mcpspy.ui.cli import redaction, rules
 from mcpspy.ui.cli.size import read_size
 
 TYPE_CHECKING = False
@@ -21,12 +22,13 @@ EPILOG = """\
 examples:
   mcpspy run -- npx -y @modelcontextprotocol/server-memory
   mcpspy run --name weather --record weather.jsonl -- python weather.py
+  mcpspy run --rule 'tool:forecast => delay 2s' --call-timeout 30 -- python weather.py
 
 Put it in a host's config where the server's command stands: the command becomes
 "mcpspy", the arguments "run", "--", and what stood there before.
 
 exit codes: the server's own; if a signal ended the server, the same signal ends
-mcpspy; 2 usage; 126 not executable; 127 not found. A recording that cannot be
+mcpspy; 2 usage, rules included; 3 rules cannot be read; 126 not executable; 127 not found. A recording that cannot be
 written costs a line on stderr, never the traffic.
 """
 
@@ -36,6 +38,11 @@ OPTIONS: dict[str, tuple[str | None, str]] = {
     "--no-record": (None, "record nothing"),
     "--dir": ("DIR", "the folder of sessions (default: $MCPSPY_DIR, else in the user's data folder)"),
     "--max-size": ("SIZE", "go on in a next part when a part has this size: 500k, 100M, 2G (default: never)"),
+    "--stdout-noise": (
+        "|".join(NOISE),
+        "lines of the server's stdout that are no JSON: pass them on (default), drop them, or put them on stderr",
+    ),
+    **rules.OPTIONS,
     **redaction.OPTIONS,
 }
 
@@ -68,6 +75,7 @@ def parse(arguments: list[str]) -> Options | None:
     """Return what was asked for, None if it was help; raise UsageError."""
     given: dict[str, str] = {}
     asked = Redaction()
+    wanted = Interception()
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         flag, equals, value = rest.pop(0).partition("=")
@@ -86,13 +94,16 @@ def parse(arguments: list[str]) -> Options | None:
             if not rest:
                 raise UsageError(f"run: {flag} needs a value", f"{flag} {OPTIONS[flag][0]}")
             value = rest.pop(0)
-        if not redaction.take(asked, flag, value):
+        if not redaction.take(asked, flag, value) and not rules.take(wanted, flag, value):
             given[flag] = value
     if not rest:
         raise UsageError("run: no command to wrap", "mcpspy run -- COMMAND ARGS…")
     options = Options(rest)
     options.redaction = asked
+    options.interception = wanted
     _place(options, given)
+    # Before there is a server: one without the rules it was to be tried with is worse than none.
+    rules.check(wanted)
     return options
 
 
@@ -107,3 +118,7 @@ def _place(options: Options, given: dict[str, str]) -> None:
         raise UsageError("run: --record needs a path")
     if "--max-size" in given:
         options.max_size = read_size("run: --max-size", given["--max-size"])
+    if "--stdout-noise" in given:
+        options.noise = given["--stdout-noise"]
+        if options.noise not in NOISE:
+            raise UsageError(f"run: --stdout-noise {options.noise}: one of {', '.join(NOISE)}")

@@ -133,6 +133,13 @@ def test_only_what_a_viewer_wants_is_held_answers_too() -> None:
     assert open_desk.take(3.0, "server", result(2), stream="s").is_held
 
 
+def test_what_is_not_utf8_is_shown_in_base64() -> None:
+    (event,) = told(desk(" => hold").take(0.0, "server", b'{"\xff":1}').steps)
+
+    assert "text" not in event
+    assert event["b64"] == "eyL/IjoxfQ=="
+
+
 def test_releasing_all_keeps_the_order() -> None:
     held = desk()
     held.order(0.0, "tui", {"order": "hold", "query": ""})
@@ -241,7 +248,8 @@ def test_where_there_is_no_room_messages_go_on_and_the_note_says_so(monkeypatch:
 def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
     asking = desk()
     assert asking.is_idle
-    reply = asking.order(1.0, "tui", {"order": "request", "n": 5, "method": "tools/list", "stream": "3"})
+    order = {"order": "request", "n": 5, "method": "tools/call", "params": {"name": "echo"}, "stream": "3"}
+    reply = asking.order(1.0, "tui", order)
     speak, note = reply.steps
     assert isinstance(speak, Speak)
     assert (speak.side, speak.stream, speak.id) == ("client", "3", f'"{PREFIX}1"')
@@ -251,7 +259,8 @@ def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
         "viewer": "tui",
         "stream": "3",
         "from": "client",
-        "method": "tools/list",
+        "method": "tools/call",
+        "subject": "echo",
         "id": speak.id,
     }
     assert asking.describe(1.0)["injected"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcpspy.core.record import read_entry
 from mcpspy.core.replay.cue import Plan, What
 from mcpspy.core.replay.plan import plans
+from mcpspy.core.session import Session
 from tests.core.mock.talking import log, modern, progress
 from tests.core.replay.playing import Talk
 
@@ -162,3 +164,23 @@ def test_a_session_in_which_no_client_speaks_has_no_plan() -> None:
     talk.session.end()
 
     assert plans(talk.session) == []
+
+
+def test_what_mcpspy_said_of_its_own_is_not_played_again_but_its_answers_were_had() -> None:
+    lines = [
+        b'{"t":1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"a"}}',
+        b'{"t":2,"from":"server","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}}',
+        b'{"t":3,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","method":"b"}}',
+        b'{"t":4,"from":"server","to":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","result":{}}}',
+        b'{"t":5,"from":"server","by":"mcpspy","msg":{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}}',
+        b'{"t":6,"from":"client","msg":{"jsonrpc":"2.0","id":2,"method":"c"}}',
+    ]
+    session = Session().add_all(map(read_entry, lines))
+    session.end()
+    (found,) = plans(session)
+
+    assert [cue.message.data for cue in found.cues if cue.message is not None] == [
+        b'{"jsonrpc":"2.0","id":1,"method":"a"}',
+        b'{"jsonrpc":"2.0","id":2,"method":"c"}',
+    ]
+    assert [(wait.what, wait.key) for wait in found.cues[1].waits] == [(What.ANSWER, 0)]

@@ -48,7 +48,7 @@ def test_how_often_stands_before_what_to_do() -> None:
         ("a => droop", 'unknown "droop": did you mean drop?'),
         ("  echo (a => drop", "column 8: ( is never closed"),
         ("a => drop it", "drop = true, or no drop"),
-        ("a => delay", " is no time"),
+        ("a => delay", "nothing is no time"),
         ("a => times=x drop", "times takes a whole number"),
         ("a => 200% drop", "probability takes a number from 0 to 1"),
         ("a => error {oops}", "not JSON"),

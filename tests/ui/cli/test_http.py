@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mcpspy.errors import UsageError
 from mcpspy.io import http
+from mcpspy.io.tls import forward
 from mcpspy.ui.cli.http import configure, main
 
 if TYPE_CHECKING:
@@ -48,6 +50,31 @@ def test_every_option_arrives(ran: list[Options]) -> None:
     assert options.recording
 
 
+def test_rules_and_the_watchdog_arrive_and_a_wrong_rule_is_told_before(ran: list[Options]) -> None:
+    arguments = (
+        "--upstream",
+        "http://up",
+        "--rule",
+        "tool:echo => drop",
+        "--call-timeout",
+        "2s",
+        "--slow",
+        "1",
+    )
+    main(parsed(*arguments, "--hold-timeout", "1min"))
+    (options,) = ran
+    asked = options.interception
+    assert (asked.flags, asked.call_timeout, asked.slow, asked.hold_timeout) == (
+        ["tool:echo => drop"],
+        2,
+        1,
+        60,
+    )
+    with pytest.raises(UsageError, match="no => between"):
+        main(parsed(*arguments, "--rule", "drop all"))
+    assert len(ran) == 1
+
+
 def test_without_options_it_listens_on_loopback_and_records(
     ran: list[Options], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -62,6 +89,24 @@ def test_without_options_it_listens_on_loopback_and_records(
 def test_no_record_records_nothing(ran: list[Options]) -> None:
     main(parsed("--upstream", "http://up", "--no-record"))
     assert not ran[0].recording
+
+
+def test_a_forward_proxy_gets_what_a_server_would_and_its_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[forward.Options] = []
+
+    def run(given: forward.Options) -> int:
+        ran.append(given)
+        return 0
+
+    monkeypatch.setattr(forward, "run", run)
+    words = "--forward --allow a --ignore b --listen :7 --name n --record r --dir d --max-size 2k --cacert c"
+    assert main(parsed(*words.split(), "--insecure", "--no-redact")) == 0
+    assert main(parsed("--forward", "--no-record")) == 0
+    options, plain = ran
+    assert (options.allowed, options.ignored, options.port) == (["a"], ["b"], 7)
+    assert (options.name, options.record, options.folder, options.max_size) == ("n", "r", "d", 2048)
+    assert (options.cacert, options.insecure, options.redaction.off) == ("c", True, True)
+    assert (plain.host, plain.port, plain.allowed, plain.recording) == ("127.0.0.1", 8899, [], False)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "box.example"])
@@ -83,6 +128,9 @@ def test_listening_for_other_machines_is_warned_of(
         ("--upstream http://x --listen here", "--listen here is no address"),
         ("--upstream http://x --listen :99999", "--listen :99999 is no address"),
         ("--upstream http://x --max-size 0", "--max-size 0 is not a size"),
+        ("--upstream http://x --allow y", "--allow and --ignore are for --forward"),
+        ("--upstream http://x --ignore y", "--allow and --ignore are for --forward"),
+        ("--forward --allow-host y", "--allow-host is for --upstream"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line_and_exit_code_2(arguments: str, what: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from argparse import ArgumentParser
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,44 @@ def test_every_option_arrives() -> None:
     assert not parsed("--no-record", "--", "s").recording
 
 
+def test_the_options_about_messages_arrive(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nwhen = "tool:x"\ndrop = true\n', encoding="utf-8")
+    options = parsed(
+        *("--rules", str(rules), "--rule", "tool:y => drop", "--rule=tool:z => drop"),
+        *(
+            "--call-timeout",
+            "2min",
+            "--slow=500ms",
+            "--hold-timeout",
+            "7",
+            "--stdout-noise",
+            "drop",
+            "--",
+            "s",
+        ),
+    )
+    asked = options.interception
+    assert (asked.files, asked.flags) == ([str(rules)], ["tool:y => drop", "tool:z => drop"])
+    assert (asked.call_timeout, asked.slow, asked.hold_timeout, options.noise) == (120.0, 0.5, 7.0, "drop")
+    assert options.intercepts
+
+
+@pytest.mark.parametrize(
+    ("flags", "intercepts"),
+    [
+        ([], False),
+        (["--hold-timeout", "7"], False),
+        (["--stdout-noise", "pass"], False),
+        (["--stdout-noise", "stderr"], True),
+        (["--slow", "1"], True),
+        (["--rule", "tool:x => drop"], True),
+    ],
+)
+def test_messages_are_looked_at_only_if_there_is_a_reason(flags: list[str], intercepts: bool) -> None:
+    assert parsed(*flags, "--", "s").intercepts == intercepts
+
+
 @pytest.mark.parametrize(
     ("text", "size"),
     [
@@ -78,6 +117,9 @@ def test_what_is_not_a_size_is_refused(text: str) -> None:
         (["--no-record=1", "--", "s"], "takes no value"),
         (["--no-record", "--record", "x", "--", "s"], "exclude each other"),
         (["--record=", "--", "s"], "needs a path"),
+        (["--stdout-noise", "loud", "--", "s"], "one of pass, drop, stderr"),
+        (["--call-timeout", "soon", "--", "s"], "--call-timeout soon: no time"),
+        (["--rule", "tool:x", "--", "s"], "--rule tool:x"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments: list[str], what: str) -> None:

@@ -1,0 +1,70 @@
+"""What rules, viewers and the watchdog did to messages, in words.
+
+Owns the words for the notes of kind `rule`, and which message such a note is
+about: the one before it, or the one that was held under its ticket. Written by
+`core.intercept`, specified in docs/format.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+RULE = "rule"
+"""The kind of these notes."""
+
+_DONE = {
+    "drop": "dropped",
+    "error": "answered with an error",
+    "respond": "answered with a result",
+    "disconnect": "disconnected",
+    "hold": "held",
+    "inject": "sent",
+    "swallowed": "too late, not passed on",
+}
+
+_RELEASED = {
+    "accepted": "let go",
+    "edited": "edited",
+    "dropped": "dropped",
+    "answered": "answered",
+    "timeout": "let go by itself",
+    "viewer left": "let go, its viewer left",
+    "hold off": "let go, nothing is held any more",
+    "session ended": "let go at the end",
+    "connection closed": "given up by its sender",
+}
+
+
+def words(fields: dict[str, Any]) -> str:
+    """Return what was done, and who wanted it: `delayed 2 s (rule 3)`."""
+    action = fields.get("action")
+    who = f"rule {fields['rule']}" if "rule" in fields else fields.get("viewer")
+    return _done(str(action), fields) + (f" ({who})" if who else "")
+
+
+def about(fields: dict[str, Any]) -> str:
+    """Return which message a note names: `tools/call echo, id 7`."""
+    named = " ".join(str(fields[key]) for key in ("method", "subject") if fields.get(key))
+    id_text = f"id {fields['id']}" if "id" in fields else ""
+    return ", ".join(part for part in (named, id_text) if part)
+
+
+def _done(action: str, fields: dict[str, Any]) -> str:
+    seconds = fields.get("seconds")
+    span = f"{round(seconds, 3):g} s" if isinstance(seconds, int | float) else "a while"
+    if fields.get("why") == "full":
+        return f"no room to {action} it"
+    if action == "delay":
+        return f"delayed {span}"
+    if action == "replace":
+        return f"not changed: {fields['failed']}" if "failed" in fields else "changed"
+    if action == "corrupt":
+        return f"corrupted: {fields.get('how')}"
+    if action == "release":
+        why = str(fields.get("why"))
+        return f"{_RELEASED.get(why, why)} after {span}"
+    if action == "timeout":
+        return f"after {span} without an answer"
+    if action == "slow":
+        return f"no answer after {span}"
+    return _DONE.get(action, action)

@@ -1,0 +1,397 @@
+"""What becomes of messages on their way: everything that stands between two pipes, and decides.
+
+Owns what is held or delayed, and what viewers may do with it. A shell hands
+over each message as it comes, and the time, and does what comes back
+(`steps`); it reads, records, writes and waits, and decides nothing. What rules
+make of a message is `judge`'s, who waits for an answer `calls`', what we say
+ourselves `ours`'.
+
+Promises: a message that nobody wants to change goes on as it came, at once;
+nothing waits for ever; no id of ours is anybody else's; who asks is answered
+once.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from mcpspy.core.intercept.calls import Calls
+from mcpspy.core.intercept.item import LiveItem
+from mcpspy.core.intercept.judge import Judge, Verdict, answer
+from mcpspy.core.intercept.letter import Letter, Part
+from mcpspy.core.intercept.orders import Answer, DropIt, HoldOn, List, Release, Say, read_order
+from mcpspy.core.intercept.ours import Injected, Ours
+from mcpspy.core.intercept.remarks import about, remark, said
+from mcpspy.core.intercept.room import Room
+from mcpspy.core.intercept.steps import (
+    Cut,
+    Fields,
+    Gone,
+    OrderError,
+    Pass,
+    Remark,
+    Reply,
+    Ruling,
+    Send,
+    Speak,
+    Step,
+    Tell,
+)
+from mcpspy.core.intercept.waiting import Deadlines
+from mcpspy.core.message import AnyMessage, Failure, Notification, Request, Result, loads, read_frame, text
+from mcpspy.core.query import Query
+from mcpspy.core.record import Frame
+from mcpspy.core.rules.rule import Rules
+from mcpspy.core.spec import other
+
+
+class Desk:
+    """One session's traffic, from both sides."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        call_timeout: float | None = None,
+        slow: float | None = None,
+        hold_timeout: float = 300.0,
+        prefix: str,
+    ) -> None:
+        """Times are in seconds; `prefix` begins the ids of our requests, and is random."""
+        self._rules = rules
+        self._judge = Judge(rules)
+        self._calls = Calls(call_timeout, slow, keep=rules.wants_requests)
+        self._ours = Ours(prefix)
+        self._room = Room()
+        self._delays: list[tuple[float, int]] = []
+        self._holds = Deadlines[Letter](hold_timeout)
+        self._wanted: dict[str, Query] = {}
+        self._ticket = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do: no message has to come by here."""
+        return not (
+            self._rules or self._calls.are_watched or self._wanted or len(self._room) or len(self._ours)
+        )
+
+    @property
+    def next_at(self) -> float | None:
+        """When `wake` has something to do, unless something comes before; None: not at all."""
+        times = [self._calls.timeouts.next_at, self._calls.slow.next_at, self._holds.next_at]
+        if self._delays:
+            times.append(self._delays[0][0])
+        return min((at for at in times if at is not None), default=None)
+
+    @property
+    def held_bytes(self) -> int:
+        """What is held or delayed takes so many bytes."""
+        return self._room.bytes
+
+    def opening(self) -> Remark:
+        """Return the note that says which rules there are, with the seeds that repeat the run."""
+        fields: Fields = {"rules": self._rules.said(), "seed": self._rules.seed}
+        calls = self._calls
+        for name, seconds in ("call_timeout", calls.timeouts.seconds), ("slow", calls.slow.seconds):
+            if seconds is not None:
+                fields[name] = seconds
+        return Remark("rules", fields)
+
+    def hear(self, at: float, side: str, data: bytes, *, stream: str | None = None) -> None:
+        """Learn from a message that has gone on already."""
+        for message in read_frame(Frame(at, side, data, stream)):
+            if isinstance(message, Request):
+                self._ours.hear(message)
+                self._calls.ask(message, None).has_gone = True
+            elif isinstance(message, Result | Failure):
+                self._calls.answered(stream, side, message.id)
+
+    def take(
+        self, at: float, side: str, data: bytes, *, stream: str | None = None, lane: object = None
+    ) -> Ruling:
+        """Return what becomes of a message that has just come, its line end left out."""
+        self._ticket += 1
+        steps: list[Step] = []
+        parts = [self._part(message, lane, steps) for message in read_frame(Frame(at, side, data, stream))]
+        for part in parts:
+            steps += [remark._replace(lane=lane) for remark in part.verdict.remarks]
+        letter = Letter(self._ticket, at, side, data, stream=stream, lane=lane, parts=parts)
+        is_kept_back = letter.is_kept_back
+        if letter.delay:
+            steps += self._delay(letter, at)
+        else:
+            steps += self._arrive(letter, at)
+        return Ruling(letter.ticket, is_kept_back, steps, self._room.get(letter.ticket) is not None)
+
+    def wake(self, at: float) -> list[Step]:
+        """Return what is to be done because so much time has passed."""
+        steps: list[Step] = []
+        while self._delays and self._delays[0][0] <= at:
+            letter = self._room.get(heapq.heappop(self._delays)[1])
+            if letter is not None:
+                self._room.let_out(letter)
+                steps += self._arrive(letter, at)
+        for letter in self._holds.due(at):
+            steps += self._release(letter, at, "timeout")
+        return steps + self._calls.due(at)
+
+    def order(self, at: float, viewer: str, order: Fields) -> Reply:
+        """Do what a viewer asks for; raise OrderError, which changes nothing."""
+        wanted = read_order(order)
+        if isinstance(wanted, List):
+            return Reply(self.describe(at), [])
+        if isinstance(wanted, Say):
+            return self._say(wanted, at, viewer, order.get("n"))
+        if isinstance(wanted, HoldOn):
+            if wanted.query is None:
+                return Reply({}, self._hold_no_more(viewer, at, "hold off"))
+            self._wanted[viewer] = wanted.query
+            return Reply({}, [])
+        if isinstance(wanted, Release):
+            return self._release_all(wanted, at, viewer)
+        letter = self._find(wanted.ticket)
+        if isinstance(wanted, DropIt):
+            for part in letter.parts:
+                part.is_left_out = True
+            return Reply({}, self._release(letter, at, "dropped", viewer))
+        return Reply({}, self._answer(letter, wanted, at, viewer))
+
+    def failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
+        """Return what is to be done because a request of ours could not be delivered."""
+        injected = self._ours.failed(id)
+        return [] if injected is None else [_answered(injected, at, {"error": why})]
+
+    def lane_left(self, at: float, lane: object) -> list[Step]:
+        """Return what is to be done because an HTTP exchange is over: what is held of it goes nowhere any more."""
+        steps: list[Step] = []
+        for letter in [letter for letter in self._room if letter.lane is lane]:
+            self._room.let_out(letter)
+            if letter.holder is not None:
+                self._holds.stop(letter)
+                steps += _released(letter, at, "connection closed")
+        self._calls.lane_left(lane)
+        return steps
+
+    def viewer_left(self, at: float, viewer: str) -> list[Step]:
+        """Return what is to be done because a viewer has gone: what it held goes on."""
+        return self._hold_no_more(viewer, at, "viewer left")
+
+    def end(self, at: float, side: str | None = None) -> list[Step]:
+        """Return what is to be done because the session ends: what is held goes on, if it still can.
+
+        With a `side`, because this one says nothing more.
+        """
+        steps: list[Step] = []
+        for letter in [letter for letter in self._room if side in (None, letter.side)]:
+            if letter.holder is not None:
+                steps += self._release(letter, at, "session ended")
+            else:
+                self._room.let_out(letter)
+                steps += self._go(letter)
+        for injected in self._ours.waiting:
+            if side in (None, other(injected.side)):
+                steps += self.failed(at, injected.id, "the session has ended")
+        return steps
+
+    def describe(self, at: float) -> Fields:
+        """Return how things stand."""
+        held = [letter for letter in self._room if letter.holder is not None]
+        return {
+            "rules": self._rules.said(),
+            "holds": {viewer: query.text for viewer, query in self._wanted.items()},
+            "held": [{**self._shown(letter), "age": round(at - letter.held_at, 3)} for letter in held],
+            "delayed": len(self._room) - len(held),
+            "bytes": self._room.bytes,
+            "injected": [
+                {"id": each.id, "from": each.side, "method": each.method, "viewer": each.viewer}
+                for each in self._ours.waiting
+            ],
+        }
+
+    def _part(self, message: AnyMessage, lane: object, steps: list[Step]) -> Part:
+        """Return a message with what is decided about it; what else is to be done goes to `steps`."""
+        side, stream, asked = message.side, message.frame.stream, None
+        if isinstance(message, Result | Failure):
+            if (injected := self._ours.answered(side, message.id)) is not None:
+                steps.append(_answered(injected, message.at, {"message": loads(message.data)}))
+                return Part(message, None, _to_us())
+            if (late := self._calls.late(stream, side, message.id)) is not None:
+                steps.append(remark("swallowed", about(message, late), lane))
+                return Part(message, None, _to_us())
+            asked = self._calls.answered(stream, side, message.id)
+        elif isinstance(message, Notification):
+            if (injected := self._ours.reported(side, text(message.body.progress_token))) is not None:
+                steps.append(_told("progress", injected, {"message": loads(message.data)}))
+                return Part(message, None, _to_us())
+            self._calls.hear(message)
+        verdict = self._judge.verdict(message, asked) if self._rules else Verdict()
+        if isinstance(message, Request):
+            self._ours.hear(message)
+            waits = not verdict.is_disconnected and (verdict.answer is None or verdict.delay > 0)
+            asked = self._calls.ask(message, lane, waits=waits)
+        return Part(message, asked, verdict)
+
+    def _delay(self, letter: Letter, at: float) -> list[Step]:
+        if not self._room.take_in(letter):
+            return [_full("delay", letter), *self._arrive(letter, at)]
+        heapq.heappush(self._delays, (at + letter.delay, letter.ticket))
+        return []
+
+    def _arrive(self, letter: Letter, at: float) -> list[Step]:
+        """Let a letter go on, unless somebody holds it."""
+        holder = self._holder(letter)
+        if holder is None:
+            return self._go(letter)
+        if not self._room.take_in(letter):
+            return [_full("hold", letter), *self._go(letter)]
+        letter.holder, letter.held_at = holder, at
+        self._holds.start(letter, at)
+        for part in letter.parts:
+            if part.asked is not None:
+                self._calls.stop(part.asked)  # A person looks at it: it does not hang.
+        kind, name = holder
+        return [
+            remark("hold", {kind: name, **_about(letter), "ticket": letter.ticket}, letter.lane),
+            Tell(None, {"event": "held", **self._shown(letter)}),
+        ]
+
+    def _holder(self, letter: Letter) -> tuple[str, str] | None:
+        """Return who holds a letter: a rule, or the viewer whose query wants it."""
+        if letter.is_kept_back:
+            return None
+        for part in letter.parts:
+            if part.verdict.holder is not None:
+                return "rule", part.verdict.holder
+        for part in letter.parts:
+            item = LiveItem(part.message, part.asked)
+            for viewer, query in self._wanted.items():
+                if not part.is_left_out and query.matches(item):
+                    return "viewer", viewer
+        return None
+
+    def _go(self, letter: Letter) -> list[Step]:
+        """Let a letter go on, or whatever has been made of it."""
+        steps: list[Step] = []
+        for part in letter.parts:
+            message, asked, verdict = part.message, part.asked, part.verdict
+            if asked is None:
+                continue
+            if asked.is_over:  # The watchdog was faster than a delay.
+                if not part.is_left_out and not isinstance(message, Request):
+                    steps.append(remark("swallowed", about(message, asked), letter.lane))
+                part.is_left_out = True
+            elif verdict.answer is not None:
+                self._calls.give_up(asked)
+                steps.append(Speak(other(letter.side), verdict.answer, letter.lane, letter.stream))
+            elif part.is_left_out:
+                continue
+            elif isinstance(message, Request):
+                asked.has_gone = True
+            elif not verdict.is_lost or letter.edited is not None:
+                self._calls.stop(asked)
+        if letter.is_disconnected and letter.edited is None:
+            return [*steps, Cut(letter.lane)]
+        if all(part.is_left_out for part in letter.parts):
+            return [*steps, Gone(letter.side, letter.lane, letter.ticket)]
+        instead = letter.outgoing()
+        if instead is None:
+            return [*steps, Pass(letter.side, letter.data, letter.lane, letter.ticket)]
+        return [*steps, Send(letter.side, instead, letter.lane, letter.ticket, letter.is_cut)]
+
+    def _release(self, letter: Letter, at: float, why: str, viewer: str | None = None) -> list[Step]:
+        """Let a held letter go on, or what a viewer made of it."""
+        self._room.let_out(letter)
+        self._holds.stop(letter)
+        for part in letter.parts:
+            if part.asked is not None and not (isinstance(part.message, Request) and part.asked.is_answered):
+                self._calls.watch(part.asked, at)
+        return [*_released(letter, at, why, viewer), *self._go(letter)]
+
+    def _release_all(self, wanted: Release, at: float, viewer: str) -> Reply:
+        held = [letter.ticket for letter in self._room if letter.holder is not None]
+        tickets = held if wanted.tickets is None else sorted(set(wanted.tickets))
+        steps: list[Step] = []
+        for letter in [self._find(ticket) for ticket in tickets]:
+            letter.edited = wanted.data
+            steps += self._release(letter, at, "accepted" if wanted.data is None else "edited", viewer)
+        return Reply({"released": len(tickets)}, steps)
+
+    def _answer(self, letter: Letter, wanted: Answer, at: float, viewer: str) -> list[Step]:
+        """Answer a held request in its peer's place."""
+        part = letter.first
+        if not isinstance(part.message, Request) or part.message.index is not None:
+            raise OrderError(f"ticket {letter.ticket} is no request: there is nothing to answer")
+        part.is_left_out = True
+        part.verdict.answer = answer(part.message.id, wanted.member, wanted.value)
+        return self._release(letter, at, "answered", viewer)
+
+    def _say(self, say: Say, at: float, viewer: str, n: object) -> Reply:
+        injected, data = None, b""
+        if say.is_request:
+            injected, data = self._ours.ask(say, viewer, n, at)
+        else:
+            data = self._ours.notify(say)
+        (message,) = read_frame(Frame(at, say.side, data, say.stream))
+        speak = Speak(say.side, data, None, say.stream, injected.id if injected is not None else None)
+        noted = remark("inject", {"viewer": viewer, **about(message, None)})
+        return Reply({"id": injected.id} if injected is not None else {}, [speak, noted])
+
+    def _hold_no_more(self, viewer: str, at: float, why: str) -> list[Step]:
+        self._wanted.pop(viewer, None)
+        steps: list[Step] = []
+        for letter in [letter for letter in self._room if letter.holder == ("viewer", viewer)]:
+            steps += self._release(letter, at, why)
+        return steps
+
+    def _find(self, ticket: int) -> Letter:
+        letter = self._room.get(ticket)
+        if letter is None or letter.holder is None:
+            raise OrderError(f"no message is held under ticket {ticket}")
+        return letter
+
+    def _shown(self, letter: Letter) -> Fields:
+        """Return a held letter as viewers see it."""
+        assert letter.holder is not None
+        assert self._holds.seconds is not None
+        kind, name = letter.holder
+        fields = {"ticket": letter.ticket, "at": letter.at, **_about(letter), kind: name}
+        fields["deadline"] = letter.held_at + self._holds.seconds
+        return {**fields, **said("text", letter.outgoing() or letter.data, "b64")}
+
+
+def _to_us() -> Verdict:
+    """Return what becomes of an answer that is ours: nobody else gets it."""
+    verdict = Verdict()
+    verdict.is_dropped = True
+    return verdict
+
+
+def _about(letter: Letter) -> Fields:
+    first = letter.first
+    return {key: value for key, value in about(first.message, first.asked).items() if value}
+
+
+def _full(action: str, letter: Letter) -> Remark:
+    return remark(action, {**_about(letter), "why": "full"}, letter.lane)
+
+
+def _released(letter: Letter, at: float, why: str, viewer: str | None = None) -> list[Step]:
+    """Return the note and the event of a letter that is held no more."""
+    fields: Fields = {**_about(letter), "ticket": letter.ticket, "why": why, "viewer": viewer}
+    fields["seconds"] = round(at - letter.held_at, 6)
+    if letter.edited is not None:
+        fields |= said("sent", letter.edited)
+    elif letter.first.verdict.answer is not None:
+        fields |= said("sent", letter.first.verdict.answer)
+    return [
+        remark("release", fields, letter.lane),
+        Tell(None, {"event": "released", "ticket": letter.ticket, "why": why, "viewer": viewer}),
+    ]
+
+
+def _answered(injected: Injected, at: float, fields: Fields) -> Tell:
+    return _told("answer", injected, {**fields, "seconds": round(at - injected.at, 6)})
+
+
+def _told(event: str, injected: Injected, fields: Fields) -> Tell:
+    return Tell(injected.viewer, {"event": event, "n": injected.n, "id": injected.id, **fields})

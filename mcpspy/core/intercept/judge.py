@@ -1,0 +1,225 @@
+"""What the rules say of one message.
+
+Owns the order in which rules are asked, and how often each has matched. Every
+rule that takes a message does its part, one after the other, until one has the
+last word: it answers, drops, corrupts, disconnects or holds. Queries see the
+message as it came, whatever rules before have made of it. Refuses to act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mcpspy.core.intercept.item import LiveItem
+from mcpspy.core.intercept.remarks import about, remark
+from mcpspy.core.intercept.remarks import said as text_of
+from mcpspy.core.intercept.steps import Fields, Remark
+from mcpspy.core.intercept.waiting import Asked
+from mcpspy.core.message import AnyMessage, Failure, Malformed, Notification, Request, Result, loads
+from mcpspy.core.rules.corrupt import OVERSIZE, WRONG_ID, corrupted
+from mcpspy.core.rules.dice import roll
+from mcpspy.core.rules.patch import merged, put, written
+from mcpspy.core.rules.rule import (
+    ANSWERS,
+    GOES_ON,
+    Corrupt,
+    Delay,
+    Disconnect,
+    Drop,
+    Fail,
+    Hold,
+    Replace,
+    Respond,
+    Rule,
+    Rules,
+)
+from mcpspy.core.rules.template import filled
+from mcpspy.core.spec import MODERN
+
+
+class Verdict:
+    """What becomes of a message: it goes on as it came, unless something here says otherwise."""
+
+    __slots__ = (
+        "answer",
+        "data",
+        "delay",
+        "holder",
+        "is_cut",
+        "is_disconnected",
+        "is_dropped",
+        "is_lost",
+        "remarks",
+    )
+
+    def __init__(self) -> None:
+        self.remarks: list[Remark] = []
+        """What rules did, in their order."""
+        self.delay = 0.0
+        """Seconds."""
+        self.data: bytes | None = None
+        """What goes on in its place."""
+        self.is_cut = False
+        """Whether that lacks its line end."""
+        self.answer: bytes | None = None
+        """What its sender is told in place of the peer's answer: it does not go on."""
+        self.is_dropped = False
+        self.is_disconnected = False
+        self.holder: str | None = None
+        """The rule that holds it."""
+        self.is_lost = False
+        """Whether who waits for it gets nothing that could be taken for it."""
+
+    @property
+    def is_kept_back(self) -> bool:
+        """Whether it never goes on, and nothing in its place."""
+        return self.is_dropped or self.is_disconnected or self.answer is not None
+
+
+class Judge:
+    """The rules of one run, and what they have seen so far."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._matches = [0] * len(rules.rules)
+        self._taken = [0] * len(rules.rules)
+
+    def verdict(self, message: AnyMessage, asked: Asked | None) -> Verdict:
+        """Return what becomes of a message; `asked` is the request that it answers."""
+        verdict = Verdict()
+        item = LiveItem(message, asked)
+        for number, rule in enumerate(self._rules.rules):
+            if _is_for(rule, message) and rule.query.matches(item) and self._takes(number, rule):
+                fields = _ACTIONS[type(rule.action)](rule.action, rule, verdict, _Said(message, asked))
+                fields = {"rule": rule.label, **about(message, asked), **fields}
+                if verdict.holder is None:  # That it is held is noted when it is.
+                    verdict.remarks.append(remark(rule.action_name, fields))
+                if not isinstance(rule.action, GOES_ON):
+                    break
+        return verdict
+
+    def _takes(self, number: int, rule: Rule) -> bool:
+        """Whether a rule takes this match of it. Time has no say in it."""
+        self._matches[number] += 1
+        match = self._matches[number]
+        if match <= rule.after or (rule.times is not None and self._taken[number] >= rule.times):
+            return False
+        if rule.probability < 1:
+            seed = self._rules.seed if rule.seed is None else rule.seed
+            if roll(seed, rule.label, match) >= rule.probability:
+                return False
+        self._taken[number] += 1
+        return True
+
+
+def _is_for(rule: Rule, message: AnyMessage) -> bool:
+    """Whether this is a message that the rule's action can be done to."""
+    action = rule.action
+    if rule.of_requests and not isinstance(message, Request | Notification):
+        return False
+    if isinstance(action, ANSWERS):
+        return isinstance(message, Request)
+    if isinstance(action, Corrupt) and action.way == WRONG_ID:
+        return isinstance(message, Request | Result | Failure) and message.id is not None
+    return not (isinstance(action, Replace) and isinstance(message, Malformed))
+
+
+class _Said:
+    """What a message and its request say, decoded if somebody asks."""
+
+    def __init__(self, message: AnyMessage, asked: Asked | None) -> None:
+        self.message = message
+        self._asked = asked
+        self._values: dict[str, Any] = {}
+
+    def look(self, part: str) -> Any:
+        if part not in self._values:
+            asked = self._asked.data if self._asked is not None else b""
+            self._values[part] = loads(self.message.data if part == "message" else asked)
+        return self._values[part]
+
+
+def _delay(action: Delay, _rule: Rule, verdict: Verdict, _said: _Said) -> Fields:
+    verdict.delay += action.seconds
+    return {"seconds": action.seconds}
+
+
+def _drop(_action: Drop, _rule: Rule, verdict: Verdict, _said: _Said) -> Fields:
+    verdict.is_dropped = verdict.is_lost = True
+    return {}
+
+
+def _disconnect(_action: Disconnect, _rule: Rule, verdict: Verdict, _said: _Said) -> Fields:
+    verdict.is_disconnected = verdict.is_lost = True
+    return {}
+
+
+def _hold(_action: Hold, rule: Rule, verdict: Verdict, _said: _Said) -> Fields:
+    verdict.holder = rule.label
+    return {}
+
+
+def _fail(action: Fail, _rule: Rule, verdict: Verdict, said: _Said) -> Fields:
+    error = {"code": action.code, "message": filled(action.message, said.look)}
+    if not isinstance(error["message"], str):
+        error["message"] = written(error["message"]).decode()
+    if action.has_data:
+        error["data"] = filled(action.data, said.look)
+    return _answer(verdict, said, b"error", error)
+
+
+def _respond(action: Respond, _rule: Rule, verdict: Verdict, said: _Said) -> Fields:
+    result = filled(action.result, said.look)
+    assert isinstance(said.message, Request)
+    if (said.message.revision or "") >= MODERN:
+        result = {"resultType": "complete", **result}  # Required of every result (2026-07-28, basic).
+    return _answer(verdict, said, b"result", result)
+
+
+def _answer(verdict: Verdict, said: _Said, member: bytes, value: Any) -> Fields:
+    assert isinstance(said.message, Request)
+    verdict.answer = answer(said.message.id, member, value)
+    return text_of("sent", verdict.answer)
+
+
+def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
+    """Return the answer to a request: `result` or `error`."""
+    return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, written(value))
+
+
+def _replace(action: Replace, _rule: Rule, verdict: Verdict, said: _Said) -> Fields:
+    data = said.message.data if verdict.data is None else verdict.data
+    try:
+        if not action.values:
+            data = merged(data, filled(action.patch, said.look))
+        for pointer, value in action.values:
+            data = put(data, pointer, filled(value, said.look))
+    except ValueError as error:
+        return {"failed": str(error)}
+    verdict.data = data
+    return text_of("sent", data)
+
+
+def _corrupt(action: Corrupt, _rule: Rule, verdict: Verdict, said: _Said) -> Fields:
+    data = said.message.data if verdict.data is None else verdict.data
+    message = said.message
+    id_text = message.id if isinstance(message, Request | Result | Failure) else None
+    wrong = corrupted(data, action.way, id_text, action.size)
+    verdict.data, verdict.is_cut = wrong.data, wrong.is_cut
+    verdict.is_lost = action.way != OVERSIZE
+    # 16 MiB of blanks need not be in the recording twice: what was sent follows from the number.
+    instead = {"padding": wrong.padding} if wrong.padding else text_of("sent", wrong.data)
+    return {"how": action.way, **instead}
+
+
+_ACTIONS: dict[type, Callable[[Any, Rule, Verdict, _Said], Fields]] = {
+    Delay: _delay,
+    Drop: _drop,
+    Fail: _fail,
+    Respond: _respond,
+    Replace: _replace,
+    Corrupt: _corrupt,
+    Disconnect: _disconnect,
+    Hold: _hold,
+}

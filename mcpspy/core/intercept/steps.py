@@ -1,0 +1,115 @@
+"""What a shell has to do for the Desk: the words between the two.
+
+Owns no behaviour. `lane` is the shell's own: where a message came from, given to
+`Desk.take` and handed back with every step that is about it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+Fields: TypeAlias = dict[str, Any]
+
+
+class Pass(NamedTuple):
+    """The message goes on as it came."""
+
+    side: str
+    data: bytes
+    lane: object
+    ticket: int
+
+
+class Send(NamedTuple):
+    """In place of a message, this goes to the peer of `side`, in the name of `side`."""
+
+    side: str
+    data: bytes
+    """Without a line end."""
+    lane: object
+    ticket: int
+    raw: bool = False
+    """Whether no line end follows: half a line."""
+
+
+class Speak(NamedTuple):
+    """We say something in the name of `side`: a frame `by` mcpspy is recorded, then sent to the peer of `side`."""
+
+    side: str
+    data: bytes
+    lane: object = None
+    """The exchange it answers or belongs to; None for an injected message."""
+    stream: str | None = None
+    """HTTP: the stream it belongs to; None if the order that asked for it named none."""
+    id: str | None = None
+    """JSON text of the id, if it is a request of ours: for `Desk.failed`."""
+
+
+class Remark(NamedTuple):
+    """A note in the recording."""
+
+    kind: str
+    fields: Fields
+    lane: object = None
+    """HTTP: the exchange it is about."""
+
+
+class Gone(NamedTuple):
+    """The message will not go on, and nothing in its place."""
+
+    side: str
+    lane: object
+    ticket: int
+
+
+class Cut(NamedTuple):
+    """Disconnect. Stdio: both pipes of the host; HTTP: the exchange's connection."""
+
+    lane: object
+
+
+class Abort(NamedTuple):
+    """HTTP: end the request to the server; the client has its answer (cancellation in 2026-07-28)."""
+
+    lane: object
+
+
+class Tell(NamedTuple):
+    """An event for a viewer."""
+
+    viewer: str | None
+    """Which one; None for all of them."""
+    event: Fields
+
+
+Step: TypeAlias = Pass | Send | Speak | Remark | Gone | Cut | Abort | Tell
+
+
+class Ruling(NamedTuple):
+    """What becomes of a message that has just come.
+
+    The shell records the message (`"to":"mcpspy"` if `to_mcpspy`), then takes the
+    steps in their order.
+    """
+
+    ticket: int
+    to_mcpspy: bool
+    steps: list[Step]
+    is_held: bool
+    """Whether more will follow: it is held, or delayed."""
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it goes on as it came, and that is all: its own bytes, line end included."""
+        return len(self.steps) == 1 and isinstance(self.steps[0], Pass)
+
+
+class Reply(NamedTuple):
+    """The answer to an order of a viewer, and what is to be done for it."""
+
+    answer: Fields
+    steps: list[Step]
+
+
+class OrderError(Exception):
+    """What is wrong with an order, in one line. Nothing has changed."""

@@ -1,0 +1,51 @@
+"""A session that anybody may reach into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcpspy.core.intercept.steps import OrderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Live:
+    """A live session that repeats what it is told."""
+
+    def __init__(self) -> None:
+        self.session = "0badcafe"
+        self.orders: list[tuple[str, dict[str, Any]]] = []
+        self.gone: list[str] = []
+        self.on_gone: Callable[[], None] = lambda: None
+        self.tell: Callable[[str | None, dict[str, Any]], None] = lambda _viewer, _event: None
+
+    def hello(self) -> dict[str, Any]:
+        return {
+            "session": self.session,
+            "name": "weather",
+            "file": None,
+            "pid": 1,
+            "transport": "stdio",
+            "state": {},
+        }
+
+    def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
+        """Answer with what was ordered; `refuse` is refused, `tell` tells everybody."""
+        if order["order"] == "refuse":
+            raise OrderError("not\nthis")
+        self.orders.append((viewer, order))
+        if order["order"] == "tell":
+            self.tell(order.get("viewer"), {"event": "told", "text": order["text"]})
+        return {"did": order["order"]}
+
+    def viewer_left(self, viewer: str) -> None:
+        self.gone.append(viewer)
+        self.on_gone()
+
+
+@pytest.fixture
+def live() -> Live:
+    return Live()

@@ -1,0 +1,49 @@
+"""What `mcpspy ca` says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mcpspy.io.tls.environment import BESIDES, INSTEAD
+from mcpspy.ui.cli.ca import STORES
+from mcpspy.ui.cli.table import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return tmp_path / "mcpspy" / "ca"
+
+
+def test_it_makes_one_and_says_the_same_of_it_ever_after(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not folder.exists()
+    assert main(["ca", "--json"]) == 0
+    first = capsys.readouterr().out
+    document = json.loads(first)
+    assert document["key"] == str(folder / "ca.pem")
+    assert len(document["sha256"].split(":")) == 32
+    assert main(["ca", "--json"]) == 0
+    assert capsys.readouterr().out == first
+    for flag, file in (("--cert", "ca-cert.pem"), ("--bundle", "bundle.pem")):
+        assert main(["ca", flag]) == 0
+        assert capsys.readouterr().out == f"{folder / file}\n"
+    assert main(["ca"]) == 0
+    page = capsys.readouterr().out
+    assert document["sha256"] in page
+    for name in (*INSTEAD, *BESIDES, "NODE_USE_ENV_PROXY", "ca-cert.pem", *(row[0] for row in STORES)):
+        assert name in page
+    assert "{" not in page
+
+
+def test_what_is_in_its_place_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.mkdir(parents=True)
+    (folder / "ca.pem").write_text("mine", encoding="utf-8")
+    assert main(["ca"]) == 3
+    err = capsys.readouterr().err
+    assert err == f"mcpspy: {folder}/ca.pem: no certificate in it (remove it to have a new one made)\n"
+    assert (folder / "ca.pem").read_text(encoding="utf-8") == "mine"

@@ -1,0 +1,56 @@
+"""The options of `mcpspy exec`."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from mcpspy.io.tls import execution
+from mcpspy.ui.cli.table import main
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[execution.Options]:
+    """Return the options of every run, of which none takes place."""
+    options: list[execution.Options] = []
+
+    def run(given: execution.Options) -> int:
+        options.append(given)
+        return 0
+
+    monkeypatch.setattr(execution, "run", run)
+    return options
+
+
+def test_every_option_arrives(ran: list[execution.Options]) -> None:
+    words = "exec --allow a --allow b:443 --ignore c --name n --record r --dir d --max-size 2k --cacert f --insecure"
+    assert main([*words.split(), "--", "prog", "--allow", "--", "x"]) == 0
+    (options,) = ran
+    assert options.command == ["prog", "--allow", "--", "x"]
+    assert (options.allowed, options.ignored) == (["a", "b:443"], ["c"])
+    assert (options.name, options.record, options.folder, options.max_size) == ("n", "r", "d", 2048)
+    assert (options.cacert, options.insecure, options.recording) == ("f", True, True)
+    # On loopback, wherever there is room; of its recordings it tells when the program has ended.
+    assert (options.host, options.port, options.announces) == ("127.0.0.1", 0, False)
+
+
+@pytest.mark.parametrize("words", ["exec", "exec --", "exec --allow a"])
+def test_without_a_program_it_is_told_so(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err == "mcpspy: exec: no program to start (mcpspy exec -- COMMAND ARGS…)\n"
+
+
+@pytest.mark.parametrize("words", ["exec -- true", "ca", "ca --json", "http --forward"])
+def test_without_the_extra_one_line_says_how_to_get_it(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "mcpspy.io.tls.extra.find_spec", lambda name: None if name == "mitmproxy" else found(name)
+    )
+    assert main(words.split()) == 3
+    command = words.partition(" --")[0] if words != "http --forward" else words
+    assert capsys.readouterr().err == (
+        f"mcpspy: {command} needs mitmproxy, which is not installed (pip install 'mcpspy[mitm]')\n"
+    )

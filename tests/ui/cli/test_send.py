@@ -1,0 +1,195 @@
+"""`mcpspy send`, against a session that answers at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcpspy.core.intercept.steps import OrderError
+from mcpspy.io.control.threaded import Threaded
+from mcpspy.ui.cli.table import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+class Live:
+    """A session whose peer gives the answer it is told to give; none, if it is told none."""
+
+    def __init__(self, session: str, name: str, file: str | None) -> None:
+        self.session = session
+        self._hello: dict[str, Any] = {
+            "name": name,
+            "file": file,
+            "transport": "stdio",
+            "pid": 4711,
+            "state": {"held": [{}, {}]},
+        }
+        self.answer: dict[str, Any] | None = {"jsonrpc": "2.0", "id": "x", "result": {"tools": ["a"]}}
+        self.orders: list[dict[str, Any]] = []
+        self.tell: Callable[[str | None, dict[str, Any]], None] = lambda _viewer, _event: None
+
+    def hello(self) -> dict[str, Any]:
+        return {"session": self.session, **self._hello}
+
+    def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
+        if order["method"] == "refused":
+            raise OrderError("the server cannot be told anything")
+        self.orders.append({key: value for key, value in order.items() if key != "n"})
+        assert viewer == "send"
+        if order["order"] == "notify":
+            return {}
+        self.tell("send", {"event": "answer", "id": '"other"', "message": {}})
+        if self.answer is not None:
+            self.tell("send", {"event": "answer", "id": '"x"', "seconds": 0.1, **self.answer})
+        return {"id": '"x"'}
+
+    def viewer_left(self, viewer: str) -> None:
+        pass
+
+
+@pytest.fixture
+def live(runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+    """A live session, and an older one of another name."""
+    monkeypatch.setenv("MCPSPY_DIR", str(tmp_path))
+    lock = threading.Lock()
+    older, live = Live("deadbeef", "clock", None), Live("0badcafe", "weather", str(tmp_path / "w.jsonl"))
+    header = '{"mcpspy":1,"id":"%s","started":"2026-11-21T08:00:00.000Z","name":"%s"}\n'
+    (tmp_path / "w.jsonl").write_text(header % ("0badcafe", "weather"), encoding="utf-8")
+    (tmp_path / "e.jsonl").write_text(header % ("0000aaaa", "ended"), encoding="utf-8")
+    with lock:
+        opened = [Threaded(each, lock) for each in (older, live)]
+    os.utime(opened[0].path, (1, 1))
+    yield live
+    with lock:
+        for each in opened:
+            each.close()
+
+
+@pytest.fixture
+def said(live: Live) -> Callable[..., None]:
+    """Have the peer answer with this."""
+
+    def answers(**message: Any) -> None:
+        live.answer = {"message": {"jsonrpc": "2.0", "id": "x", **message}}
+
+    answers(result={"tools": ["a"]})
+    return answers
+
+
+def test_the_answer_is_printed(
+    live: Live, said: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["send", "last", "tools/list"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"tools": ["a"]}
+    assert out.count("\n") > 1
+    assert err == ""
+    assert live.orders == [{"order": "request", "to": "server", "method": "tools/list"}]
+
+
+def test_all_of_it_is_printed_in_one_line(said: Callable[..., None], capfdbinary: Any) -> None:
+    said(result={"n": 10**30, "text": "\ud800"})
+    assert main(["send", "weather", "tools/list", "--json"]) == 0
+    out = capfdbinary.readouterr().out
+    assert out.count(b"\n") == 1
+    assert json.loads(out)["result"] == {"n": 10**30, "text": "\ud800"}
+
+
+@pytest.mark.parametrize("which", ["last", "weather", "0badcafe", "0bad", "FILE"])
+def test_a_session_is_found_by_what_it_is_called(
+    which: str, live: Live, said: Callable[..., None], tmp_path: Path
+) -> None:
+    which = which.replace("FILE", str(tmp_path / "w.jsonl"))
+    assert main(["send", which, "ping"]) == 0
+    assert len(live.orders) == 1
+
+
+def test_everything_that_is_asked_for_is_sent(live: Live, said: Callable[..., None]) -> None:
+    arguments = ["--to", "client", "--stream", "3", "roots/list", "a.b=1"]
+    assert main(["send", "last", *arguments]) == 0
+    assert live.orders == [
+        {"order": "request", "to": "client", "method": "roots/list", "params": {"a": {"b": 1}}, "stream": "3"}
+    ]
+
+
+def test_nobody_answers_a_notification(live: Live, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["send", "last", "notifications/x", "--notify"]) == 0
+    assert live.orders == [{"order": "notify", "to": "server", "method": "notifications/x"}]
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "complains"),
+    [
+        ({"error": {"code": -32601, "message": "no\x1b[31m"}}, True),
+        ({"result": {"isError": True, "content": []}}, False),
+    ],
+)
+def test_an_error_is_printed_and_the_exit_code_1(
+    answer: dict[str, Any], complains: bool, said: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(**answer)
+    assert main(["send", "last", "tools/call", "name=x"]) == 1
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out
+    assert ("-32601" in out) == complains
+    assert err == ("mcpspy: send: the server answered with an error\n" if complains else "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        ([], 2, "to which session, and what?"),
+        (["last"], 2, "to which session, and what?"),
+        (["last", "--list"], 2, "--list takes no session"),
+        (["last", "m", "{"], 2, "not JSON"),
+        (["last", "refused"], 2, "the server cannot be told anything"),
+        (["nobody", "m"], 2, "no such file or session"),
+        (["ended", "m"], 3, "ended has died: nobody is there to answer"),
+        (["0", "m"], 2, "no such file or session"),
+    ],
+)
+def test_what_cannot_be_sent_is_told_in_a_line(
+    arguments: list[str], code: int, why: str, live: Live, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["send", *arguments]) == code
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert why in err
+    assert live.orders == []
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_asked(
+    live: Live, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live.answer = None
+    assert main(["send", "last", "m", "--timeout", "0.05"]) == 3
+    assert "no answer within 0.05 s (--timeout 300 waits longer)" in capsys.readouterr().err
+    live.answer = {"error": "the session has ended"}
+    assert main(["send", "last", "m"]) == 3
+    assert "no answer: the session has ended" in capsys.readouterr().err
+
+
+def test_where_no_session_is_live_that_is_said(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["send", "last", "m"]) == 3
+    assert "no session is live (start one: mcpspy run -- COMMAND)" in capsys.readouterr().err
+    assert main(["send", "--list"]) == 0
+    assert capsys.readouterr().out == "No session is live.\n"
+
+
+def test_the_live_sessions_are_listed(live: Live, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["send", "--list"]) == 0
+    heads, clock, weather = (line.split() for line in capfd.readouterr().out.splitlines())
+    assert heads == ["id", "name", "transport", "pid", "held", "recording"]
+    assert clock == ["deadbeef", "clock", "stdio", "4711", "2", "not", "recorded"]
+    assert weather == ["0badcafe", "weather", "stdio", "4711", "2", str(tmp_path / "w.jsonl")]
+    assert main(["send", "--list", "--json"]) == 0
+    said = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [session["session"] for session in said] == ["deadbeef", "0badcafe"]
+    assert said[1]["socket"].endswith("0badcafe.sock")
