@@ -85,6 +85,10 @@ class Columns:
         """Errors among them: answers that are one, requests that got none, entries that were lost."""
         self.flaws: dict[int, str] = {}
         """Row → what is wrong with it."""
+        self.effects: dict[int, str] = {}
+        """Row → what rules and viewers did to it."""
+        self.instead: dict[int, int] = {}
+        """Row → the note that has what went on in its place."""
         self.codes: dict[int, int] = {}
         """Row of an error response → its code."""
         self.progress: dict[int, int] = {}

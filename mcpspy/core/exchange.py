@@ -116,6 +116,7 @@ class Exchange:
         "cancel",
         "continued_by",
         "continues",
+        "effects",
         "flaws",
         "number",
         "progress",
@@ -136,6 +137,8 @@ class Exchange:
         """The `input_required` exchange whose question this request answers."""
         self.continued_by: Exchange | None = None
         self.flaws: list[str] = []
+        self.effects: list[str] = []
+        """What rules and viewers did to its messages (`core.effects`)."""
 
     @property
     def is_open(self) -> bool:

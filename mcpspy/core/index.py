@@ -11,6 +11,7 @@ carry. Whatever is not plain is read as `core.message` reads it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
@@ -30,6 +31,7 @@ from mcpspy.core.columns import (
     STATE_NUMBERS,
     Columns,
 )
+from mcpspy.core.effects import RULE, words
 from mcpspy.core.exchange import SUBSCRIBE, Event, State
 from mcpspy.core.message import (
     AnyMessage,
@@ -154,6 +156,7 @@ class Index(Columns, Parties):
         self._pairing = Pairing[Slot]()
         self._running = sessions
         self._subjects: dict[bytes, int] = {b"": 0}
+        self._tickets: dict[int, int] = {}
         self._offset_now = self._length_now = 0
 
     @property
@@ -421,6 +424,8 @@ class Index(Columns, Parties):
             if not self._running:
                 self.exit = note
                 self.end()
+        elif note.kind == RULE:
+            self._effect(row, fields)
         elif note.kind == "http":
             self._pairing.http(http, fields.get("status"))
             if isinstance(http, int):
@@ -433,6 +438,33 @@ class Index(Columns, Parties):
             if slot is not None and flaw is not None:
                 self._is_odd(slot.row, flaw)
                 self._fails(slot.row)
+
+    def _effect(self, note: int, fields: dict[str, Any]) -> None:
+        """Keep what was done to a message with the message; `note` is the row that says so."""
+        ticket = fields.get("ticket")
+        row = self._tickets.pop(ticket, None) if isinstance(ticket, int) else None
+        if row is None and (row := self._before(note, fields.get("id"))) is None:
+            return
+        if fields.get("action") == "hold" and isinstance(ticket, int):
+            self._tickets[ticket] = row
+        if ("sent" in fields or "sent_b64" in fields) and fields.get("why") != "answered":
+            self.instead[row] = note
+        said, before = words(fields), self.effects.get(row)
+        self.effects[row] = said if before is None else f"{before}; {said}"
+
+    def _before(self, note: int, id: object) -> int | None:  # noqa: A002
+        """Return the row of the message before a note: of a batch, the one with this id."""
+        row, rule = note - 1, self.method[note]
+        while row >= 0 and self.what[row] == NOTE | FROM_NOBODY and self.method[row] == rule:
+            row -= 1
+        if row < 0:
+            return None
+        offset = self._offset[row]
+        while row >= 0 and self._offset[row] == offset and self.side(row):
+            if self.id(row) == id:
+                return row
+            row -= 1
+        return None
 
     def _ask(
         self,
@@ -472,7 +504,7 @@ class Index(Columns, Parties):
             self.subject[row] = self.subject[about.row]
         if event is Event.TOOL_ERROR:
             self._fails(row)
-        if flaw is not None:
+        if flaw is not None and not frame.is_ours:
             self._is_odd(row, flaw)
         return slot
 
@@ -503,7 +535,7 @@ class Index(Columns, Parties):
             slot = self._pairing.subscription(frame, text(listens))
         if slot is not None:
             self._pair[row] = slot.row + 1
-        if flaw is not None:
+        if flaw is not None and not frame.is_ours:
             self._is_odd(row, flaw)
 
     def _show(self, message: AnyMessage) -> None:

@@ -59,6 +59,15 @@ class Frame(Struct, frozen=True, gc=False):
     """What ended it: LF, CR LF, or nothing if the end never came."""
     event_id: str | None = None
     """Server-sent events: the `id` field. The same event may come again on another stream."""
+    by: str | None = None
+    """`mcpspy` if it said this in the name of `side`."""
+    to: str | None = None
+    """`mcpspy` if it did not go on to the peer."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we said it, or it was for us: what does not fit then is nobody's mistake."""
+        return self.by is not None or self.to is not None
 
 
 class Note(Struct, frozen=True):
@@ -97,6 +106,8 @@ class _Head(Struct):
     http: int | None = None
     eol: str = "\n"
     id: str | None = None
+    by: str | None = None
+    to: str | None = None
 
 
 _read_header = Decoder(Header).decode
@@ -157,7 +168,9 @@ def read_entry(line: bytes) -> Entry:
         if not _ends_in_bracket(rest) and isinstance(whole := _read_whole(line), Frame):
             return whole
         if head.side in _SIDES:
-            return Frame(head.t, head.side, rest[:-1], head.stream, head.http, head.eol, head.id)
+            return Frame(
+                head.t, head.side, rest[:-1], head.stream, head.http, head.eol, head.id, head.by, head.to
+            )
     return _read_whole(line)
 
 
@@ -186,7 +199,7 @@ def _read_whole(line: bytes) -> Entry:
     if data is None or side not in _SIDES:
         return Damaged(line, "neither a frame nor a note")
     stream, http, eol = whole.get("stream"), whole.get("http"), whole.get("eol", "\n")
-    event_id = whole.get("id")
+    event_id, by, to = whole.get("id"), whole.get("by"), whole.get("to")
     return Frame(
         float(at),
         side,
@@ -195,6 +208,8 @@ def _read_whole(line: bytes) -> Entry:
         http if isinstance(http, int) else None,
         eol if isinstance(eol, str) else "\n",
         event_id if isinstance(event_id, str) else None,
+        by if isinstance(by, str) else None,
+        to if isinstance(to, str) else None,
     )
 
 

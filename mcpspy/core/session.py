@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from mcpspy.core.effects import RULE, words
 from mcpspy.core.exchange import Event, Exchange
 from mcpspy.core.message import (
     AnyMessage,
@@ -40,6 +41,8 @@ class Change(Struct, frozen=True, gc=False):
     """The exchange it began, answered, cancelled or reported on."""
     flaw: str | None = None
     """What is wrong with it as a part of this session: `nobody asked` …"""
+    effect: str | None = None
+    """What rules and viewers did to it, in words. Known when the notes behind it have been read."""
 
 
 class Session(Parties):
@@ -54,6 +57,7 @@ class Session(Parties):
         self.last_at = 0.0
         """Seconds from the start to the last entry."""
         self._pairing = Pairing[Exchange]()
+        self._tickets: dict[int, int] = {}
 
     @property
     def pending(self) -> list[Exchange]:
@@ -80,17 +84,7 @@ class Session(Parties):
             return self.changes[before:]
         if isinstance(entry, Note):
             self.last_at = entry.at
-            if entry.kind == "exit":
-                self.exit = entry
-                self.end()
-            elif entry.kind == "http":
-                self._pairing.http(entry.fields.get("http"), entry.fields.get("status"))
-            elif entry.kind == "http-end":
-                fields = entry.fields
-                exchange, flaw = self._pairing.http_end(fields.get("http"), fields.get("hung_up"))
-                if exchange is not None and flaw is not None:
-                    exchange.flaws.append(flaw)
-                return [self._changed(entry, exchange)]
+            return [self._note(entry)]
         return [self._changed(entry)]
 
     def add_all(self, entries: Iterable[Entry]) -> Session:
@@ -106,9 +100,55 @@ class Session(Parties):
     def _changed(
         self, what: AnyMessage | Note | Damaged, exchange: Exchange | None = None, flaw: str | None = None
     ) -> Change:
+        if flaw != COMES_AGAIN and isinstance(what, Result | Failure | Notification) and what.frame.is_ours:
+            flaw = None  # We answered in somebody's place, and kept their own answer.
         change = Change(len(self.changes), what, exchange, flaw)
         self.changes.append(change)
         return change
+
+    def _note(self, note: Note) -> Change:
+        exchange, fields = None, note.fields
+        if note.kind == "exit":
+            self.exit = note
+            self.end()
+        elif note.kind == "http":
+            self._pairing.http(fields.get("http"), fields.get("status"))
+        elif note.kind == "http-end":
+            exchange, flaw = self._pairing.http_end(fields.get("http"), fields.get("hung_up"))
+            if exchange is not None and flaw is not None:
+                exchange.flaws.append(flaw)
+        elif note.kind == RULE:
+            self._effect(note)
+        return self._changed(note, exchange)
+
+    def _effect(self, note: Note) -> None:
+        """Keep what was done to a message with the message."""
+        fields = note.fields
+        ticket = fields.get("ticket")
+        number = self._tickets.pop(ticket, None) if isinstance(ticket, int) else None
+        if number is None and (number := self._before(fields.get("id"))) is None:
+            return
+        if fields.get("action") == "hold" and isinstance(ticket, int):
+            self._tickets[ticket] = number
+        change, said = self.changes[number], words(fields)
+        effect = said if change.effect is None else f"{change.effect}; {said}"
+        self.changes[number] = structs.replace(change, effect=effect)
+        if change.exchange is not None:
+            change.exchange.effects.append(said)
+
+    def _before(self, id: object) -> int | None:  # noqa: A002
+        """Return the number of the message before a note: of a batch, the one with this id."""
+        changes, last = self.changes, len(self.changes) - 1
+        while last >= 0 and isinstance(note := changes[last].what, Note) and note.kind == RULE:
+            last -= 1
+        if last < 0 or isinstance(what := changes[last].what, Note | Damaged):
+            return None
+        frame, number = what.frame, last
+        while number >= 0 and getattr(changes[number].what, "frame", None) is frame:
+            if getattr(changes[number].what, "id", None) == id:
+                return number
+            number -= 1
+        return None
 
     def _request(self, message: Request) -> None:
         exchange = Exchange(len(self.exchanges), message)
@@ -165,6 +205,17 @@ class Session(Parties):
         if exchange is not None:
             exchange.progress.append(message)
         self._changed(message, exchange, flaw)
+
+
+def is_ours(change: Change) -> bool:
+    """Whether mcpspy asked for it, or said it to one who had not asked: no client and no server would have.
+
+    An answer of ours is not: whoever asked had one, and went on because of it.
+    """
+    what, exchange = change.what, change.exchange
+    if exchange is not None and exchange.request.frame.by is not None:
+        return True
+    return isinstance(what, Request | Notification) and what.frame.by is not None
 
 
 def event_of(message: Result | Failure) -> Event:

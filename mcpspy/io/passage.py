@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import aiohttp
 import orjson
@@ -24,7 +24,9 @@ from mcpspy.core.headers import is_metadata, moved, moved_metadata, noted, towar
 from mcpspy.core.lane import BodyLane, SseLane
 from mcpspy.core.message import Request, read_frame
 from mcpspy.core.record import Frame
+from mcpspy.io.board import Way, is_message
 from mcpspy.io.connect.client import reason
+from mcpspy.io.detour import EVENTS, JSON, Answered, CutOff, Detour
 
 if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from mcpspy.io.http import Proxy
 
 SESSION = "Mcp-Session-Id"
+
+Decoder: TypeAlias = Callable[[bytes], bytes]
 
 SMALL = 1 << 18
 """Bytes up to which a request's body is sent as one piece; a longer one is not copied whole."""
@@ -60,18 +64,30 @@ class Passage:
     """One request, from its head to its answer's end."""
 
     def __init__(self, proxy: Proxy, request: web.BaseRequest, number: int) -> None:
-        self._proxy = proxy
-        self._request = request
+        self.proxy = proxy
+        self.request = request
         self._number = number
         self._begun = self._now()
-        self._ours = f"http://{request.headers.get(hdrs.HOST, '')}"
-        self._target = request.rel_url.raw_path_qs
-        self._is_mcp = proxy.streams.is_endpoint(self._target)
-        self._stream = proxy.streams.of(request.headers.get(SESSION), self._target, number)
+        self.ours = proxy.ours(request)
+        self.target = request.rel_url.raw_path_qs
+        self._is_mcp = proxy.streams.is_endpoint(self.target)
+        self.stream = proxy.streams.of(request.headers.get(SESSION), self.target, number)
         self._asked: bytes | None = None
         self._address: str | None = None
+        self._detour: Detour | None = None
+        self._turning: asyncio.Task[Any] | None = None
         self._has_head = False
         self._is_over = False
+
+    @property
+    def fields(self) -> dict[str, Value]:
+        """What the entries of this exchange say of it."""
+        return {"stream": self.stream, "http": self._number}
+
+    @property
+    def is_address(self) -> bool:
+        """Whether this is a POST of HTTP+SSE (2024-11-05), whose answers come on a stream elsewhere."""
+        return self.proxy.streams.is_address(self.target)
 
     async def run(self) -> web.StreamResponse:
         """Carry it through. Cancelled when the client hangs up, and when we have to stop."""
@@ -81,25 +97,35 @@ class Passage:
                 response = await self._ask(data)
             except (aiohttp.ClientError, OSError) as error:
                 return await self._unreachable(error)
+            except Answered:
+                return await self._answer()
+            except CutOff:
+                return await self._cut_off(web.Response())
             try:
                 return await self._pass_on(response)
             finally:
                 # What the client no longer wants, the server should stop making: close() and not release().
-                response.close()
+                if self._detour is None or not self._detour.is_overhearing:
+                    response.close()
         except (asyncio.CancelledError, ConnectionResetError):
-            await self._end(MCPSPY if self._proxy.is_stopping else CLIENT)
+            await self._end(MCPSPY if self.proxy.is_stopping else CLIENT)
             raise
+        finally:
+            if self._detour is not None:
+                self._detour.close()
 
     async def _take_request(self) -> bytes | AsyncIterator[bytes] | None:
         """Return the body to send: recorded first if it is a message, a stream as it comes if not."""
-        request = self._request
+        request, proxy = self.request, self.proxy
         if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if not request.body_exists:
             return None
         if not (self._is_mcp and request.method == hdrs.METH_POST):
             return request.content.iter_any()
-        lane = BodyLane(CLIENT, self._fields())
+        is_session = SESSION in request.headers or self.is_address
+        proxy.board.posts(Way(self.stream, self.target, request.headers, self.ours, is_session))
+        lane = BodyLane(CLIENT, self.fields)
         pieces: list[bytes] = []
         torn = True
         try:
@@ -108,47 +134,48 @@ class Passage:
                 lane.feed(piece)
             torn = False
         finally:
-            size = sum(map(len, pieces))
-            await self._proxy.keep(lane.close(self._now(), torn=torn), size)
+            if torn or not self._is_decided_on(pieces):
+                size = sum(map(len, pieces))
+                await proxy.keep(lane.close(self._now(), torn=torn), size)
+        if self._detour is not None:
+            return None
         if size > SMALL:
             return _each(pieces)
         self._asked = b"".join(pieces)
         return self._asked
 
+    def _is_decided_on(self, pieces: list[bytes]) -> bool:
+        """Whether somebody wants to decide what becomes of a body that has come."""
+        if self.proxy.board.is_on and is_message(body := b"".join(pieces)):
+            self._detour = Detour(self, self.proxy.board, body)
+        return self._detour is not None
+
     async def _ask(self, data: bytes | AsyncIterator[bytes] | None) -> aiohttp.ClientResponse:
-        request, proxy = self._request, self._proxy
-        return await proxy.client.request(
-            request.method,
-            proxy.url(self._target),
-            headers=towards_server(request.headers.items(), proxy.upstream, self._ours),
-            data=data,
-            allow_redirects=False,
-        )
+        request, proxy = self.request, self.proxy
+        if self._detour is not None:
+            return await self._detour.ask(await self._detour.request())
+        headers = towards_server(request.headers.items(), proxy.upstream, self.ours)
+        return await proxy.ask(request.method, self.target, headers, data)
 
     async def _pass_on(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
-        request, proxy = self._request, self._proxy
+        request, proxy = self.request, self.proxy
         session = response.headers.get(SESSION)
         if session is not None and response.ok:
-            proxy.streams.bind(session, self._stream)
+            proxy.streams.bind(session, self.stream)
         self._forget_session(response)
         await self._head(response.status, noted(response.headers.items()))
         if not response.content.is_eof():
             # Most servers send a short answer in two packets: let the loop take the second, if it is there.
             await asyncio.sleep(0)
-        headers = towards_client(response.headers.items(), proxy.upstream, self._ours)
+        headers = towards_client(response.headers.items(), proxy.upstream, self.ours)
         kind = response.content_type if self._is_mcp and request.method != hdrs.METH_HEAD else ""
+        if kind in (EVENTS, JSON) and proxy.board.is_on and self._detour is None:
+            self._detour = Detour(self, proxy.board, self._asked or b"")
         passed = Passed(response, headers)
         try:
-            if request.method == hdrs.METH_GET and response.ok and is_metadata(self._target):
+            if request.method == hdrs.METH_GET and response.ok and is_metadata(self.target):
                 return await self._pass_metadata(response, passed)
-            await passed.prepare(request)
-            if kind == "text/event-stream":
-                await self._pass_events(response, passed)
-            elif kind == "application/json":
-                await self._pass_message(response, passed)
-            else:
-                async for chunk in response.content.iter_any():
-                    await passed.write(chunk)
+            await self._pass_body(response, passed, kind)
             # Recorded before the last byte goes on, which some clients do not wait for.
             await self._end(None)
             await passed.write_eof()
@@ -159,21 +186,79 @@ class Passage:
             await self._end(SERVER)
             if request.transport is not None:
                 request.transport.close()
+        except Answered:
+            if not passed.prepared:
+                return await self._answer()
+            await self._end(None)
+            await passed.write_eof()
+        except CutOff:
+            return await self._cut_off(passed)
         return passed
+
+    async def _pass_body(self, response: aiohttp.ClientResponse, passed: Passed, kind: str) -> None:
+        """Pass on what comes behind the head, as it comes, unless somebody decides on it."""
+        if self._detour is not None:
+            await self._pass_decided(response, passed, kind, self._detour)
+            return
+        await passed.prepare(self.request)
+        if kind == EVENTS:
+            await self._pass_events(response, passed)
+        elif kind == JSON:
+            await self._pass_message(response, passed)
+        else:
+            async for chunk in response.content.iter_any():
+                await passed.write(chunk)
+
+    async def _pass_decided(
+        self, response: aiohttp.ClientResponse, passed: Passed, kind: str, detour: Detour
+    ) -> None:
+        """Pass on what somebody decides on, under a head that fits."""
+        if kind == JSON:
+            body, is_as_it_came = await detour.message(response, _decoder(response))
+            if not is_as_it_came:
+                passed.headers.popall(hdrs.CONTENT_ENCODING, None)
+                passed.content_length = len(body)
+            await passed.prepare(self.request)
+            await passed.write(body)
+            return
+        if kind == EVENTS:
+            passed.headers.popall(hdrs.CONTENT_ENCODING, None)  # Events are cut apart, and not put back in.
+        await passed.prepare(self.request)
+        if kind == EVENTS:
+            await self._pass_events(response, passed)
+            return
+        async for chunk in response.content.iter_any():
+            await passed.write(chunk)
+
+    async def _answer(self) -> web.StreamResponse:
+        """Answer in the server's place; what is said is in the recording already."""
+        assert self._detour is not None
+        status, body = self._detour.answer()
+        if not self._has_head:
+            await self._head(status, {}, by=MCPSPY)
+        await self._end(None)
+        return web.Response(status=status, body=body, content_type=JSON if body else None)
+
+    async def _cut_off(self, response: web.StreamResponse) -> web.StreamResponse:
+        """Leave the client without an answer, and without a connection."""
+        await self._end(MCPSPY)
+        if self.request.transport is not None:
+            self.request.transport.abort()
+        return response
 
     def _forget_session(self, response: aiohttp.ClientResponse) -> None:
         """Let go of a session that the server says is over."""
-        request = self._request
+        request = self.request
         session = request.headers.get(SESSION)
         is_deleted = request.method == hdrs.METH_DELETE and response.ok
         if session is not None and self._is_mcp and (is_deleted or response.status == 404):
-            self._proxy.streams.end(session)
+            self.proxy.streams.end(session)
 
     async def _pass_metadata(self, response: aiohttp.ClientResponse, passed: Passed) -> Passed:
         """Pass on a document about the server as one about us."""
-        body = moved_metadata(self._target, await response.read(), self._proxy.upstream.origin, self._ours)
+        body = moved_metadata(self.target, await response.read(), self.proxy.upstream.origin, self.ours)
         passed.content_length = len(body)
-        await passed.prepare(self._request)
+        await passed.prepare(self.request)
         await passed.write(body)
         await self._end(None)
         await passed.write_eof()
@@ -181,7 +266,7 @@ class Passage:
 
     async def _pass_message(self, response: aiohttp.ClientResponse, passed: Passed) -> None:
         """Hold back the last chunk, and only that, until the message is in the recording."""
-        lane = BodyLane(SERVER, self._fields())
+        lane = BodyLane(SERVER, self.fields)
         decode = _decoder(response)
         held = b""
         size = 0
@@ -195,51 +280,91 @@ class Passage:
                 held = chunk
             torn = False
         finally:
-            await self._proxy.keep(lane.close(self._now(), torn=torn), size)
+            await self.proxy.keep(lane.close(self._now(), torn=torn), size)
         if held:
             await passed.write(held)
 
     async def _pass_events(self, response: aiohttp.ClientResponse, passed: Passed) -> None:
         """Pass each chunk on as it comes, its events in the recording before it."""
-        lane = SseLane(SERVER, self._fields())
-        decode = _decoder(response)
         # HTTP+SSE (2024-11-05) names the address for messages in the first event of its one GET.
-        opening = self._request.method == hdrs.METH_GET and SESSION not in self._request.headers
-        held = b""
+        opening = self.request.method == hdrs.METH_GET and SESSION not in self.request.headers
+        board = self.proxy.board
         try:
-            async for chunk in response.content.iter_any():
+            if self._detour is None:
+                opening = await self._pass_chunks(response, passed, opening=opening)
+            else:
+                board.opens(self._detour)
+            if self._detour is not None:
+                await self._detour.events(response, passed, _decoder(response), opening=opening)
+        finally:
+            board.passed(self)
+            if self._address is not None:
+                self.proxy.streams.end_address(self._address)
+
+    async def _pass_chunks(self, response: aiohttp.ClientResponse, passed: Passed, *, opening: bool) -> bool:
+        """Pass chunks on until the end, or until somebody wants to decide on each event.
+
+        Return whether the event that names the address may still come.
+        """
+        lane = SseLane(SERVER, self.fields)
+        decode = _decoder(response)
+        held = b""
+        if hdrs.CONTENT_ENCODING not in response.headers:  # Of a compressed stream no part can be changed.
+            self.proxy.board.passes(self)
+        chunks = response.content.iter_any()
+        try:
+            while True:
+                is_between = not held and not lane.is_inside_event
+                if is_between and self._detour is not None:
+                    break
+                self._turning = asyncio.current_task() if is_between else None
+                chunk = await anext(chunks, None)
+                self._turning = None
+                if chunk is None:
+                    break
                 events, lines = lane.feed(self._now(), decode(chunk))
                 if lines:
-                    await self._proxy.keep(lines, len(chunk))
+                    await self.proxy.keep(lines, len(chunk))
                 held += chunk
                 if opening and not events and lane.is_inside_event:
                     continue
                 if opening and events:
                     opening = False
                     if events[0].event == "endpoint":
-                        held = self._redirect(held, b"".join(events[0].data or ()))
+                        held = self.redirect(held, b"".join(events[0].data or ()))
                 await passed.write(held)
                 held = b""
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._turning is None or self._detour is None or task is None or task.uncancel() > 0:
+                raise
         finally:
-            if self._address is not None:
-                self._proxy.streams.end_address(self._address)
-            await self._proxy.keep(lane.close(self._now()), 0)
+            self._turning = None
+            await self.proxy.keep(lane.close(self._now()), 0)
+        return opening
 
-    def _redirect(self, chunk: bytes, data: bytes) -> bytes:
+    def redirect(self, chunk: bytes, data: bytes) -> bytes:
         """Learn where messages will go; an absolute address of the server becomes one of ours."""
-        origin = self._proxy.upstream.origin
+        origin = self.proxy.upstream.origin
         try:
             address = data.decode()
-            target = self._request.rel_url.join(URL(moved(address, origin, ""), encoded=True))
+            target = self.request.rel_url.join(URL(moved(address, origin, ""), encoded=True))
         except ValueError:  # No address at all: the client's to refuse.
             return chunk
         self._address = target.raw_path_qs
-        self._proxy.streams.bind_address(self._address, self._stream)
-        return chunk.replace(data, moved(address, origin, self._ours).encode(), 1)
+        self.proxy.streams.bind_address(self._address, self.stream)
+        return chunk.replace(data, moved(address, origin, self.ours).encode(), 1)
+
+    def turn(self) -> None:
+        """Have the stream that goes by decided on, from its next event on: now, if it is waited for."""
+        self._detour = Detour(self, self.proxy.board, self._asked or b"")
+        self.proxy.board.opens(self._detour)
+        if self._turning is not None:
+            self._turning.cancel()
 
     async def _unreachable(self, error: Exception) -> web.StreamResponse:
         """Answer for a server that cannot be reached, by name, in the client's own terms."""
-        upstream = self._proxy.upstream
+        upstream = self.proxy.upstream
         line = f"mcpspy: cannot reach {upstream.origin}{upstream.path}: {reason(error)}"
         await self._head(502, {}, error=line)
         await self._end(None)
@@ -248,24 +373,21 @@ class Passage:
         return json_error(502, asked, line)
 
     def _now(self) -> float:
-        return self._proxy.recorder.now()
-
-    def _fields(self) -> dict[str, Value]:
-        return {"stream": self._stream, "http": self._number}
+        return self.proxy.recorder.now()
 
     async def _head(self, status: int | None, answered: dict[str, str], **more: Value) -> None:
-        request = self._request
+        request = self.request
         fields: dict[str, Value] = {
-            **self._fields(),
+            **self.fields,
             "method": request.method,
-            "path": self._target,
+            "path": self.target,
             "status": status,
             "asked_at": round(self._begun, 6),
             "request": noted(request.headers.items()),
             "response": answered,
             **more,
         }
-        await self._proxy.note("http", fields)
+        await self.proxy.note("http", fields)
         self._has_head = True
 
     async def _end(self, hung_up: str | None) -> None:
@@ -273,7 +395,7 @@ class Passage:
             return
         if not self._has_head:
             await self._head(None, {})
-        await self._proxy.note("http-end", {**self._fields(), "hung_up": hung_up})
+        await self.proxy.note("http-end", {**self.fields, "hung_up": hung_up})
         self._is_over = True
 
 
@@ -284,7 +406,7 @@ def json_error(status: int, asked: str | None, line: str) -> web.Response:
         "id": orjson.Fragment(asked) if asked is not None else None,
         "error": {"code": -32000, "message": line},
     }
-    return web.Response(status=status, body=orjson.dumps(body), content_type="application/json")
+    return web.Response(status=status, body=orjson.dumps(body), content_type=JSON)
 
 
 async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
@@ -292,7 +414,7 @@ async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
         yield piece
 
 
-def _decoder(response: aiohttp.ClientResponse) -> Callable[[bytes], bytes]:
+def _decoder(response: aiohttp.ClientResponse) -> Decoder:
     """Return what makes a compressed body readable for the record; it goes on compressed."""
     encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
     if encoding not in ("gzip", "x-gzip", "deflate"):

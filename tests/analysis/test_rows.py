@@ -6,7 +6,7 @@ import pytest
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.rows import Row, duration, exchange_row, row, size
-from mcpspy.core.record import Damaged, Entry, Frame, Note
+from mcpspy.core.record import Damaged, Entry, Frame, Note, read_entry
 from mcpspy.core.session import Session
 
 
@@ -192,3 +192,25 @@ def test_a_duration_has_a_unit_that_fits(seconds: float, text: str) -> None:
 )
 def test_a_size_is_short(count: int, text: str) -> None:
     assert size(count) == text
+
+
+def test_a_row_says_what_mcpspy_had_to_do_with_it() -> None:
+    lines = [
+        b'{"t":1,"from":"client","to":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}}',
+        b'{"t":1,"note":"rule","action":"error","rule":"2","from":"client","id":"1","method":"tools/call","subject":"echo"}',
+        b'{"t":1,"from":"server","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"boom"}}}',
+        b'{"t":2,"note":"rules","seed":1,"rules":[{"rule":"2","when":"","action":"error","probability":0.2},7]}',
+    ]
+    session = Session().add_all(map(read_entry, lines))
+    shown = [row(change) for change in session.changes]
+
+    assert [each.status for each in shown] == [
+        "answered with an error (rule 2)",
+        "answered with an error (rule 2)",
+        "error -32000: boom; by mcpspy",
+        "",
+    ]
+    assert shown[1].subject == "tools/call echo, id 1"
+    assert shown[3].subject == "2: (all) => 20% error; 7"
+    both = exchange_row(session.changes[0], (1, 2), 3.0)
+    assert both.status == "error -32000: boom; answered with an error (rule 2)"

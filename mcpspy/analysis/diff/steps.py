@@ -17,7 +17,7 @@ from mcpspy.core.exchange import Exchange, State
 from mcpspy.core.message import Failure, Malformed, Message, Notification, Request, Result, loads
 from mcpspy.core.parties import INTRODUCTIONS
 from mcpspy.core.record import Damaged, Note
-from mcpspy.core.session import COMES_AGAIN, Session
+from mcpspy.core.session import COMES_AGAIN, Session, is_ours
 from mcpspy.core.spec import METHODS, SERVER
 
 _NAMING = frozenset(("name", "uri", "ref"))
@@ -112,7 +112,7 @@ class Steps:
                 self._asked.setdefault(exchange.number, line)
         for change, line in zip(session.changes, lines, strict=True):
             what, exchange = change.what, change.exchange
-            if change.flaw == COMES_AGAIN:
+            if change.flaw == COMES_AGAIN or is_ours(change):
                 continue
             if isinstance(what, Request):
                 assert exchange is not None

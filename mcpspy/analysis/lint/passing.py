@@ -91,4 +91,4 @@ def _lighten(exchange: Exchange) -> None:
 
 
 def _bare(frame: Frame) -> Frame:
-    return Frame(frame.at, frame.side, b"", frame.stream, frame.http)
+    return Frame(frame.at, frame.side, b"", frame.stream, frame.http, by=frame.by, to=frame.to)

@@ -2,8 +2,8 @@
 
 Owns the places of tables, keys and values; whether the document is TOML at all,
 and what a string says, is `tomllib`'s. A table that is given in several places
-is one object with the members of all of them, each with a place of its own.
-Source: TOML 1.0.0.
+is one object with the members of all of them, each with a place of its own;
+tables under `[[…]]` are the items of one array. Source: TOML 1.0.0.
 """
 
 from __future__ import annotations
@@ -40,18 +40,28 @@ def read(text: str) -> Node:
 class _Table:
     """An object while its parts are still being found."""
 
-    members: list[Member | _Sub] = field(default_factory=list)
+    members: list[Member | _Sub | _Rows] = field(default_factory=list)
 
     def sub(self, key: str) -> _Sub:
         for member in self.members:
             if isinstance(member, _Sub) and member.key == key:
                 return member
+            if isinstance(member, _Rows) and member.key == key:
+                return member.rows[-1]
         made = _Sub(key)
         self.members.append(made)
         return made
 
+    def row(self, key: str) -> _Sub:
+        """Return a new table of the array under this key."""
+        rows = next((m for m in self.members if isinstance(m, _Rows) and m.key == key), None)
+        if rows is None:
+            self.members.append(rows := _Rows(key))
+        rows.rows.append(made := _Sub(key))
+        return made
+
     def node(self, start: int, end: int) -> Node:
-        members = [member.member() if isinstance(member, _Sub) else member for member in self.members]
+        members = [m if isinstance(m, Member) else m.member() for m in self.members]
         return Node(Kind.OBJECT, start, end, members=tuple(members), block=True)
 
 
@@ -70,6 +80,20 @@ class _Sub:
         return Member(self.key, self.start, node, self.prefix, is_table=self.start >= 0)
 
 
+@dataclass(slots=True)
+class _Rows:
+    """A member that is an array of tables, each under a header of its own."""
+
+    key: str
+    rows: list[_Sub] = field(default_factory=list)
+
+    def member(self) -> Member:
+        first, last = self.rows[0], self.rows[-1]
+        items = tuple(Item(row.start, row.member().node) for row in self.rows)
+        node = Node(Kind.ARRAY, first.start, last.end, items=items, block=True)
+        return Member(self.key, first.start, node, first.prefix, is_table=True)
+
+
 class _Reader:
     def __init__(self, text: str, position: int) -> None:
         self.text = text
@@ -82,22 +106,17 @@ class _Reader:
         begin = self.position
         self.skip()
         while self.position < len(self.text):
-            if self.text.startswith("[[", self.position):
-                # No host lists its servers so; what is in it is out of the way in an object nobody asks for.
-                self.position += 2
-                self.keys()
-                self.expect("]]")
-                table, header = _Table(), None
-            elif self.peek() == "[":
+            if self.peek() == "[":
                 start = self.position
-                self.position += 1
-                path, prefix = self.keys()
-                self.expect("]")
+                marks = "[[" if self.text.startswith("[[", start) else "["
+                self.position += len(marks)
+                (*path, last), prefix = self.keys()
+                self.expect("]" * len(marks))
                 table = self.root
                 for key in path:
-                    header = table.sub(key)
-                    table = header.table
-                assert header is not None
+                    table = table.sub(key).table
+                header = table.row(last) if marks == "[[" else table.sub(last)
+                table = header.table
                 header.start, header.end, header.prefix = start, self.position, prefix
             else:
                 end = self.assignment(table)

@@ -18,7 +18,7 @@ from mcpspy.core.exchange import Exchange, State
 from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.record import Note
 from mcpspy.core.replay.cue import Cue, Plan, Question, Wait, What
-from mcpspy.core.session import COMES_AGAIN, Change, Session
+from mcpspy.core.session import COMES_AGAIN, Change, Session, is_ours
 from mcpspy.core.spec import CLIENT, MODERN
 
 PROGRESS = "notifications/progress"
@@ -45,7 +45,8 @@ def plans(session: Session) -> list[Plan]:
             stream = what.frame.stream
         else:
             continue
-        readers.setdefault(names.get(stream), _Reader()).read(change)
+        if not is_ours(change):
+            readers.setdefault(names.get(stream), _Reader()).read(change)
     found = [reader.plan() for reader in readers.values()]
     return [plan for plan in found if plan.cues]
 

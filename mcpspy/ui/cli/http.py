@@ -3,38 +3,79 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from mcpspy.core.headers import LOOPBACK, read_upstream
 from mcpspy.errors import UsageError
-from mcpspy.ui.cli import redaction
+from mcpspy.ui.cli import redaction, rules
 from mcpspy.ui.cli.address import listen_address
 from mcpspy.ui.cli.size import read_size
 
+if TYPE_CHECKING:
+    from mcpspy.io.http import Options
+
 PORT = 8808
+FORWARD_PORT = 8899
 
 EPILOG = f"""\
 examples:
   mcpspy http --upstream http://localhost:3001/mcp
   mcpspy http --upstream https://example.com/mcp --listen :0 --name example
+  mcpspy http --upstream http://localhost:3001/mcp --rule 'tool:echo => 20% error -32000 boom'
+  mcpspy http --forward                        for hosts whose servers' addresses cannot be changed
 
 Give the client the address that is printed in place of the server's. Every path of
 the server is there, so that a client's authorization flow works too.
 
-Listens on 127.0.0.1:{PORT} unless told otherwise, and lets in what names this machine
+With --forward it is a proxy for programs that take one from HTTPS_PROXY, and trust the
+authority of `mcpspy ca`; `mcpspy exec -- COMMAND` starts one with all of that set. MCP,
+recognised by what is said, is recorded, one file a server; all else passes.
+
+Listens on 127.0.0.1:{PORT} ({FORWARD_PORT} with --forward) unless told otherwise, and lets in what names this machine
 only: a page of a stranger cannot reach through it. Ends with SIGTERM or Ctrl-C.
 
-exit codes: 0; 2 usage; 3 the port is taken, a certificate file cannot be read
+exit codes: 0; 2 usage, a wrong rule; 3 the port is taken, a certificate file or rules cannot be read,
+--forward: mitmproxy is not installed
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
+    server = parser.add_mutually_exclusive_group(required=True)
+    server.add_argument("--upstream", metavar="URL", help="the server's endpoint: http:// or https://")
+    server.add_argument("--forward", action="store_true", help="be a proxy for all servers (docs/forward.md)")
     parser.add_argument(
-        "--upstream", metavar="URL", required=True, help="the server's endpoint: http:// or https://"
+        "--listen",
+        metavar="[HOST:]PORT",
+        help=f"where to listen (default: {PORT}, --forward: {FORWARD_PORT})",
+    )
+    configure_hosts(parser, "--forward: ")
+    parser.add_argument(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="--upstream: let requests in that name this host, too",
+    )
+    configure_traffic(parser)
+
+
+def configure_hosts(parser: argparse.ArgumentParser, of: str = "") -> None:
+    """Describe which hosts a forward proxy looks into."""
+    parser.add_argument(
+        "--allow",
+        metavar="GLOB",
+        action="append",
+        default=[],
+        help=f"{of}look into these hosts only; with :PORT, at that port only",
     )
     parser.add_argument(
-        "--listen", metavar="[HOST:]PORT", default=str(PORT), help=f"where to listen (default: {PORT})"
+        "--ignore", metavar="GLOB", action="append", default=[], help=f"{of}never look into these hosts"
     )
+
+
+def configure_traffic(parser: argparse.ArgumentParser) -> None:
+    """Describe what is done with the traffic of a server, whichever way it comes."""
     parser.add_argument(
         "--name", metavar="NAME", help="what to call the session (default: the server's host)"
     )
@@ -43,38 +84,63 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
     parser.add_argument("--max-size", metavar="SIZE", help="go on in a next part when a part has this size")
     redaction.configure(parser)
-    parser.add_argument(
-        "--allow-host",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="let requests in that name this host, too",
-    )
+    rules.configure(parser)
     parser.add_argument("--cacert", metavar="FILE", help="trust this authority's certificates as well")
     parser.add_argument("--insecure", action="store_true", help="do not check the server's certificate")
 
 
 def main(args: argparse.Namespace) -> int:
     """Serve until told to stop."""
-    upstream = read_upstream(args.upstream)
-    if upstream is None:
+    upstream = None if args.forward else read_upstream(args.upstream)
+    if upstream is None and not args.forward:
         raise UsageError(
             f"http: --upstream {args.upstream} is not a URL of a server", "like http://localhost:3001/mcp"
         )
-    host, port = listen_address("http: --listen", args.listen)
+    host, port = listen_address("http: --listen", args.listen or str(FORWARD_PORT if args.forward else PORT))
+    if upstream is None:
+        return _forward(args, host, port)
+    if args.allow or args.ignore:
+        raise UsageError("http: --allow and --ignore are for --forward")
     # Not at the top: the help of this command should not wait for aiohttp.
     from mcpspy.io.http import Options, run
-    from mcpspy.io.recorder import say
 
     options = Options(upstream, host, port)
-    options.name = args.name
     options.allowed_hosts = args.allow_host
+    take_traffic(options, args, "http")
+    _warn(host, args.upstream)
+    return run(options)
+
+
+def _forward(args: argparse.Namespace, host: str, port: int) -> int:
+    if args.allow_host:
+        raise UsageError("http: --allow-host is for --upstream", "--allow GLOB says what is looked into")
+    from mcpspy.io.tls.extra import need
+
+    need("http --forward")
+    from mcpspy.io.tls.forward import Options, run
+
+    options = Options(host, port)
+    options.allowed, options.ignored = args.allow, args.ignore
+    take_traffic(options, args, "http")
+    _warn(host, "whatever this one reaches")
+    return run(options)
+
+
+def take_traffic(options: Options, args: argparse.Namespace, command: str) -> None:
+    """Set what `configure_traffic` describes. Raises UsageError."""
+    options.name = args.name
     options.cacert, options.insecure = args.cacert, args.insecure
     options.recording, options.record, options.folder = not args.no_record, args.record, args.dir
     options.redaction = redaction.asked(args)
     redaction.check(options.redaction)
+    options.interception = rules.asked(args)
+    rules.check(options.interception)
     if args.max_size is not None:
-        options.max_size = read_size("http: --max-size", args.max_size)
+        options.max_size = read_size(f"{command}: --max-size", args.max_size)
+
+
+def _warn(host: str, what: str) -> None:
     if host not in LOOPBACK:
-        say(f"warning: listening on {host}, so other machines can reach {args.upstream} through this one")
-    return run(options)
+        from mcpspy.io.recorder import say
+
+        say(f"warning: listening on {host}, so other machines can reach {what} through this one")

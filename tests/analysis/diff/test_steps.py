@@ -8,6 +8,7 @@ from typing import Any
 from mcpspy.analysis.diff.difference import Place
 from mcpspy.analysis.diff.steps import Steps
 from mcpspy.core.exchange import State
+from mcpspy.core.record import read_entry
 from mcpspy.core.session import Session
 
 Make = Callable[..., Session]
@@ -119,3 +120,14 @@ def test_which_thing_a_step_is_about(record: Make) -> None:
     ).steps
 
     assert [step.name for step in steps] == ["a", None, None]
+
+
+def test_what_mcpspy_asked_is_no_step() -> None:
+    lines = [
+        b'{"t":1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}',
+        b'{"t":3,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","method":"tools/list"}}',
+        b'{"t":4,"from":"server","to":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","result":{}}}',
+    ]
+    steps = Steps(Session().add_all(map(read_entry, lines)))
+
+    assert [step.method for step in steps.steps] == ["ping"]

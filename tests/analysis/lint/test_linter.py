@@ -89,6 +89,28 @@ def test_each_client_behind_a_proxy_has_its_own_revision() -> None:
     assert [(finding.code, finding.place.line) for finding in found] == [("LIFE108", 8)]
 
 
+def test_what_mcpspy_said_or_kept_is_no_peers_mistake() -> None:
+    def entries(by: str | None, to: str | None) -> list[Entry]:
+        def say(side: str, data: bytes, by: str | None = None, to: str | None = None) -> Frame:
+            return Frame(1.0, side, data, "1", 7, "", by=by, to=to)
+
+        error = b'{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":7}}'
+        return [
+            say("client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', to=to),
+            say("server", error, by=by),
+            say("client", b'{"jsonrpc":"2.0","id":"m-1","method":"tools/list","params":[]}', by=by),
+            say("server", b'{"jsonrpc":"2.0","id":"m-1","result":7}', to=to),
+            say("server", b'{"jsonrpc":"2.0","id":1,"result":7}', to=to),
+            Note(1.0, "http", {"http": 7, "stream": "1", "method": "POST", "status": 418, "response": {}}),
+            Note(1.0, "http-end", {"http": 7, "stream": "1", "hung_up": None}),
+        ]
+
+    assert len(lint(entries(None, None))) >= 5
+    assert [finding.place.line for finding in lint(entries("mcpspy", "mcpspy"))] == [
+        finding.place.line for finding in lint(entries("mcpspy", "mcpspy")[:1])
+    ]
+
+
 def test_what_is_said_once_is_said_once_a_side() -> None:
     said = '> {"id":%d,"method":"ping"}\n<< {"jsonrpc":"2.0","id":%d,"result":{}}\\x0d\n'
 

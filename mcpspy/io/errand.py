@@ -1,0 +1,128 @@
+"""A request of ours to a server over HTTP: its POST, and what comes back.
+
+Owns that nothing of it reaches the client that did not ask: the answer is for
+whoever asked us, and the rest of what such a stream carries goes where the client
+listens, if it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp import hdrs
+
+from mcpspy.core.envelope import MCPSPY, SERVER
+from mcpspy.core.headers import noted, towards_server
+from mcpspy.core.intercept.events import Events
+from mcpspy.core.intercept.heads import of_ours
+from mcpspy.core.intercept.steps import Pass, Send, Speak, Step
+from mcpspy.io.board import is_message
+from mcpspy.io.connect.client import reason
+
+if TYPE_CHECKING:
+    from mcpspy.core.envelope import Value
+    from mcpspy.io.board import Board, Way
+    from mcpspy.io.http import Proxy
+
+
+class Errand:
+    """One POST of ours."""
+
+    is_answered_here = False
+
+    def __init__(self, proxy: Proxy, board: Board, way: Way) -> None:
+        self._proxy = proxy
+        self._board = board
+        self._way = way
+        self._number = proxy.next_number()
+        self.stream = way.stream if way.is_session else str(self._number)
+        self._begun = board.now()
+        self._request_id: str | None = None
+        self._is_stream = False
+
+    @property
+    def fields(self) -> dict[str, Value]:
+        """What the entries of this exchange say of it."""
+        return {"stream": self.stream, "http": self._number}
+
+    def deliver(self, step: Step) -> None:
+        """Say what is to be said; pass on what comes back and is not for us."""
+        if isinstance(step, Speak):
+            self._request_id = step.id
+            self._board.spawn(self._run(step.data))
+        elif isinstance(step, Pass | Send) and self._is_stream:
+            client = self._board.open_to(self._way.stream)
+            if client is not None:
+                client.deliver(Speak(SERVER, step.data, None, self._way.stream))
+
+    def let_go(self) -> None:
+        """Nothing of ours is held."""
+
+    async def _run(self, data: bytes) -> None:
+        self._board.enters(self)
+        proxy, way = self._proxy, self._way
+        headers = of_ours(towards_server(way.headers.items(), proxy.upstream, way.ours), data)
+        hung_up: str | None = None
+        try:
+            try:
+                response = await proxy.ask(hdrs.METH_POST, way.target, headers, data)
+            except (aiohttp.ClientError, OSError) as error:
+                await self._head(headers, None, {}, error=reason(error))
+                self._fail(f"the server cannot be reached: {reason(error)}")
+                return
+            try:
+                await self._head(headers, response.status, noted(response.headers.items()))
+                await self._hear(response)
+                if response.status != 202:  # Of what was answered this is no news.
+                    self._fail(f"no answer, and HTTP {response.status}")
+            except aiohttp.ClientError as error:
+                hung_up = SERVER
+                self._fail(f"the server hung up: {reason(error)}")
+            finally:
+                response.close()
+        except asyncio.CancelledError:
+            hung_up = MCPSPY
+            raise
+        finally:
+            self._board.left(self)
+            await proxy.note("http-end", {**self.fields, "hung_up": hung_up, "by": MCPSPY})
+
+    async def _hear(self, response: aiohttp.ClientResponse) -> None:
+        """Take what comes back."""
+        self._is_stream = response.content_type == "text/event-stream"
+        if self._is_stream:
+            events = Events()
+            async for chunk in response.content.iter_any():
+                for unit in events.feed(chunk):
+                    if (message := unit.message) is not None and is_message(message):
+                        assert unit.event is not None
+                        fields = self.fields | ({} if unit.event.id is None else {"id": unit.event.id})
+                        await self._board.take(self, SERVER, message, fields, _nothing)
+        elif is_message(body := await response.read()):
+            await self._board.take(self, SERVER, body, self.fields, _nothing)
+
+    def _fail(self, why: str) -> None:
+        if self._request_id is not None:
+            self._board.failed(self._request_id, why)
+
+    async def _head(
+        self, headers: list[tuple[str, str]], status: int | None, answered: dict[str, str], **more: Value
+    ) -> None:
+        fields: dict[str, Value] = {
+            **self.fields,
+            "method": hdrs.METH_POST,
+            "path": self._way.target,
+            "status": status,
+            "asked_at": round(self._begun, 6),
+            "request": noted(headers),
+            "response": answered,
+            "by": MCPSPY,
+            **more,
+        }
+        await self._proxy.note("http", fields)
+
+
+def _nothing(ticket: int) -> None:
+    """Nothing is kept of what nobody holds."""

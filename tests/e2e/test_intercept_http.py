@@ -1,0 +1,221 @@
+"""A real client over HTTP whose messages are changed, held and added to: what its code gets, in either era."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcpspy.core.intercept.steps import Remark
+from mcpspy.core.message import Message
+from mcpspy.io.interception import Interception
+from recordings import make
+from tests.e2e.conftest import SECONDS
+from tests.e2e.driving import TIMED_OUT, Driven, all_answered, next_of, noted, reached
+from tests.e2e.test_http import SERVERS, serving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
+
+    from mcpspy.io.control.visit import AsyncVisit
+    from tests.e2e.conftest import Peers
+
+LEGACY, MODERN = "legacy", "2026-07-28"
+
+
+@pytest.fixture(scope="module")
+def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Run a server that answers in events, and one that answers in JSON."""
+    folder = tmp_path_factory.mktemp("servers")
+    with (
+        serving("peer", *SERVERS["peer"], folder) as one,
+        serving("json", *SERVERS["peer-json"], folder) as two,
+    ):
+        yield {"events": one, "json": two}
+
+
+@pytest.fixture
+def driven(peers: Peers, runtime: Path) -> Callable[..., Any]:
+    """Start the client in front of a server over HTTP, with mcpspy between, recording into the folder `r`."""
+    environment = {**make.environment(peers.folder), "MCPSPY_RUNTIME": str(runtime)}
+
+    @asynccontextmanager
+    async def start(url: str, *options: str, mode: str = LEGACY, name: str = "r") -> AsyncIterator[Driven]:
+        command = (
+            "mcpspy",
+            "http",
+            "--upstream",
+            url,
+            "--listen",
+            ":0",
+            "--record",
+            f"r/{name}.jsonl",
+            *options,
+        )
+        spy = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=peers.folder,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert spy.stderr is not None
+        process = None
+        try:
+            async with asyncio.timeout(SECONDS):
+                said = (await spy.stderr.readline()).decode()
+            ready = re.fullmatch(r"mcpspy: (http://\S+) -> \S+\n", said)
+            assert ready is not None, said
+            process = await asyncio.create_subprocess_exec(
+                *("python", str(make.CLIENTS / "driven.py"), "--mode", mode, "--", ready[1]),
+                cwd=peers.folder,
+                env=environment,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            client = Driven(process)
+            assert "ready" in await client.heard()
+            yield client
+            spy.terminate()
+            async with asyncio.timeout(SECONDS):
+                assert ((await spy.communicate())[1], spy.returncode) == (b"", 0)
+        finally:
+            for each in (process, spy):
+                if each is not None and each.returncode is None:
+                    each.kill()
+                    await each.communicate()
+
+    return start
+
+
+RULES = (
+    "params.arguments.text:slowly => delay 300ms",
+    "params.arguments.text:lost => drop",
+    "params.arguments.text:refused => error -32000 no {{params.arguments.text}}",
+    "params.arguments.text:before => replace /params/arguments/text = after",
+    'tool:add => respond {"content": [{"type": "text", "text": "43"}], "structuredContent": {"a": 1, "b": 2, "total": 43}}',
+    "kind:result params.arguments.text:reply => replace /result/content/0/text = changed",
+    "kind:result params.arguments.text:garbled => corrupt bad-json",
+    "kind:result params.arguments.text:astray => corrupt wrong-id",
+    "tool:slow => name=last disconnect",
+)
+
+
+@pytest.mark.parametrize(("server", "mode"), [("events", LEGACY), ("json", MODERN)])
+async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_and_nothing_else(
+    server: str, mode: str, driven: Callable[..., Any], peers: Peers, urls: dict[str, str]
+) -> None:
+    options = [word for rule in RULES for word in ("--rule", rule)]
+    got = {}
+    async with driven(urls[server], *options, "--call-timeout", "2s", mode=mode) as client:
+        for text in ("plain", "slowly", "refused", "before", "reply", "garbled"):
+            got[text] = await client.call("echo", text=text)
+        for text in ("lost", "astray"):
+            got[text] = await client.call("echo", text=text, timeout=0.5)
+        got["add"] = await client.call("add", a=1, b=2)
+        got["hang"] = await client.call("hang")
+        edited = await asked_and_edited(client, await reached(peers, "tui"))
+        got["slow"] = await client.call("slow", steps=1)
+        await client.leave()
+
+    garbled, astray = got.pop("garbled"), got.pop("astray")
+    # The SDK tells of what it could not read, and of an answer on the stream of its request it takes any id.
+    assert "Failed to parse" in garbled["error"]["message"]
+    assert astray == ({"text": "astray"} if server == "events" else TIMED_OUT)
+    timed_out = got.pop("hang")["error"]["message"]
+    assert timed_out == "Request timed out: tools/call hang got no answer within 2 s (mcpspy --call-timeout)"
+    assert "text" not in got.pop("slow")
+    assert got == {
+        "plain": {"text": "plain"},
+        "slowly": {"text": "slowly"},
+        "refused": {"error": {"code": -32000, "message": "no refused"}},
+        "before": {"text": "after"},
+        "reply": {"text": "changed"},
+        "lost": TIMED_OUT,
+        "add": {"text": "43"},
+    }
+    assert edited == [{"text": "yours"}, {"text": "mine"}]
+    (read,) = await peers.recorded("r")
+    done = [entry for entry in noted(read) if entry[0] not in ("inject", "swallowed")]
+    assert done == [
+        ("delay", "1"),
+        ("error", "3"),
+        ("replace", "4"),
+        ("replace", "6"),
+        ("corrupt", "7"),
+        ("drop", "2"),
+        ("corrupt", "8"),
+        ("respond", "5"),
+        ("timeout", None),
+        *[("hold", "tui"), ("release", "tui"), ("hold", "tui"), ("release", None)],
+        ("disconnect", "last"),
+    ]
+    sent = [note.fields["sent"] for note in read.notes("rule") if note.fields.get("rule") == "4"]
+    assert [json.loads(each)["params"]["arguments"] for each in sent] == [{"text": "after"}]
+    assert {"text": "before"} in [
+        each.request.params.get("arguments") for each in read.exchanges("tools/call")
+    ]
+    ids = [(exchange.request.frame.stream, exchange.request.id) for exchange in read.session.exchanges]
+    assert len(ids) == len(set(ids))
+
+
+async def asked_and_edited(client: Driven, visit: AsyncVisit) -> list[Any]:
+    """Ask the server beside the client's load, edit a call, leave with another one held; return what became of these."""
+    client.tell("echo", text="load", times=40)
+    *texts, tools = await all_answered(visit, 10, "tools/list")
+    assert [await client.heard() for _ in range(40)] == [{"text": "load"}] * 40
+    assert [answer["result"]["content"][0]["text"] for answer in texts] == [str(n) for n in range(10)]
+    assert "echo" in [tool["name"] for tool in tools["result"]["tools"]]
+    await visit.order("hold", query="tool:echo params.arguments.text:mine kind:request")
+    client.tell("echo", text="mine")
+    held = await next_of(visit, "held")
+    message = json.loads(held["text"])
+    message["params"]["arguments"]["text"] = "yours"
+    await visit.order("release", ticket=held["ticket"], message=message)
+    got = [await client.heard()]
+    client.tell("echo", text="mine")
+    await next_of(visit, "held")
+    await visit.close()
+    return [*got, await client.heard()]
+
+
+CHAOS = (
+    "tool:echo => 10% seed=7 error -32000 chaos",
+    "kind:result tool:echo => 10% seed=7 replace /result/content/0/text = mad",
+)
+
+
+async def test_a_run_of_chaos_is_what_its_seed_says(
+    driven: Callable[..., Any], peers: Peers, urls: dict[str, str]
+) -> None:
+    options = [word for rule in CHAOS for word in ("--rule", rule)]
+    async with driven(urls["json"], *options) as client:
+        client.tell("echo", times=200, text="fine")
+        got = [await client.heard() for _ in range(200)]
+        await client.leave()
+    refused = got.count({"error": {"code": -32000, "message": "chaos"}})
+    mad = got.count({"text": "mad"})
+    assert 20 <= refused + mad <= 60
+    assert got.count({"text": "fine"}) == 200 - refused - mad
+
+    # The same messages once more, without clients, servers and time: to the byte the same decisions.
+    (read,) = await peers.recorded("r")
+    asked_for = Interception()
+    asked_for.flags = list(CHAOS)
+    desk = asked_for.desk()
+    again = []
+    for change in read.session.changes:
+        if isinstance(change.what, Message) and change.what.frame.by is None:
+            frame = change.what.frame
+            steps = desk.take(0.0, frame.side, frame.data, stream=frame.stream).steps
+            again += [step.fields for step in steps if isinstance(step, Remark)]
+    assert [{**note.fields, "http": None} for note in read.notes("rule")] == [
+        {**fields, "http": None} for fields in again
+    ]
+    assert len(again) == refused + mad

@@ -1,0 +1,251 @@
+"""A proxy in this process, with a server and clients that a test plays by hand, on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from mcpspy.core.headers import read_upstream
+from mcpspy.core.record import Frame, Note, read_entry
+from mcpspy.io import http
+from mcpspy.io import listener as listener_module
+from mcpspy.io.http import Options, _serve
+from mcpspy.io.interception import Interception
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+Pairs: TypeAlias = list[tuple[str, str]]
+
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+JSON = "Content-Type: application/json"
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def plain(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
+    """Return a whole response with a length."""
+    lines = [f"HTTP/1.1 {status}", *headers, f"Content-Length: {len(body)}", "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def event(message: bytes, end: bytes = b"\n") -> bytes:
+    return b"event: message" + end + b"data: " + message + end * 2
+
+
+async def closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+class Reader:
+    """Reads HTTP/1.1 heads and bodies, and nothing into them."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self.stream = reader
+        self._chunked = False
+        self._length = 0
+        self._held = b""
+
+    async def head(self) -> tuple[str, Pairs]:
+        """Return the first line and the headers as they came."""
+        first, *lines = (await self.stream.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")[:-2]
+        pairs = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+        known = {name.lower(): value for name, value in pairs}
+        self._chunked = known.get("transfer-encoding") == "chunked"
+        self._length = int(known.get("content-length", 0))
+        return first, pairs
+
+    async def some(self) -> bytes:
+        """Return the next chunk of a chunked body; nothing at its clean end."""
+        size = int(await self.stream.readuntil(b"\r\n"), 16)
+        return (await self.stream.readexactly(size + 2))[:-2]
+
+    async def read(self, size: int) -> bytes:
+        """Return so many bytes of a chunked body."""
+        while len(self._held) < size:
+            data = await self.some()
+            assert data, "the body is over"
+            self._held += data
+        data, self._held = self._held[:size], self._held[size:]
+        return data
+
+    async def body(self) -> bytes:
+        """Return the rest of a body; raise IncompleteReadError if it breaks off."""
+        if not self._chunked:
+            return await self.stream.readexactly(self._length)
+        pieces, self._held = [self._held], b""
+        while data := await self.some():
+            pieces.append(data)
+        return b"".join(pieces)
+
+
+class Call:
+    """A request that has reached the server."""
+
+    def __init__(self, first: str, headers: Pairs, body: bytes, writer: asyncio.StreamWriter) -> None:
+        self.method, self.target, _ = first.split(" ")
+        self.headers = headers
+        self.body = body
+        self.writer = writer
+        self.gone = asyncio.Event()
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    def header(self, name: str) -> str | None:
+        return next((value for key, value in self.headers if key.lower() == name.lower()), None)
+
+
+class Server:
+    """The server behind the proxy: what it was asked waits for the test to answer."""
+
+    def __init__(self) -> None:
+        self.calls: asyncio.Queue[Call] = asyncio.Queue()
+        self.tasks: list[asyncio.Task[None]] = []
+        self.origin = ""
+
+    async def connected(self, stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.append(task)
+        reader = Reader(stream)
+        calls: list[Call] = []
+        try:
+            while True:
+                call = Call(*(await reader.head()), await reader.body(), writer)
+                calls.append(call)
+                self.calls.put_nowait(call)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            for call in calls:
+                call.gone.set()
+        finally:
+            await closed(writer)
+
+    async def call(self) -> Call:
+        return await self.calls.get()
+
+
+class Client(Reader):
+    """A connection to the proxy."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
+        super().__init__(reader)
+        self.writer = writer
+        self.host = host
+
+    async def ask(self, method: str, target: str, body: bytes | None = None, *headers: str) -> None:
+        lines = [f"{method} {target} HTTP/1.1", f"Host: {self.host}", *headers]
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        self.writer.write("\r\n".join([*lines, "", ""]).encode() + (body or b""))
+        await self.writer.drain()
+
+    async def post(self, body: bytes, *headers: str) -> None:
+        await self.ask("POST", "/mcp", body, JSON, *headers)
+
+    async def answer(self) -> tuple[int, bytes]:
+        first, _ = await self.head()
+        return int(first.split(" ")[1]), await self.body()
+
+
+class Spy:
+    """A proxy in this process, and the server behind it."""
+
+    def __init__(self, server: Server, recording: Path) -> None:
+        self.server = server
+        self.recording = recording
+        self.host = ""
+        self.clients: list[Client] = []
+        self.stop: Callable[[], None] = lambda: None
+
+    async def client(self) -> Client:
+        name, _, port = self.host.rpartition(":")
+        client = Client(*(await asyncio.open_connection(name, int(port))), self.host)
+        self.clients.append(client)
+        return client
+
+    def entries(self) -> list[Any]:
+        lines = self.recording.read_bytes().split(b"\n")[1:-1]
+        return [read_entry(line) for line in lines]
+
+    def frames(self, side: str) -> list[Frame]:
+        return [entry for entry in self.entries() if isinstance(entry, Frame) and entry.side == side]
+
+    def said(self, side: str) -> list[bytes]:
+        return [frame.data for frame in self.frames(side)]
+
+    def notes(self, kind: str) -> list[dict[str, Any]]:
+        found = [entry for entry in self.entries() if isinstance(entry, Note) and entry.kind == kind]
+        return [note.fields for note in found]
+
+    async def ended(self, count: int = 1) -> list[Any]:
+        """Wait until so many exchanges have their end in the record; return who hung up."""
+        while len(ends := self.notes("http-end")) < count:  # noqa: ASYNC110 - a file sets no event.
+            await asyncio.sleep(0.005)
+        return [end["hung_up"] for end in ends]
+
+
+Start: TypeAlias = "Callable[..., AbstractAsyncContextManager[Spy]]"
+
+
+@pytest.fixture(name="proxy")
+def proxy_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: Path) -> Start:
+    """Start a proxy and a server; both are over when the block is."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+    @asynccontextmanager
+    async def started(
+        path: str = "/mcp",
+        *rules: str,
+        allowed: tuple[str, ...] = (),
+        recording: bool = True,
+        **watches: float,
+    ) -> AsyncIterator[Spy]:
+        server = Server()
+        listener = await asyncio.start_server(server.connected, "127.0.0.1", 0)
+        server.origin = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        upstream = read_upstream(server.origin + path)
+        assert upstream is not None
+        options = Options(upstream, "127.0.0.1", 0)
+        options.record = str(tmp_path / "recording.jsonl")
+        options.recording = recording
+        options.allowed_hosts = list(allowed)
+        options.interception = Interception()
+        options.interception.flags = list(rules)
+        for name, seconds in watches.items():
+            setattr(options.interception, name, seconds)
+        said: asyncio.Queue[str] = asyncio.Queue()
+        stops: list[Callable[[int], None]] = []
+        monkeypatch.setattr(http, "say", said.put_nowait)
+        monkeypatch.setattr(listener_module, "GRACE", 0.05)
+        monkeypatch.setattr(http, "stop_on_signals", stops.append)
+        task = asyncio.create_task(_serve(options))
+        spy = Spy(server, tmp_path / "recording.jsonl")
+        spy.host = (await said.get()).split("/")[2]
+        spy.stop = partial(stops[0], signal.SIGTERM)
+        try:
+            yield spy
+        finally:
+            for client in spy.clients:
+                await closed(client.writer)
+            spy.stop()
+            assert await task == 0
+            listener.close()
+            await asyncio.gather(*server.tasks)
+
+    return started
