@@ -194,6 +194,11 @@ def ending(note: Note | None) -> str:
     return inert(f"killed by {signal}" if signal else f"exit {note.fields.get('code')}")
 
 
+def ended_badly(note: Note) -> bool:
+    """Whether an exit note says that something went wrong."""
+    return note.fields.get("signal") is not None or note.fields.get("code") not in (0, None)
+
+
 _LEFT = {
     CLIENT: ": the client hung up",
     SERVER: ": the server hung up",

@@ -11,6 +11,7 @@ from mcpspy.analysis.rows import (
     QUIET,
     Row,
     duration,
+    ended_badly,
     ending,
     exchange_row,
     has_failed,

@@ -299,6 +299,8 @@ def _exit(before: Steps, now: Steps) -> Case | None:
         return None
     (one, there), (two, here) = before.exit, now.exit
     changes: list[Change] = []
+    if {"code": None, "signal": None} in (one.fields, two.fields):  # An import: nobody knows how it ended.
+        return None
     if not before.is_signalled and not now.is_signalled and one.fields != two.fields:
         changes.append(Change(kind=Kind.EXIT, severity=NOTE, old=one.fields, new=two.fields))
     return Case(method="exit", old=there, new=here, changes=tuple(changes))

@@ -60,7 +60,7 @@ def session_row(summary: Summary, counts: Counts | None, now: datetime) -> Sessi
             "messages": None if counts else rows.QUIET,
             "errors": rows.BAD if counts and counts.errors else rows.QUIET,
             "pending": rows.OPEN if counts and counts.pending else rows.QUIET,
-            "exit": None if note is None or note.fields.get("code") == 0 else rows.BAD,
+            "exit": rows.BAD if note is not None and rows.ended_badly(note) else None,
         },
     )
 

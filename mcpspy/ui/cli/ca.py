@@ -1,0 +1,129 @@
+"""`mcpspy ca`: the authority that a forward proxy speaks by, and how programs come to trust it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+import orjson
+
+if TYPE_CHECKING:
+    from mcpspy.io.tls.authority import Authority
+
+EPILOG = """\
+examples:
+  mcpspy ca
+  SSL_CERT_FILE=$(mcpspy ca --bundle) HTTPS_PROXY=http://127.0.0.1:8899 python agent.py
+
+Makes a certificate authority of this user's own the first time (its key is readable by
+nobody else), and says how each runtime is made to trust it. Installs nothing. Who has
+its key can speak for any host to whoever trusts it: prefer `mcpspy exec`, which makes
+one program trust it, to the system's store.
+
+exit codes: 0; 2 usage; 3 mitmproxy is not installed, or the files cannot be written
+"""
+
+HOSTS = (
+    ("Claude Code", "mcpspy exec -- claude"),
+    ("Codex", "mcpspy exec -- codex"),
+    (
+        "VS Code, Cursor",
+        "quit it, then mcpspy exec -- code --wait; some of it trusts the system's store only",
+    ),
+    ("Claude Desktop", "its connectors do not pass this machine: mcpspy bridge brings it such a server"),
+)
+"""Hosts: how they come to be led through the proxy, and to trust it."""
+
+STORES = (
+    (
+        "Debian, Ubuntu",
+        "sudo cp {cert} /usr/local/share/ca-certificates/mcpspy.crt && sudo update-ca-certificates",
+        "sudo rm /usr/local/share/ca-certificates/mcpspy.crt && sudo update-ca-certificates --fresh",
+    ),
+    (
+        "Fedora, RHEL",
+        "sudo cp {cert} /etc/pki/ca-trust/source/anchors/mcpspy.pem && sudo update-ca-trust",
+        "sudo rm /etc/pki/ca-trust/source/anchors/mcpspy.pem && sudo update-ca-trust",
+    ),
+    (
+        "macOS",
+        "security add-trusted-cert -r trustRoot -k ~/Library/Keychains/login.keychain-db {cert}",
+        "security delete-certificate -Z {sha1} ~/Library/Keychains/login.keychain-db",
+    ),
+    ("Windows", "certutil -user -addstore Root {cert}", "certutil -user -delstore Root {sha1}"),
+)
+"""Systems: how the authority gets into the store, and out again."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the options."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
+        "--json", action="store_true", help="print where it is and what it is as one JSON object"
+    )
+    form.add_argument("--cert", action="store_true", help="print the path of its certificate, and no more")
+    form.add_argument(
+        "--bundle", action="store_true", help="print the path of the system's authorities and it in one file"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Show it; make it if there is none."""
+    from mcpspy.io.tls.extra import need
+
+    need("ca")
+    from mcpspy.io.tls.authority import authority
+
+    ours = authority()
+    if args.cert or args.bundle:
+        text = f"{ours.certificate if args.cert else ours.bundle}\n"
+    elif args.json:
+        text = orjson.dumps(_document(ours), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2).decode()
+    else:
+        text = _page(ours)
+    sys.stdout.write(text)
+    return 0
+
+
+def _document(ours: Authority) -> dict[str, str]:
+    return {
+        "name": ours.name,
+        "key": str(ours.key),
+        "certificate": str(ours.certificate),
+        "bundle": str(ours.bundle),
+        "sha256": ours.fingerprint("SHA256"),
+        "sha1": ours.fingerprint("SHA1"),
+        "until": ours.until.isoformat(),
+    }
+
+
+def _page(ours: Authority) -> str:
+    from mcpspy.io.tls.environment import BESIDES, INSTEAD
+
+    width = max(map(len, (*INSTEAD, *BESIDES)))
+    lines = [
+        f"{ours.name}, until {ours.until:%Y-%m-%d}",
+        "",
+        f"  its certificate          {ours.certificate}",
+        f"  the system's and it      {ours.bundle}",
+        f"  its key, for you alone   {ours.key}",
+        f"  SHA-256                  {ours.fingerprint('SHA256')}",
+        "",
+        "One program is made to trust it by its environment; mcpspy exec -- COMMAND sets all of these:",
+        "",
+        *(f"  {name:{width}}  the system's and it   {who}" for name, who in INSTEAD.items()),
+        *(f"  {name:{width}}  its certificate       {who}" for name, who in BESIDES.items()),
+        f"  {'NODE_USE_ENV_PROXY':{width}}  1                     Node.js 24, and 22.21: fetch() heeds HTTPS_PROXY",
+        "",
+        "fetch() of older Node.js takes no proxy: mcpspy http --upstream URL goes in front of the server instead.",
+        "",
+        *(f"  {host:{width}}  {how}" for host, how in HOSTS),
+        "",
+        "All programs trust it through the system's store; mcpspy runs none of this:",
+        "",
+    ]
+    for system, there, back in STORES:
+        places = {"cert": ours.certificate, "sha1": ours.fingerprint("SHA1").replace(":", "")}
+        lines += [f"  {system}", f"    {there.format(**places)}", f"    {back.format(**places)}   (and out)"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,61 @@
+"""What is taken for MCP, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+from multidict import CIMultiDict
+
+from mcpspy.io.tls.recognition import Verdict, by_body, by_head
+
+BOTH = "application/json, text/event-stream"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "headers", "verdict"),
+    [
+        ("POST", "/mcp", {"content-type": "application/json", "accept": BOTH}, Verdict.BODY),
+        ("POST", "/mcp", {"content-type": "Application/JSON; charset=utf-8"}, Verdict.BODY),
+        ("POST", "/mcp", {"content-type": "application/json", "mcp-session-id": "7"}, Verdict.MCP),
+        ("POST", "/mcp", {"content-type": "application/json", "Mcp-Method": "tools/list"}, Verdict.MCP),
+        ("GET", "/mcp", {"accept": "text/event-stream", "MCP-Protocol-Version": "2025-06-18"}, Verdict.MCP),
+        ("GET", "/mcp", {"accept": "text/event-stream", "Mcp-Session-Id": "7"}, Verdict.MCP),
+        ("DELETE", "/mcp", {"Mcp-Session-Id": "7"}, Verdict.MCP),
+        ("GET", "/sse", {"accept": "text/event-stream"}, Verdict.ANSWER),
+        # A client of MCP, but not its messages: what it registers with has secrets in it.
+        (
+            "POST",
+            "/register",
+            {"content-type": "application/json", "MCP-Protocol-Version": "x"},
+            Verdict.BODY,
+        ),
+        ("POST", "/token", {"content-type": "application/x-www-form-urlencoded"}, Verdict.OTHER),
+        ("GET", "/.well-known/oauth-protected-resource/mcp", {"MCP-Protocol-Version": "x"}, Verdict.OTHER),
+        ("GET", "/", {"accept": "text/html,text/event-stream"}, Verdict.OTHER),
+        ("GET", "/", {}, Verdict.OTHER),
+        ("POST", "/", {}, Verdict.OTHER),
+        ("PUT", "/mcp", {"content-type": "application/json"}, Verdict.OTHER),
+    ],
+)
+def test_a_head_says_what_it_can(method: str, target: str, headers: dict[str, str], verdict: Verdict) -> None:
+    assert by_head(method, target, CIMultiDict(headers)) is verdict
+
+
+@pytest.mark.parametrize(
+    ("body", "is_mcp"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', True),
+        (b'{"method":"notifications/initialized","jsonrpc":"2.0"}', True),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"x"},{"jsonrpc":"2.0","id":2,"method":"tools/list"}]', True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"message/send","params":{}}', False),
+        (b'{"id":1,"method":"initialize"}', False),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}}', False),
+        (b'{"client_name":"x","redirect_uris":[]}', False),
+        (b'{"prompt":"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"ping\\"}"}', False),
+        (b'{"jsonrpc"', False),
+        (b"", False),
+        (b"\xff", False),
+    ],
+)
+def test_a_body_is_mcps_if_it_says_one_of_its_methods(body: bytes, is_mcp: bool) -> None:
+    assert by_body(body) is is_mcp
