@@ -7,6 +7,7 @@ caller's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from mcpspy.core.effects import RULE, about, words
@@ -231,43 +232,73 @@ def _rule(said: object) -> str:
 
 def _note_row(note: Note) -> Row:
     """Say what nobody said."""
-    fields, tone, status = note.fields, QUIET, ""
-    if note.kind == "stderr":
-        subject = note.text
-    elif note.kind == "exit":
-        subject = ending(note)
-        tone = OK if fields.get("code") == 0 else BAD
-    elif note.kind == "eof":
-        subject = "the client closed stdin" if fields.get("from") == CLIENT else "the server closed stdout"
-    elif note.kind == "closed":
-        subject = f"the {fields.get('by')} stopped reading {fields.get('pipe')}"
-        status = f"{fields.get('undelivered')} bytes undelivered" if fields.get("undelivered") else ""
-        tone = ODD
-    elif note.kind == "lost":
-        subject, tone = f"{fields.get('entries')} entries were not recorded: {fields.get('why')}", BAD
-    elif note.kind == "error":
-        subject, tone = note.text, BAD
-    elif note.kind == "signal":
-        subject, tone = f"{fields.get('signal')} from the host", ODD
-    elif note.kind == "http":
-        answered = fields.get("status")
-        subject = f"{fields.get('method')} {fields.get('path')}"
-        status = str(fields.get("error") or ("no answer" if answered is None else f"HTTP {answered}"))
-        tone = BAD if isinstance(answered, int) and answered >= 400 else QUIET
-    elif note.kind == "http-end":
-        who = fields.get("hung_up")
-        subject = f"HTTP exchange {fields.get('http')} ended" + _LEFT.get(str(who), "")
-        tone = BAD if who == SERVER else QUIET
-    elif note.kind == "sse":
-        named = {"event": "event", "id": "id", "retry": "retry in ms", "data": "data"}
-        subject = ", ".join(f"{word} {fields[key]}" for key, word in named.items() if fields.get(key))
-    elif note.kind == RULE:
-        subject, status, tone = about(fields), words(fields), ODD
-    elif note.kind == "rules":
-        said = fields.get("rules")
-        subject = "; ".join(map(_rule, said)) if isinstance(said, list) else ""
-    elif note.kind == "part":
-        subject = f"goes on in {fields.get('next')}"
+    say = _NOTES.get(note.kind)
+    if say is not None:
+        subject, status, tone = say(note)
     else:
-        subject = ", ".join(f"{key} {value}" for key, value in fields.items())
+        subject, status, tone = ", ".join(f"{key} {value}" for key, value in note.fields.items()), "", QUIET
     return Row(moment(note.at), ASIDE, inert(note.kind), inert(subject), "", "", "", inert(status), tone)
+
+
+Said = tuple[str, str, str]
+"""Subject, status, tone."""
+
+
+def _exit(note: Note) -> Said:
+    return ending(note), "", OK if note.fields.get("code") == 0 else BAD if ended_badly(note) else QUIET
+
+
+def _eof(note: Note) -> Said:
+    from_client = note.fields.get("from") == CLIENT
+    return "the client closed stdin" if from_client else "the server closed stdout", "", QUIET
+
+
+def _closed(note: Note) -> Said:
+    fields = note.fields
+    status = f"{fields.get('undelivered')} bytes undelivered" if fields.get("undelivered") else ""
+    return f"the {fields.get('by')} stopped reading {fields.get('pipe')}", status, ODD
+
+
+def _http(note: Note) -> Said:
+    fields, answered = note.fields, note.fields.get("status")
+    status = str(fields.get("error") or ("no answer" if answered is None else f"HTTP {answered}"))
+    tone = BAD if isinstance(answered, int) and answered >= 400 else QUIET
+    return f"{fields.get('method')} {fields.get('path')}", status, tone
+
+
+def _http_end(note: Note) -> Said:
+    who = note.fields.get("hung_up")
+    subject = f"HTTP exchange {note.fields.get('http')} ended" + _LEFT.get(str(who), "")
+    return subject, "", BAD if who == SERVER else QUIET
+
+
+def _sse(note: Note) -> Said:
+    named = {"event": "event", "id": "id", "retry": "retry in ms", "data": "data"}
+    told = (f"{word} {note.fields[key]}" for key, word in named.items() if note.fields.get(key))
+    return ", ".join(told), "", QUIET
+
+
+def _rules(note: Note) -> Said:
+    said = note.fields.get("rules")
+    return "; ".join(map(_rule, said)) if isinstance(said, list) else "", "", QUIET
+
+
+def _lost(note: Note) -> Said:
+    return f"{note.fields.get('entries')} entries were not recorded: {note.fields.get('why')}", "", BAD
+
+
+_NOTES: dict[str, Callable[[Note], Said]] = {
+    "stderr": lambda note: (note.text, "", QUIET),
+    "exit": _exit,
+    "eof": _eof,
+    "closed": _closed,
+    "lost": _lost,
+    "error": lambda note: (note.text, "", BAD),
+    "signal": lambda note: (f"{note.fields.get('signal')} from the host", "", ODD),
+    "http": _http,
+    "http-end": _http_end,
+    "sse": _sse,
+    RULE: lambda note: (about(note.fields), words(note.fields), ODD),
+    "rules": _rules,
+    "part": lambda note: (f"goes on in {note.fields.get('next')}", "", QUIET),
+}

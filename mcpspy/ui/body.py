@@ -20,7 +20,7 @@ from typing import overload
 from msgspec import DecodeError
 from msgspec.json import format as lay_out
 
-from mcpspy.ui.inert import inert, inert_bytes
+from mcpspy.core.inert import inert, inert_bytes
 
 WIDE = 4000
 """Characters of a line that are shown; the rest is counted."""

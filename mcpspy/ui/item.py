@@ -1,7 +1,7 @@
 """A row as a filter sees it.
 
 Owns which of its words each field of the filter language looks at: what
-`ui.rows` shows, before it is made inert. What the fields are is
+`analysis.rows` shows, before it is made inert. What the fields are is
 `core.query`'s.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from mcpspy.analysis.rows import row
 from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.record import Damaged, Note
 from mcpspy.core.session import Change
-from mcpspy.ui.rows import row
 
 _KINDS = {
     Request: "request",

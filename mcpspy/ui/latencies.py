@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mcpspy.analysis.rows import duration
 from mcpspy.analysis.stats.spread import Spread
 from mcpspy.core.session import event_of
 from mcpspy.ui.cli.output import columns
-from mcpspy.ui.rows import duration
 
 if TYPE_CHECKING:
     from mcpspy.core.replay.player import Sent

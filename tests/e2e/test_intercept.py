@@ -174,6 +174,10 @@ async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_n
 ) -> None:
     async with driven(mode="2026-07-28") as client:
         visit = await reached(peers, "tui")
+        client.tell(
+            "echo", text="load"
+        )  # What is said before the client speaks would choose the server's era.
+        assert await client.heard() == {"text": "load"}
         client.tell("echo", text="load", times=200)
         *texts, tools = await all_answered(visit, 25, "tools/list")
         assert [await client.heard() for _ in range(200)] == [{"text": "load"}] * 200

@@ -69,13 +69,13 @@ class Host(NamedTuple):
 
 
 @asynccontextmanager
-async def hosted(folder: Path) -> AsyncIterator[Host]:
-    """Run the client until the end of the block; it says when it is connected."""
+async def hosted(folder: Path, *before: str) -> AsyncIterator[Host]:
+    """Run the client until the end of the block, with words before its server's command; it says when it is connected."""
     script = folder / "client.py"
     script.write_text(CLIENT, encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
         *(str(make.PEERS / "venv" / "bin" / "python"), str(script)),
-        *(sys.executable, "-m", "mcpspy", "run", "--dir", str(folder / "recorded"), "--"),
+        *(*before, sys.executable, "-m", "mcpspy", "run", "--dir", str(folder / "recorded"), "--"),
         *(str(make.PEERS / "venv" / "bin" / "python"), str(make.SDK_SERVER)),
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(make.ROOT)},

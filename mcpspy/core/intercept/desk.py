@@ -100,8 +100,9 @@ class Desk:
     def hear(self, at: float, side: str, data: bytes, *, stream: str | None = None) -> None:
         """Learn from a message that has gone on already."""
         for message in read_frame(Frame(at, side, data, stream)):
-            if isinstance(message, Request):
+            if isinstance(message, Request | Notification):
                 self._ours.hear(message)
+            if isinstance(message, Request):
                 self._calls.ask(message, None).has_gone = True
             elif isinstance(message, Result | Failure):
                 self._calls.answered(stream, side, message.id)
@@ -224,6 +225,7 @@ class Desk:
                 steps.append(_told("progress", injected, {"message": loads(message.data)}))
                 return Part(message, None, _to_us())
             self._calls.hear(message)
+            self._ours.hear(message)
         verdict = self._judge.verdict(message, asked) if self._rules else Verdict()
         if isinstance(message, Request):
             self._ours.hear(message)
@@ -326,6 +328,8 @@ class Desk:
         return self._release(letter, at, "answered", viewer)
 
     def _say(self, say: Say, at: float, viewer: str, n: object) -> Reply:
+        if self._ours.is_opening:
+            raise OrderError("the session has not begun: say it again when the handshake is over")
         injected, data = None, b""
         if say.is_request:
             injected, data = self._ours.ask(say, viewer, n, at)

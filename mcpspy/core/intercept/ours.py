@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from mcpspy.core.intercept.orders import Say
-from mcpspy.core.message import Request, loads
+from mcpspy.core.message import Notification, Request, loads
 from mcpspy.core.rules.patch import written
-from mcpspy.core.spec import CLIENT, META, other
+from mcpspy.core.spec import CLIENT, META, MODERN, other
+
+OPENING = ("initialize", "server/discover", "ping")
+"""Requests after which a server of an earlier revision still waits for `notifications/initialized`."""
 
 
 class Injected(NamedTuple):
@@ -41,6 +44,9 @@ class Ours:
         self._number = 0
         self._open: dict[tuple[str, str], Injected] = {}
         self._introduction: dict[str, Any] = {}
+        self.is_opening = False
+        """Whether the client has begun to introduce itself, and no more: what is said now could be taken for its choice."""
+        self._has_begun = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -50,10 +56,16 @@ class Ours:
         """All of them."""
         return list(self._open.values())
 
-    def hear(self, request: Request) -> None:
-        """Learn from a client's request what it says of itself in each of them."""
-        if request.side == CLIENT and request.revision is not None:
-            meta = loads(request.body.meta)
+    def hear(self, said: Request | Notification) -> None:
+        """Learn from what a client says whether the session has begun, and what it says of itself in each request."""
+        if said.side != CLIENT:
+            return
+        revision = said.revision if isinstance(said, Request) else None
+        if said.method not in OPENING or (revision or "") >= MODERN:
+            self._has_begun = True
+        self.is_opening = not self._has_begun
+        if isinstance(said, Request) and revision is not None:
+            meta = loads(said.body.meta)
             self._introduction = {key: value for key, value in meta.items() if key.startswith(META)}
 
     def ask(self, say: Say, viewer: str, n: object, at: float) -> tuple[Injected, bytes]:

@@ -10,9 +10,9 @@ import argparse
 import sys
 
 from mcpspy.analysis.diff import Difference, DiffOptions, Severity, ignored, slower
+from mcpspy.core.inert import inert
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.ui.cli.output import Output
-from mcpspy.ui.inert import inert
 
 STDOUT = "-"
 """A file name that stands for the command's own output."""

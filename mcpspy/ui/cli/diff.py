@@ -8,11 +8,11 @@ import sys
 
 from mcpspy.analysis.diff import DiffOptions, compare, unlisted
 from mcpspy.analysis.diff.options import LISTED
+from mcpspy.core.inert import inert
 from mcpspy.core.session import Session
 from mcpspy.errors import UsageError
 from mcpspy.io.store import Recording, State, find
 from mcpspy.ui.cli.comparing import configure_comparison, options_of, report
-from mcpspy.ui.inert import inert
 
 EPILOG = """\
 examples:

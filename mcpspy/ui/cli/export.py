@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mcpspy.analysis.export import FORMATS, Format, Recorded, of_suffix
+from mcpspy.core.inert import inert
 from mcpspy.core.query import Query
 from mcpspy.core.record import read_entry
 from mcpspy.core.session import Session
@@ -20,7 +21,6 @@ from mcpspy.ui.cli.header import read_header
 from mcpspy.ui.cli.meant import counted_back, query_of, recordings
 from mcpspy.ui.cli.output import Output
 from mcpspy.ui.cli.progress import Progress
-from mcpspy.ui.inert import inert
 from mcpspy.ui.kept import kept
 
 EPILOG = (

@@ -13,13 +13,13 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from mcpspy.analysis import rows
 from mcpspy.core.config.edit import Edited
 from mcpspy.core.config.entry import Server
+from mcpspy.core.inert import inert
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.hosts.target import Target, elsewhere, find
-from mcpspy.ui import rows
 from mcpspy.ui.cli.output import Output
-from mcpspy.ui.inert import inert
 
 Edit = Callable[[Target, list[str]], Edited]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import orjson
 
+from mcpspy.analysis import rows
 from mcpspy.core.config.entry import Is, Server, origin
+from mcpspy.core.inert import inert
 from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.io.hosts.last import Last, Sessions, Went
 from mcpspy.io.hosts.target import Target, target
-from mcpspy.ui import rows
 from mcpspy.ui.cli.output import Output, columns
-from mcpspy.ui.inert import inert
 
 EPILOG = """\
 examples:

@@ -10,6 +10,7 @@ import orjson
 
 from mcpspy.core.imports.formats import FORMATS, Format
 from mcpspy.core.imports.imported import Imported
+from mcpspy.core.inert import inert
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.imports.source import STDIN, read
 from mcpspy.io.imports.written import check, header, write
@@ -17,7 +18,6 @@ from mcpspy.io.recorder import say
 from mcpspy.io.redaction import redactor
 from mcpspy.ui.cli import redaction
 from mcpspy.ui.cli.output import Output
-from mcpspy.ui.inert import inert
 
 SHOWN = 8
 """Sessions that an error names."""

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.lint import Finding, Linter, PassingSession, Place, Rule, Severity, selected
+from mcpspy.core.inert import inert
 from mcpspy.core.query import Query
 from mcpspy.core.record import read_entry
 from mcpspy.errors import FINDINGS, UsageError
@@ -19,7 +20,6 @@ from mcpspy.io.store import Recording, State
 from mcpspy.ui.cli.meant import query_of, recordings
 from mcpspy.ui.cli.output import Output
 from mcpspy.ui.cli.progress import Progress
-from mcpspy.ui.inert import inert
 from mcpspy.ui.lint.linted import RULES_BY_CODE, Linted
 from mcpspy.ui.lint.terminal import MOST, explanation, finding_lines, more_lines, verdict
 

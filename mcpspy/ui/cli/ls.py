@@ -9,13 +9,13 @@ from typing import Any
 
 import orjson
 
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.errors import McpspyError
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.store import State, Summary, sessions
 from mcpspy.io.tally import Counts, count
-from mcpspy.ui import rows
 from mcpspy.ui.cli.output import Output, columns
-from mcpspy.ui.inert import inert
 
 EPILOG = """\
 examples:

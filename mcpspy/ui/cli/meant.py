@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from mcpspy.core.inert import inert
 from mcpspy.core.query import Query, QueryError, parse
 from mcpspy.core.record import Header
 from mcpspy.errors import UsageError
 from mcpspy.io.store import find, sessions, summarize
-from mcpspy.ui.inert import inert
 
 
 def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path]]:

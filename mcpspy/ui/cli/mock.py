@@ -7,6 +7,7 @@ import math
 
 from mcpspy.core.canonical import Pointer, pointer
 from mcpspy.core.headers import LOOPBACK, read_upstream
+from mcpspy.core.inert import inert
 from mcpspy.core.mock.choice import Choice, Match
 from mcpspy.core.mock.conversation import Options
 from mcpspy.core.mock.making import INTERNAL_ERROR, METHOD_NOT_FOUND
@@ -17,7 +18,6 @@ from mcpspy.io.serve.stdio import Ended, end_by_signals, serve
 from mcpspy.io.store import find
 from mcpspy.ui.cli.address import listen_address
 from mcpspy.ui.cli.header import read_header
-from mcpspy.ui.inert import inert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

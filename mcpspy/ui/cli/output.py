@@ -12,8 +12,8 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 
+from mcpspy.analysis import rows
 from mcpspy.core.redact.placeholder import PLACEHOLDER
-from mcpspy.ui import rows
 
 _TONES = {rows.OK: "32", rows.BAD: "31", rows.OPEN: "33", rows.QUIET: "2", rows.ODD: "35"}
 

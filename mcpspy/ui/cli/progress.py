@@ -11,8 +11,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from mcpspy.core.inert import inert
 from mcpspy.ui.cli.output import cut
-from mcpspy.ui.inert import inert
 
 PATIENCE = 0.5
 """Seconds before it shows."""

@@ -9,13 +9,13 @@ from collections import Counter
 
 import orjson
 
+from mcpspy.core.inert import inert
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recorder import say
 from mcpspy.io.redaction import clean, redactor
 from mcpspy.io.store import find
 from mcpspy.ui.cli import redaction
 from mcpspy.ui.cli.output import Output, columns
-from mcpspy.ui.inert import inert
 
 EPILOG = """\
 examples:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import orjson
 
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.core.mock.library import Library
 from mcpspy.core.mock.scene import Scene
-from mcpspy.ui import rows
 from mcpspy.ui.cli.output import Output, columns
-from mcpspy.ui.inert import inert
 
 HEADS = ("method", "about", "requests", "answers")
 WIDTHS = (30, 44, -8, -7)

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from mcpspy.core.headers import read_upstream
+from mcpspy.core.inert import inert
 from mcpspy.core.query import Query, QueryError, parse
 from mcpspy.core.record import Note
 from mcpspy.core.replay.carry import Rule, rule
@@ -26,7 +27,6 @@ from mcpspy.ui.cli.header import read_header
 from mcpspy.ui.cli.replayed import compared, complain, raise_failure, tell, update
 from mcpspy.ui.cli.status import Status
 from mcpspy.ui.exchange_item import ExchangeItem
-from mcpspy.ui.inert import inert
 
 if TYPE_CHECKING:
     from mcpspy.io.connect import Target

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from mcpspy.analysis.diff import Difference, Severity, compare
+from mcpspy.core.inert import inert
 from mcpspy.core.replay.carry import Rule
 from mcpspy.core.replay.selection import as_recorded, reduced
 from mcpspy.core.replay.suggestion import suggestions
@@ -19,7 +20,6 @@ from mcpspy.errors import FINDINGS, CannotStart
 from mcpspy.io.recorder import say
 from mcpspy.ui.cli.comparing import options_of, report
 from mcpspy.ui.cli.output import Output
-from mcpspy.ui.inert import inert
 from mcpspy.ui.latencies import table
 
 if TYPE_CHECKING:

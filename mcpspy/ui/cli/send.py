@@ -9,17 +9,17 @@ from typing import Any
 
 import orjson
 
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.core.rules.units import seconds
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.control import visit
 from mcpspy.io.control.visit import Refused, Session, Visit
 from mcpspy.io.store import Recording, State
 from mcpspy.io.store import find as find_recording
-from mcpspy.ui import rows
 from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.output import Output, columns
 from mcpspy.ui.cli.parameters import read_parameters
-from mcpspy.ui.inert import inert
 
 TAKES_OPTIONS_ANYWHERE = True
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from mcpspy.analysis import rows
 from mcpspy.core.exchange import Exchange
+from mcpspy.core.inert import inert
 from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.record import Damaged, Note
 from mcpspy.core.redact.restore import PLACEHOLDER
 from mcpspy.core.session import Change, Session
 from mcpspy.io.store import Recording, State
-from mcpspy.ui import rows
 from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.output import Output, columns
-from mcpspy.ui.inert import inert
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding

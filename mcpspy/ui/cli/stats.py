@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 from mcpspy.analysis.stats import Stats
+from mcpspy.core.inert import inert
 from mcpspy.core.query import Query
 from mcpspy.io.blocks import Blocks
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.cli.meant import counted_back, query_of, recordings
 from mcpspy.ui.cli.output import Output
 from mcpspy.ui.cli.progress import Progress
-from mcpspy.ui.inert import inert
 from mcpspy.ui.stats.bars import GLYPHS, Bars
 from mcpspy.ui.stats.table import SORTS, Look
 from mcpspy.ui.stats.words import Counted

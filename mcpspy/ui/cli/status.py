@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from mcpspy.core.inert import inert
 from mcpspy.ui.cli.output import cut
-from mcpspy.ui.inert import inert
 
 WIDTH = 80
 """Columns of a terminal that does not know."""

@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypedDict
 
 from mcpspy import __version__
+from mcpspy.core.inert import inert
 from mcpspy.errors import McpspyError, UsageError
-from mcpspy.ui.inert import inert
 
 if TYPE_CHECKING:
     from types import ModuleType

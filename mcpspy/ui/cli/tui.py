@@ -7,10 +7,10 @@ import gc
 import os
 import sys
 
+from mcpspy.core.inert import inert
 from mcpspy.errors import CannotStart
 from mcpspy.io.settings import table
 from mcpspy.io.store import find, read_header_of, summarize
-from mcpspy.ui.inert import inert
 
 EPILOG = """\
 examples:

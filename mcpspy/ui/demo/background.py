@@ -10,7 +10,7 @@ import asyncio
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 
-from mcpspy.ui.inert import inert_bytes
+from mcpspy.core.inert import inert_bytes
 
 PATIENCE = 60.0
 """Seconds for all of it; its own bound is shorter."""

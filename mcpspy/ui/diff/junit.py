@@ -11,8 +11,8 @@ from collections import Counter
 from xml.etree import ElementTree as ET
 
 from mcpspy.analysis.diff import Case, Change, Difference, Severity
+from mcpspy.core.inert import inert
 from mcpspy.ui.diff import lines, words
-from mcpspy.ui.inert import inert
 from mcpspy.ui.xml import plain
 
 WIDE = 500

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable
 
 from mcpspy.analysis.diff import Case, Difference, Severity
+from mcpspy.core.inert import inert
 from mcpspy.ui.diff import lines, words
-from mcpspy.ui.inert import inert
 
 WIDE = 200
 """Characters of a value."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.diff import Change, Difference, Kind, Severity
-from mcpspy.ui import rows
 from mcpspy.ui.diff import lines, words
 
 TONES = {Severity.BREAKING: rows.BAD, Severity.DIFFERENT: rows.OPEN, Severity.NOTE: rows.QUIET}

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import UNSET
 
 from mcpspy.analysis.diff import Case, Change, Difference, Kind, Place, Severity
-from mcpspy.ui.inert import inert
-from mcpspy.ui.rows import duration
+from mcpspy.analysis.rows import duration
+from mcpspy.core.inert import inert
 
 _SAID = {
     Kind.ADDED: "only the new session has it",

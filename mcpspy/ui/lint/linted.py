@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcpspy.analysis.lint import RULES, Finding, Rule
-from mcpspy.ui.inert import inert
+from mcpspy.core.inert import inert
 
 RULES_BY_CODE: dict[str, Rule] = {rule.code: rule for rule in RULES}
 

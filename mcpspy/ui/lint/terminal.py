@@ -10,8 +10,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.lint import Finding, Rule, Severity
-from mcpspy.ui import rows
 from mcpspy.ui.lint.linted import counted, visible
 
 TONES = {Severity.ERROR: rows.BAD, Severity.WARNING: rows.OPEN, Severity.INFO: rows.QUIET}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 
-from mcpspy.ui.inert import inert
+from mcpspy.core.inert import inert
 
 FOLDER = "mcp_recordings"
 

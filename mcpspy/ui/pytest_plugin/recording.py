@@ -13,12 +13,12 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from mcpspy.core.canonical import pointer
+from mcpspy.core.inert import inert
 from mcpspy.core.mock.choice import Match
 from mcpspy.core.mock.conversation import Options
 from mcpspy.core.session import Session
 from mcpspy.errors import UsageError
 from mcpspy.io.store import Recording, State
-from mcpspy.ui.inert import inert
 from mcpspy.ui.pytest_plugin import keeping
 from mcpspy.ui.pytest_plugin.asked import Asked, redaction_of
 from mcpspy.ui.pytest_plugin.place import recorded, shown_path

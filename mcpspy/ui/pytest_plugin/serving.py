@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from mcpspy.core.canonical import Pointer
 from mcpspy.core.headers import read_upstream
+from mcpspy.core.inert import inert
 from mcpspy.core.mock.conversation import Options as Answering
 from mcpspy.errors import CannotStart
 from mcpspy.io.connect import Address, Command
@@ -28,7 +29,6 @@ from mcpspy.io.recorder import Redaction, say
 from mcpspy.io.serve.elsewhere import Real
 from mcpspy.io.serve.http import SSE, Mock
 from mcpspy.io.serve.served import Served
-from mcpspy.ui.inert import inert
 
 HOST = "127.0.0.1"
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.stats import Group, Times, merged
 from mcpspy.analysis.stats.group import BY_SUBJECT
 from mcpspy.core.exchange import State
-from mcpspy.ui import rows
 from mcpspy.ui.cli.output import cells, cut
 from mcpspy.ui.stats.bars import Bars
 from mcpspy.ui.stats.words import method, span, subject

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.stats import Stats
 from mcpspy.analysis.stats.group import Kind
+from mcpspy.core.inert import inert
 from mcpspy.core.spec import CLIENT, SERVER
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
 from mcpspy.ui.stats import table
 from mcpspy.ui.stats.bars import Bars
 from mcpspy.ui.stats.words import Counted, arrow, head, share, span, states

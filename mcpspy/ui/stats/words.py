@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.stats import Group, Stats
 from mcpspy.core.exchange import State
+from mcpspy.core.inert import inert
 from mcpspy.core.spec import CLIENT
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
 
 
 class Counted(NamedTuple):

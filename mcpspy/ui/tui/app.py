@@ -104,6 +104,16 @@ class Inspector(App[None]):
         else:
             await self.switch_screen(self._all_sessions())
 
+    async def action_quit(self) -> None:
+        """Quit; ask first, once, if that lets go of messages that are held."""
+        from mcpspy.ui.tui.sessions.confirm import Confirm
+
+        questions = [asks for screen in self.screen_stack if (asks := getattr(screen, "farewell", ""))]
+        if not questions or isinstance(self.screen, Confirm):
+            self.exit()
+        else:
+            self.push_screen(Confirm(questions[-1]), lambda yes: self.exit() if yes else None)
+
     def _all_sessions(self) -> Screen[Any]:
         from mcpspy.ui.tui.sessions.sessions_screen import SessionsScreen
 

@@ -96,6 +96,7 @@ def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
 MESSAGES = (
     Column("time", "time", 7, 7, 6, right=True),
     Column("stream", "client", 6, 16, 8),
+    Column("finding", "", 1, 1, 0),
     Column("arrow", "", 1, 1, 0),
     Column("method", "method", 14, 30, 1),
     Column("subject", "about", 8, 400, 2),
@@ -108,6 +109,7 @@ MESSAGES = (
 EXCHANGES = (
     Column("time", "time", 7, 7, 7, right=True),
     Column("stream", "client", 6, 16, 5),
+    Column("finding", "", 1, 1, 0),
     Column("arrow", "", 1, 1, 0),
     Column("method", "method", 14, 20, 1),
     Column("subject", "about", 16, 400, 2),

@@ -30,6 +30,8 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.asides.server_screen import ServerList, ServerScreen
     from mcpspy.ui.tui.asides.timeline_screen import TimelineList, TimelineScreen
     from mcpspy.ui.tui.diff.diff_screen import DiffScreen
+    from mcpspy.ui.tui.intercept.editor import EditorScreen
+    from mcpspy.ui.tui.intercept.refusal import Refusal
     from mcpspy.ui.tui.listing import Listing
     from mcpspy.ui.tui.reader.detail import Detail
     from mcpspy.ui.tui.reader.searchbox import SearchBox
@@ -58,6 +60,8 @@ def keyed() -> tuple[type[DOMNode], ...]:
         ServerScreen,
         ServerList,
         DiffScreen,
+        EditorScreen,
+        Refusal,
     )
 
 

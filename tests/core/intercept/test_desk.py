@@ -245,6 +245,15 @@ def test_where_there_is_no_room_messages_go_on_and_the_note_says_so(monkeypatch:
         assert not ruling.is_held
 
 
+def test_nothing_is_injected_into_a_handshake() -> None:
+    asking, order = desk(), {"order": "request", "method": "tools/list"}
+    asking.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    with pytest.raises(OrderError, match="not begun"):
+        asking.order(1.0, "tui", order)
+    asking.hear(2.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    assert asking.order(3.0, "tui", order).answer
+
+
 def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
     asking = desk()
     assert asking.is_idle

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui import rows
+from mcpspy.analysis import rows
 from mcpspy.ui.cli.output import Output, cells, columns, cut
 
 

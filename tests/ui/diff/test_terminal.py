@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.diff import Case, Change, Difference, Kind, Severity
-from mcpspy.ui import rows
 from mcpspy.ui.diff.terminal import terminal
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.analysis.diff import Case, Change, Difference, Kind, Place, Severity
+from mcpspy.core.inert import inert
 from mcpspy.ui.diff.words import about, one_line, place, places, said, texts, values, verdict
-from mcpspy.ui.inert import inert
 
 BREAKING, DIFFERENT, NOTE = Severity
 

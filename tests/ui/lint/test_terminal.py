@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.lint import RULES, Rule, Severity
-from mcpspy.ui import rows
 from mcpspy.ui.lint.terminal import explanation, finding_lines, more_lines, verdict
 from tests.ui.lint.linting import HOSTILE, finding
 

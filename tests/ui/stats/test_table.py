@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.stats.group import Kind
-from mcpspy.ui import rows
 from mcpspy.ui.cli.output import cells
 from mcpspy.ui.stats.bars import Bars
 from mcpspy.ui.stats.table import SORTS, Look, Row, lines, methods

@@ -16,6 +16,7 @@ from mcpspy.core.lane import Lane
 from mcpspy.io.store import read_header_of, summarize
 from mcpspy.io.writer import Writer
 from mcpspy.ui.tui.app import Inspector
+from mcpspy.ui.tui.session import session_screen
 from mcpspy.ui.tui.session.session_screen import SessionScreen
 
 BOUND = 10.0
@@ -148,13 +149,19 @@ Opened = Callable[..., Any]
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Opened:
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
     """Open the application on a folder, or on one session of it."""
 
     @asynccontextmanager
     async def open_(
-        path: Path | list[Path] | None = None, *, folder: Path = tmp_path, size: tuple[int, int] = (120, 30)
+        path: Path | list[Path] | None = None,
+        *,
+        folder: Path = tmp_path,
+        size: tuple[int, int] = (120, 30),
+        linted: bool = False,
     ) -> AsyncIterator[Screen]:
+        if not linted:  # What most tests send has no handshake: each row would be marked.
+            monkeypatch.setattr(session_screen, "LINTED", -1)
         paths = [path] if isinstance(path, Path) else path or []
         summaries = [summarize(one, read_header_of(one)) for one in paths]
         app = Inspector(str(folder), summaries)

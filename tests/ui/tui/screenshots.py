@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import sys
@@ -17,6 +18,7 @@ from mcpspy.io.store import read_header_of, summarize
 from mcpspy.io.writer import Writer
 from mcpspy.ui.tui.app import Inspector
 from mcpspy.ui.tui.line import Line
+from mcpspy.ui.tui.session.session_screen import SessionScreen
 from mcpspy.ui.tui.theme import DARK, LIGHT
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -26,13 +28,28 @@ SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
     ("sessions", "", (110, 16), DARK.name, []),
     ("session", "peer-sdk-auto.jsonl", (150, 36), DARK.name, ["e"] * 2),
     ("filter", "everything-sdk-auto.jsonl", (150, 24), DARK.name, ["slash", *"tools >2ms"]),
+    ("findings", "mistaken", (150, 22), DARK.name, ["w"]),
+    ("held", "held", (130, 26), DARK.name, ["i", "", "H"]),
     ("timeline", "everything-sdk-auto.jsonl", (120, 30), DARK.name, ["L"]),
     ("numbers", "everything-sdk-auto.jsonl", (120, 20), LIGHT.name, ["number_sign"]),
-    ("server", "everything-sdk-auto.jsonl", (120, 26), DARK.name, ["i", *"jjjjjjjjjjjjj", "space"]),
+    ("server", "everything-sdk-auto.jsonl", (120, 26), DARK.name, ["I", *"jjjjjjjjjjjjj", "space"]),
     ("diff", "", (120, 26), DARK.name, [*"jdjd", *"nnnnnn"]),
     ("session-80x24", "everything-sdk-auto.jsonl", (80, 24), LIGHT.name, ["e"] * 3),
 ]
-"""Name, recording (none: the list), size, theme, keys."""
+"""Name, recording (none: the list), size, theme, keys; no key is time for something to happen."""
+
+MISTAKEN = """\
+> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1.4"}}}
+< {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"stations","version":"0.3"}}}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"forecast","arguments":{"city":"Oslo"},"_meta":{"progressToken":1}}}
+< DEBUG: 3 stations in cache
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"rain"}]}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":3}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"forecast","arguments":{"city":"Rome"}}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"json","json":{"sky":"clear"}}]}}
+"""
+"""A server with three mistakes."""
 
 LISTED = (
     "peer-sdk-auto",
@@ -53,6 +70,8 @@ def main() -> None:
 
 async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
+        if recording == "held":
+            return await _held(folder, size, theme, keys)
         for name in LISTED:
             shutil.copy(RECORDINGS / f"{name}.jsonl", folder)
         fields: dict[str, Any] = {"transport": "stdio", "command": ["weather"], "name": "weather"}
@@ -60,7 +79,7 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
         live.write(Lane("client").feed(0.0, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'))
         summary = None
         if recording:
-            path = RECORDINGS / recording
+            path = _mistaken(folder) if recording == "mistaken" else RECORDINGS / recording
             summary = summarize(path, read_header_of(path))
         app = Inspector(folder, summary)
         async with app.run_test(size=size) as pilot:
@@ -78,6 +97,53 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
             svg = app.export_screenshot(title="mcpspy tui")
         live.close()
     return svg
+
+
+async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str]) -> str:
+    """Return a picture of a session of which two calls are held."""
+    sys.path.insert(0, str(ROOT))
+    os.environ["MCPSPY_RUNTIME"] = f"{folder}/live"
+    from mcpspy.io.control.looped import Looped
+    from tests.ui.tui.intercept.conftest import Reached, call, result
+
+    session = Reached(Path(folder))
+    control = await Looped.open(session, print)
+    assert control is not None
+    session.begin()
+    for number, name in enumerate(("notes", "plan"), 1):
+        session.say("client", call(number, "read_file", path=f"{name}.md"))
+        session.say("server", result(number, f"# {name}"))
+    app = Inspector(folder, summarize(session.path, read_header_of(session.path)))
+    async with app.run_test(size=size) as pilot:
+        app.theme = theme
+        await _settle(pilot)
+        assert isinstance(app.screen, SessionScreen)
+        app.screen.filter.put("tool:*_file from:client")
+        for key in keys:
+            if key:
+                await pilot.press(key)
+            else:
+                session.say("client", call(3, "write_file", path="plan.md", text="# plan\n\n1. ship it"))
+                session.say("client", call(4, "move_file", source="plan.md", destination="done.md"))
+                await pilot.pause(2.5)
+            await _settle(pilot)
+        svg = app.export_screenshot(title="mcpspy tui")
+    session.end()
+    await control.close()
+    return svg
+
+
+def _mistaken(folder: str) -> Path:
+    writer = Writer(
+        folder, None, {"transport": "stdio", "command": ["stations"], "name": "stations"}, say=print
+    )
+    for step, line in enumerate(MISTAKEN.splitlines()):
+        side = "client" if line[0] == ">" else "server"
+        writer.write(Lane(side).feed(step * 0.021, line[2:].encode() + b"\n"))
+    writer.note(0.3, "eof", **{"from": "client"})
+    writer.note(0.31, "exit", code=0, signal=None)
+    writer.close()
+    return Path(writer.path)
 
 
 async def _settle(pilot: Pilot[None]) -> None:

@@ -24,13 +24,23 @@ def test_they_never_take_more_than_there_is(columns: tuple[Column, ...]) -> None
 
 def test_a_full_list_fits_80_columns() -> None:
     one_client = tuple(column for column in MESSAGES if column.name != "stream")
-    assert names(one_client, 77) == ["time", "arrow", "method", "subject", "id", "latency", "size", "status"]
+    assert names(one_client, 77) == [
+        "time",
+        "finding",
+        "arrow",
+        "method",
+        "subject",
+        "id",
+        "latency",
+        "size",
+        "status",
+    ]
 
 
 def test_what_matters_least_leaves_first() -> None:
-    assert names(MESSAGES, 60) == ["time", "arrow", "method", "subject", "id", "latency", "status"]
-    assert names(MESSAGES, 50) == ["arrow", "method", "subject", "id", "latency", "status"]
-    assert names(MESSAGES, 20) == ["arrow", "method"]
+    assert names(MESSAGES, 62) == ["time", "finding", "arrow", "method", "subject", "id", "latency", "status"]
+    assert names(MESSAGES, 52) == ["finding", "arrow", "method", "subject", "id", "latency", "status"]
+    assert names(MESSAGES, 20) == ["finding", "arrow", "method"]
     assert names(SESSIONS, 66) == ["state", "name", "started", "messages", "errors", "pending"]
     assert names(SESSIONS, 50) == ["state", "name", "messages", "errors", "pending"]
 

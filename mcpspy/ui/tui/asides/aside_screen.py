@@ -15,8 +15,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen, ScreenResultType
 from textual.widgets import Footer
 
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.listing import Listing
 from mcpspy.ui.tui.reader.page import Piece

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from mcpspy.analysis.stats.spread import Spread
 from mcpspy.core.columns import NOTIFICATION, REQUEST, Kind
 from mcpspy.core.exchange import State
+from mcpspy.core.inert import inert
 from mcpspy.core.spec import CLIENT, SERVER
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.asides.portions import Portions
 
 BY_SUBJECT = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "uri"}

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from mcpspy.analysis import rows
 from mcpspy.core.columns import Kind
 from mcpspy.core.spec import CLIENT
-from mcpspy.ui import rows
 from mcpspy.ui.tui.asides.aside_screen import AsideScreen, leaving
 from mcpspy.ui.tui.asides.numbers import Group, Numbers
 from mcpspy.ui.tui.columns import Column, Placed

@@ -13,9 +13,9 @@ from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
 from mcpspy.core.columns import RESULT
+from mcpspy.core.inert import inert
 from mcpspy.core.message import Result, loads, read_frame
 from mcpspy.core.record import Frame, read_entry
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.asides.portions import Portions
 from mcpspy.ui.tui.asides.schema import Field, fields
 

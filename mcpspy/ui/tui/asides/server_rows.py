@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from mcpspy.analysis import rows
 from mcpspy.core.index import Index
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
+from mcpspy.core.inert import inert
 from mcpspy.ui.tui.asides.server import LISTS, TITLES, Change, Listing, Offer, Thing
 from mcpspy.ui.tui.reader.page import FOLDED, OPEN
 from mcpspy.ui.tui.text import wrap

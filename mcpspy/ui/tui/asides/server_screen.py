@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.ui.tui.asides.aside_screen import AsideScreen, leaving
 from mcpspy.ui.tui.asides.server import ListPage, Offer, Pages, read, worth_reading
 from mcpspy.ui.tui.asides.server_rows import Kept, Key, Row, lines

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from mcpspy.analysis import rows
 from mcpspy.core.exchange import State
+from mcpspy.core.inert import inert
 from mcpspy.core.spec import CLIENT
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.asides.aside_screen import AsideScreen, leaving
 from mcpspy.ui.tui.asides.axis import Window, around, bar, label, labels
 from mcpspy.ui.tui.asides.timeline import Timeline

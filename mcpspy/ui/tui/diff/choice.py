@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Collection
 
 from mcpspy.core.columns import REQUEST
-from mcpspy.ui.inert import inert
+from mcpspy.core.inert import inert
 from mcpspy.ui.tui.session.log import Log
 
 PORTION = 20_000

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.diff import (
     Case,
     Difference,
@@ -26,13 +27,12 @@ from mcpspy.analysis.diff import (
 )
 from mcpspy.core.columns import NOTIFICATION
 from mcpspy.core.exchange import Exchange
+from mcpspy.core.inert import inert
 from mcpspy.core.message import Message, Notification, Request
 from mcpspy.core.session import Session
 from mcpspy.core.spec import METHODS
 from mcpspy.errors import CannotStart
 from mcpspy.io.store import Recording, State, Summary
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.diff.apart import GoesOn, apart
 from mcpspy.ui.tui.session.log import GONE, Log
 from mcpspy.ui.tui.session.words import moment

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.diff import Case, Change, Difference, Kind, Severity
-from mcpspy.ui import rows
 from mcpspy.ui.diff import lines, words
 from mcpspy.ui.tui.reader.highlight import Span, pieces, redacted
 from mcpspy.ui.tui.reader.page import Piece

@@ -17,11 +17,11 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Footer, Input
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.diff import DiffOptions, Place
+from mcpspy.core.inert import inert
 from mcpspy.errors import McpspyError
-from mcpspy.ui import rows
 from mcpspy.ui.diff.words import short
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.diff.compared import Compared, Pair
 from mcpspy.ui.tui.diff.diff_keys import KEYS
 from mcpspy.ui.tui.diff.diff_list import DiffList

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from mcpspy.ui.inert import inert
-from mcpspy.ui.rows import BAD, QUIET
+from mcpspy.analysis.rows import BAD, QUIET
+from mcpspy.core.inert import inert
 from mcpspy.ui.tui.reader.document import Piece
 from mcpspy.ui.tui.reader.image import described, kilo
 from mcpspy.ui.tui.reader.path import string

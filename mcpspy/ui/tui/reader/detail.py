@@ -17,8 +17,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
+from mcpspy.analysis.rows import size
 from mcpspy.ui.body import Body
-from mcpspy.ui.rows import size
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.reader import reading
 from mcpspy.ui.tui.reader.document import Document, Part, Piece, Section

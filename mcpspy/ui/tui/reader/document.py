@@ -1,6 +1,6 @@
 """What the detail pane is given, and the pieces it makes of it.
 
-Owns the shapes: a document of one or two parts, and sections, each a few lines
+Owns the shapes: a document of a few parts, and sections, each a few lines
 said about a text and the text.
 """
 
@@ -20,7 +20,7 @@ class Part(NamedTuple):
     """One message of an exchange, or a note."""
 
     name: str
-    """`request`, `response`, `message` or `note`."""
+    """`request`, `response`, `message`, `note`, or `sent`: what went on in place of the part before."""
     head: Sequence[Piece]
     """What is said above the body."""
     data: bytes
@@ -31,7 +31,7 @@ class Document(NamedTuple):
     """What is shown together."""
 
     parts: Sequence[Part]
-    """One, or a request and its response."""
+    """One, or a request and its response; and what was sent in their place."""
     headers: Sequence[Piece] = ()
     """Lines of the head of the HTTP exchange; none on stdio."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mcpspy.ui.inert import inert
+from mcpspy.core.inert import inert
 from mcpspy.ui.tui.reader.document import Piece, Section
 from mcpspy.ui.tui.reader.search import Hits, Query
 

@@ -6,8 +6,8 @@ when it is folded.
 
 from __future__ import annotations
 
+from mcpspy.analysis.rows import size
 from mcpspy.ui.body import Body
-from mcpspy.ui.rows import size
 from mcpspy.ui.tui.reader.outline import STEP, Outline
 
 COUNTED = 8_000_000

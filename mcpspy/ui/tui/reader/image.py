@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 
-from mcpspy.ui.rows import size
+from mcpspy.analysis.rows import size
 
 HEAD = 1 << 16
 """Characters of base64 that are decoded: a JPEG says its size behind its thumbnail."""

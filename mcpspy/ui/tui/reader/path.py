@@ -11,7 +11,7 @@ import re
 import orjson
 from msgspec.json import format as lay_out
 
-from mcpspy.ui.inert import inert
+from mcpspy.core.inert import inert
 from mcpspy.ui.tui.reader.outline import Outline
 
 _KEY = re.compile(rb' *("(?:[^"\\]|\\.)*"): ')

@@ -285,7 +285,9 @@ class Sheet(Scrolled, can_focus=False, inherit_bindings=False):
         self._lay_out()
         self.column = min(self.column, len(self.pages) - 1)
         self.place = self.page.place(where[1], where[2])
-        self.jump(max(self.page.row_of(self.page.place(*held)) - (row - top), 0))
+        now = self.page.row_of(self.page.place(*held))
+        # What is read from its first line on is so still when more stands before the cursor, while that is in view.
+        self.jump(max(now - (row - top), 0) if top or now >= self.size.height else 0)
 
     def _lay_out(self) -> None:
         widths = self._widths(len(self._sections))

@@ -13,8 +13,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 from itertools import islice, pairwise
 
+from mcpspy.core.inert import inert_bytes
 from mcpspy.ui.body import GROWTH, is_plain
-from mcpspy.ui.inert import inert_bytes
 from mcpspy.ui.tui.reader.highlight import Span
 
 LONG = 3000

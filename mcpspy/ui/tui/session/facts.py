@@ -6,22 +6,29 @@ is wrong with it. Returns text already made inert, and the body. Pure.
 
 from __future__ import annotations
 
+from binascii import a2b_base64
+from collections.abc import Sequence
+
 import orjson
 
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.record import Damaged, Note
 from mcpspy.core.session import Change
 from mcpspy.core.spec import CLIENT
-from mcpspy.ui import rows
 from mcpspy.ui.body import Body
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.reader.page import Piece
+from mcpspy.ui.tui.session.findings import Found
 
 TITLE = "title"
 """Role of the first line."""
 
 CLIPBOARD = 256_000
 """Bytes that terminals are known to take: tmux took 500 kB, and not 900."""
+
+GRAVITY = {"error": rows.BAD, "warning": rows.OPEN, "info": rows.QUIET}
+"""Severity of a finding → its tone."""
 
 _KINDS = {
     Request: "request",
@@ -32,8 +39,16 @@ _KINDS = {
 }
 
 
-def facts(change: Change) -> list[Piece]:
-    """Return the lines above the body, each with its role."""
+def facts(change: Change, found: Sequence[Found] = ()) -> list[Piece]:
+    """Return the lines above the body, each with its role; what was found wrong is the last of them."""
+    lines = _facts(change)
+    lines[-1:-1] = [
+        (inert(f"{each.code} {each.severity}: {each.message}"), GRAVITY[each.severity]) for each in found
+    ]
+    return lines
+
+
+def _facts(change: Change) -> list[Piece]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Damaged):
         return [("damaged line of the file", TITLE), (inert(what.why), rows.ODD), ("", None)]
@@ -57,9 +72,22 @@ def facts(change: Change) -> list[Piece]:
             lines.append((inert(f"answers its request{after}: {state}"), tone))
         else:
             lines.append(("belongs to a request: p goes there", rows.QUIET))
+    by = ["said by mcpspy in its name"] if what.frame.by is not None else []
+    effects = [*by, *([change.effect] if change.effect else [])]
+    lines += [(inert(effect), rows.OPEN) for effect in effects]
     flaws = [*what.flaws, *([change.flaw] if change.flaw else [])]
     lines += [(inert(f"odd: {flaw}"), rows.ODD) for flaw in flaws]
     return [*lines, ("", None)]
+
+
+def sent_instead(note: Note) -> tuple[list[Piece], bytes]:
+    """Return what is said of the text that went on in place of a message, and that text."""
+    try:
+        encoded = str(note.fields.get("sent_b64", ""))
+        sent = a2b_base64(encoded) if encoded else str(note.fields.get("sent", "")).encode()
+    except ValueError:  # Not from us, or cut.
+        sent = b""
+    return [("what went on in its place", TITLE), (f"{len(sent):,} bytes", rows.QUIET), ("", None)], sent
 
 
 def headers(note: Note) -> list[Piece]:

@@ -12,6 +12,7 @@ import time
 from contextlib import aclosing, suppress
 from pathlib import Path
 
+from mcpspy.core.record import Header
 from mcpspy.errors import McpspyError
 from mcpspy.io.follow import BEGINS_AGAIN, Block, Lines, follow_lines
 from mcpspy.io.store import State, Summary, read_header_of
@@ -72,6 +73,10 @@ class Feed:
     def is_behind(self) -> bool:
         """Whether it takes a while until all that is in the file has been read."""
         return not self.log.is_over and self.size - self.done > BLINK
+
+    def origin(self, _: int) -> tuple[int, Header]:
+        """Return which recording a file belongs to, by its number, and the header of that."""
+        return 0, self.log.header
 
     async def read(self) -> None:
         """Feed the recording to the log, to its end."""

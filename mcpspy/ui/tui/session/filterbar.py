@@ -16,9 +16,9 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input
 
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.core.query import Query, QueryError, parse
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.line import Line
 
 SETTLE = 0.1
@@ -170,7 +170,7 @@ class FilterBar(Horizontal):
             self._settling = None
         text = self._input.value
         try:
-            query = parse(text)
+            query = parse(text, linted=True)
         except QueryError as error:
             self._say_wrong(error)
             return

@@ -20,6 +20,8 @@ _KINDS = {
 }
 
 _ANSWERS = (Kind.RESULT, Kind.FAILURE)
+_HAVE_PARAMS = (Kind.REQUEST, Kind.NOTIFICATION)
+_HOLDS = {"result": Kind.RESULT, "error": Kind.FAILURE}
 
 
 class RowItem:
@@ -116,6 +118,12 @@ class RowItem:
             row = index.pair(row) or row
         return index.codes.get(row)
 
+    @property
+    def findings(self) -> list[str]:
+        """What `lint` says of it; of an exchange, of both messages."""
+        found = self._log.findings.of_both(self._index, self.row, exchanges=self.exchanges)
+        return [f"{each.code} {each.severity}" for each in found]
+
     def text(self) -> bytes:
         """Return the bytes of its message; of an exchange, of both."""
         index, log, row = self._index, self._log, self.row
@@ -127,3 +135,14 @@ class RowItem:
         if self.exchanges and kind is Kind.REQUEST and (answer := index.pair(row)) is not None:
             return text + b"\n" + log.data(answer)
         return text
+
+    def message(self, member: str) -> bytes:
+        """Return the bytes of the message that has `params`, of an answer its request's; or `result`, or `error`."""
+        index, row = self._index, self.row
+        kind = index.kind(row)
+        if member == "params":
+            at = index.pair(row) if kind in _ANSWERS else row if kind in _HAVE_PARAMS else None
+        else:
+            at = index.pair(row) if self.exchanges and kind is Kind.REQUEST else row
+            at = at if at is not None and index.kind(at) is _HOLDS[member] else None
+        return b"" if at is None else self._log.data(at)

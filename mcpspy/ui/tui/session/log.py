@@ -29,6 +29,7 @@ from mcpspy.core.message import (
 from mcpspy.core.record import Damaged, Entry, Frame, Header, Note, read_entry
 from mcpspy.core.session import Change
 from mcpspy.io.follow import BEGINS_AGAIN
+from mcpspy.ui.tui.session.findings import Findings
 
 LARGE = 1 << 16
 """Bytes from which on a row is drawn without its message: the index knows all that the row says."""
@@ -63,6 +64,8 @@ class Log:
         """What was said when it did."""
         self.header = header
         self.index = Index(header, sessions)
+        self.findings = Findings()
+        """What is wrong with rows, as far as somebody looked."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -82,6 +85,7 @@ class Log:
         self.restarted = BEGINS_AGAIN
         self.header = header
         self.index = Index(header, self._sessions)
+        self.findings = Findings()
         self._kept.cache_clear()
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
@@ -133,7 +137,7 @@ class Log:
         request_row = index.request(row)
         flaws = _flaws(index.flaws.get(row), what)
         if request_row is None:
-            return Change(row, what, None, "; ".join(flaws) or None)
+            return Change(row, what, None, "; ".join(flaws) or None, index.effects.get(row))
         request = what if request_row == row else load(request_row)
         if not isinstance(request, Request):
             return Change(row, what, None, GONE)
@@ -149,7 +153,9 @@ class Log:
             exchange.progress = [report]
         # What its HTTP exchange did to a request is said with the outcome.
         flaws = [flaw for flaw in flaws if not flaw.startswith("HTTP ")]
-        return Change(row, what, exchange, "; ".join(flaws) or None)
+        rows = (request_row,) if answer_row is None else (request_row, answer_row)
+        exchange.effects = [index.effects[row] for row in rows if row in index.effects]
+        return Change(row, what, exchange, "; ".join(flaws) or None, index.effects.get(row))
 
     def _light(self, row: int) -> AnyMessage | Note | Damaged:
         if self.index.size[row] > LARGE and self.index.kind(row) in (Kind.REQUEST, Kind.RESULT):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mcpspy.core.record import Damaged, Entry, Frame, Note, read_entry
+from mcpspy.core.record import Damaged, Entry, Frame, Header, Note, read_entry
 from mcpspy.io.follow import BEGINS_AGAIN, Block, follow_lines
 from mcpspy.io.store import State, Summary
 from mcpspy.ui.tui.session.feed import PORTION, Feed
@@ -73,6 +73,11 @@ class MergedFeed(Feed):
         """How they stand together: live while one is."""
         states = {source.state for source in self._sources}
         return next(state for state in (State.LIVE, State.DIED, State.ENDED) if state in states)
+
+    def origin(self, file: int) -> tuple[int, Header]:
+        """See `Feed`."""
+        source = self._owners[file]
+        return source.number, source.summary.header
 
     async def _read(self) -> None:
         async with AsyncExitStack() as stack:

@@ -2,21 +2,25 @@
 
 Owns what a row shows, at which width, and that the cursor stays on its row
 whatever comes or goes above it. Which rows there are is `view`'s, the words
-are `ui.rows`'.
+are `analysis.rows`'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from mcpspy.analysis import rows
 from mcpspy.core.columns import Kind
 from mcpspy.core.exchange import State
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
+from mcpspy.core.inert import inert
 from mcpspy.ui.tui.columns import EXCHANGES, MESSAGES, Column, Placed
+from mcpspy.ui.tui.intercept.held import Held
+from mcpspy.ui.tui.intercept.words import cell
 from mcpspy.ui.tui.listing import Listing
 from mcpspy.ui.tui.reader.page import Piece
+from mcpspy.ui.tui.session.facts import GRAVITY
 from mcpspy.ui.tui.session.feed import Feed
 from mcpspy.ui.tui.session.times import Time, bar, began, shown, width
 from mcpspy.ui.tui.session.view import View
@@ -26,6 +30,9 @@ OTHER = "▹"
 """Mark of the row that the one under the cursor belongs to."""
 
 MARKED = "*"
+
+LETTERS = {"error": "E", "warning": "W", "info": "i"}
+"""Severity of a finding, the gravest first → how the row is marked."""
 
 KEPT = 2000
 """Rows whose text is kept: a few screens."""
@@ -55,6 +62,8 @@ class MessageList(Listing):
         """Rows of the log that a person marked."""
         self.notes: dict[int, str] = {}
         """What a person wrote on rows, which are marked by that."""
+        self.held: Mapping[int, Held] = {}
+        """Rows whose message is held."""
         self._row = 0
         """The row that the cursor is on, or is meant to be on once it is shown again."""
         self._above = 0
@@ -89,6 +98,7 @@ class MessageList(Listing):
         columns = EXCHANGES if self.view.wish.exchanges else MESSAGES
         left_out = {
             *(() if len(index.streams) > 1 else ("stream",)),
+            *(() if self._log.findings.count else ("finding",)),
             *(() if self.size.width >= BAR_FROM else ("bar",)),
         }
         time, *others = columns
@@ -104,7 +114,7 @@ class MessageList(Listing):
         row = self.view.rows[index]
         if row >= len(self._log):
             return [("", None)]
-        if self._log.index.state(row) in MAY_CHANGE:
+        if row in self.held or self._log.index.state(row) in MAY_CHANGE:
             self._waiting.add(index)
         said = self._said_of(row)
         cells: list[Piece] = []
@@ -161,6 +171,12 @@ class MessageList(Listing):
         self._row = row
         self.move_to(self.view.place_of(row))
 
+    def hold(self, rows: Mapping[int, Held]) -> None:
+        """Mark these rows, whose message is held, and no others."""
+        if rows != self.held:
+            self.held = rows
+            self.refresh()
+
     def renew(self) -> None:
         """Draw again what waits for an answer: its clock runs, and it may have come."""
         waiting, self._waiting = self._waiting, set()
@@ -191,8 +207,14 @@ class MessageList(Listing):
             return shown(self.time, index.at[row], before, began(self._log.header.started)), rows.QUIET
         if name == "stream":
             return inert(index.texts[index.stream[row]]), rows.QUIET
+        if name == "finding":
+            found = self._log.findings.of_both(index, row, exchanges=self.view.wish.exchanges)
+            severities = {each.severity for each in found}
+            return next(((LETTERS[one], GRAVITY[one]) for one in LETTERS if one in severities), ("", None))
         if name == "bar":
             return bar(index.latency(row)), said.tone
+        if name == "status" and row in self.held:
+            return cell(self.held[row], time.monotonic())
         text: str = getattr(said, name)
         return cut_middle(text, wide) if name == "method" else text, _role(name, said)
 
@@ -200,7 +222,9 @@ class MessageList(Listing):
         """Return what a row says. It changes with the state of its request, and while that waits, with the clock."""
         index = self._log.index
         state = index.state(row)
-        key = (self._log.generation, row, self.view.wish.exchanges, state, index.pair(row))
+        pair = index.pair(row)
+        done = index.effects.get(row), None if pair is None else index.effects.get(pair)
+        key = (self._log.generation, row, self.view.wish.exchanges, state, pair, done)
         waits = state is State.PENDING and index.kind(row) is Kind.REQUEST and self.view.wish.exchanges
         said = None if waits else self._said.get(key)
         if said is None:

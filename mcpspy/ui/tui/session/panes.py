@@ -11,12 +11,12 @@ from textual.containers import Container
 from textual.timer import Timer
 
 from mcpspy.core.columns import Kind
+from mcpspy.core.inert import inert
 from mcpspy.core.record import Note
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.listing import Listing
 from mcpspy.ui.tui.reader.detail import Detail
 from mcpspy.ui.tui.reader.document import Document, Part, Piece
-from mcpspy.ui.tui.session.facts import content, facts, headers
+from mcpspy.ui.tui.session.facts import content, facts, headers, sent_instead
 from mcpspy.ui.tui.session.feed import Feed
 from mcpspy.ui.tui.session.log import Log
 from mcpspy.ui.tui.session.messages import MessageList
@@ -111,7 +111,10 @@ class Panes(Container):
         place = (log.generation, row, exchanges)
         request = index.request(row)
         note = self.listing.notes.get(row, "")
-        stands = (note, index.state(row), index.answer(row), index.progress.get(request or 0))
+        found = log.findings.of_both(index, row, exchanges=exchanges)
+        rows = (row, index.pair(row))
+        done = [index.effects.get(one) for one in rows if one is not None]
+        stands = (note, index.state(row), index.answer(row), index.progress.get(request or 0), found, done)
         if (place, stands) == self._shown:
             return
         self._shown = (place, stands)
@@ -119,7 +122,10 @@ class Panes(Container):
 
 
 def document(log: Log, row: int, *, exchanges: bool, note: str = "") -> Document:
-    """Return what there is to read about a row, and what a person noted there; an exchange has two parts."""
+    """Return what there is to read about a row, and what a person noted there.
+
+    An exchange has two parts, and what went on in place of a message is one more.
+    """
     index = log.index
     answer = index.pair(row) if exchanges and index.kind(row) is Kind.REQUEST else None
     shown = [row] if answer is None else [row, answer]
@@ -132,10 +138,13 @@ def document(log: Log, row: int, *, exchanges: bool, note: str = "") -> Document
             continue
         kind = index.kind(one)
         name = {Kind.REQUEST: "request", Kind.RESULT: "response", Kind.FAILURE: "response", Kind.NOTE: "note"}
-        head = facts(change)
+        head = facts(change, log.findings.of(one))
         if note and one == row:
             head.insert(1, (f"note: {inert(note)}", "title"))
         parts.append(Part(name.get(kind, "message"), head, content(change)))
+        instead = log.message(place) if (place := index.instead.get(one)) is not None else None
+        if isinstance(instead, Note):
+            parts.append(Part("sent", *sent_instead(instead)))
         note_row = index.heads.get(index.http(one) or 0)
         if note_row is not None and note_row not in seen and isinstance(said := log.message(note_row), Note):
             seen.add(note_row)

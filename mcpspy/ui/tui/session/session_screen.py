@@ -19,7 +19,6 @@ from typing import ClassVar
 from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Footer
 from textual.worker import WorkerError
 
@@ -27,10 +26,13 @@ from mcpspy.core.columns import Kind
 from mcpspy.errors import McpspyError
 from mcpspy.io.folder import slug
 from mcpspy.io.store import Summary
+from mcpspy.ui.tui.intercept import holding_keys
+from mcpspy.ui.tui.intercept.holding import Holding
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.listing import Listing
 from mcpspy.ui.tui.session.facts import clipping
 from mcpspy.ui.tui.session.filterbar import FilterBar
+from mcpspy.ui.tui.session.findings import Linting, prepare
 from mcpspy.ui.tui.session.merged import feed_of
 from mcpspy.ui.tui.session.panes import Panes
 from mcpspy.ui.tui.session.session_keys import KEYS
@@ -46,8 +48,11 @@ TICK = 0.1
 READING = 0.3
 """Seconds between two looks while a long file is read, which each of them delays."""
 
+LINTED = 100_000
+"""Rows up to which what is wrong with them is looked for unasked: that takes some ten seconds."""
+
 SLICE = 0.004
-"""Seconds that rows are judged at a time: a key waits no longer."""
+"""Seconds that rows are judged, or looked at, at a time: a key waits no longer."""
 
 PAUSED = 0.5
 """Seconds between two growths of a list whose end is not in view."""
@@ -59,11 +64,15 @@ FLASH = 2.5
 """Seconds that the answer to a key is read."""
 
 
-COMMANDS = {binding.action.partition("(")[0] for binding in KEYS if isinstance(binding, Binding)}
+COMMANDS = {
+    binding.action.partition("(")[0]
+    for binding in [*holding_keys.KEYS, *KEYS]
+    if isinstance(binding, Binding)
+}
 """What the keys of this screen do."""
 
 
-class SessionScreen(Screen[None]):
+class SessionScreen(Holding):
     """One session, from its file."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - typed so by Screen.
@@ -76,7 +85,7 @@ class SessionScreen(Screen[None]):
     SessionScreen.-wide Panes > Detail:focus-within { border-top: none; border-left: heavy $primary; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = KEYS
+    BINDINGS: ClassVar[list[BindingType]] = holding_keys.before(KEYS)
 
     HELP_NAME = "the session"
 
@@ -86,6 +95,7 @@ class SessionScreen(Screen[None]):
         self._wanted = row
         self.feed = feed_of(summaries)
         self.view = View(self.feed.log)
+        self.linting = Linting(self.feed.log, self.feed.origin)
         self.panes = Panes(self.feed, self.view)
         self.listing = self.panes.listing
         self.view.marked = self.listing.marked
@@ -101,6 +111,9 @@ class SessionScreen(Screen[None]):
         self._generation = 0
         self._stood: object = None
         self._is_behind = asyncio.Event()
+        self._is_asked = False
+        """Whether findings are wanted of a session of any length."""
+        self._is_unlinted = asyncio.Event()
         self._flash = ""
         self._flash_until = 0.0
 
@@ -108,6 +121,7 @@ class SessionScreen(Screen[None]):
         """Put the panes and the lines in place."""
         self.set_class(self.app.size.width >= WIDE, "-wide")  # The breakpoints come after the first frame.
         yield self._title
+        yield self._bar
         yield self.panes
         yield self.filter
         yield self._status
@@ -120,6 +134,7 @@ class SessionScreen(Screen[None]):
         self._reading = self.run_worker(self.feed.read())
         self.run_worker(self.feed.watch_name())
         self.run_worker(self._judge())
+        self.run_worker(self._lint())
         self.set_interval(TICK, self._beat)
         self._tick()
 
@@ -152,7 +167,7 @@ class SessionScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a filter is typed, a letter is no command, and the last line does not say so."""
-        return not self.filter.is_typed or action not in COMMANDS
+        return (not self.filter.is_typed or action not in COMMANDS) and self.is_for(action)
 
     def action_swap(self) -> None:
         """Move between the list and the message."""
@@ -164,7 +179,16 @@ class SessionScreen(Screen[None]):
 
     def action_wrong(self, step: int) -> None:
         """Go to the next error, or the one before."""
-        self._go(self._next_wrong(step), f"no error {'below' if step > 0 else 'above'}")
+        self._go(
+            self._next_of(self.feed.log.index.wrong, step), f"no error {'below' if step > 0 else 'above'}"
+        )
+
+    def action_finding(self, step: int) -> None:
+        """Go to the next row that has a finding, or the one before."""
+        self._ask_findings()
+        which = "below" if step > 0 else "above"
+        yet = f", {self._share} of the rows were looked at" if self.linting.is_behind else ""
+        self._go(self._next_of(self.feed.log.findings.rows, step), f"no finding {which}{yet}")
 
     def action_same(self, step: int) -> None:
         """Go to the next row about the same tool, or method; or the one before."""
@@ -317,19 +341,15 @@ class SessionScreen(Screen[None]):
 
     async def _diff(self) -> None:
         from mcpspy.ui.tui.diff.choice import two_of
-        from mcpspy.ui.tui.diff.compared import Exchanges
-        from mcpspy.ui.tui.diff.diff_screen import DiffScreen
 
-        def chosen(row: int | None) -> None:
-            if row is not None:
-                self._go(row, "")
-
-        log = self.feed.log
-        two = await two_of(log, self.listing.row, self.listing.marked)
-        if isinstance(two, str):
-            self._tell(two)
-        else:
-            self.app.push_screen(DiffScreen(Exchanges(log, *two)), chosen)
+        row = self.listing.row
+        if (two := self.resent(row)) is None:
+            chosen = await two_of(self.feed.log, row, self.listing.marked)
+            if isinstance(chosen, str):
+                self._tell(chosen)
+                return
+            two = chosen
+        self.compare(*two)
 
     def action_export(self) -> None:
         """Save the marked rows, else all that are shown, under a name that is asked for."""
@@ -349,7 +369,8 @@ class SessionScreen(Screen[None]):
         self.app.push_screen(Ask(question, f"{slug(header.name)}-{header.id[:4]}.{kind}"), named)
 
     async def _save(self, path: Path, rows: list[int]) -> None:
-        from mcpspy.ui.tui.session.export import jsonl, markdown, save
+        from mcpspy.io.new_file import save
+        from mcpspy.ui.tui.session.export import jsonl, markdown
 
         log = self.feed.log
         if path.suffix == ".md":
@@ -386,7 +407,7 @@ class SessionScreen(Screen[None]):
         """Put the command that prints these rows on the clipboard."""
         words = ["mcpspy", "show", *map(str, self.feed.paths)]
         if text := self.view.wish.query.text:
-            words.append(f"--filter={text}")
+            words += [f"--filter={text}", *(["--lint"] if self.view.wish.query.asks_findings else [])]
         command = shlex.join(words)
         self.app.copy_to_clipboard(command)
         self._tell(f"copied: {command}")
@@ -406,13 +427,11 @@ class SessionScreen(Screen[None]):
         else:
             await self.action_back()
 
-    async def action_back(self) -> None:
-        """Go to the list of sessions."""
-        await self.run_action("app.back")
-
     def _want(self, wish: Wish) -> None:
         """Show other rows; the cursor stays on its row, or the next that is shown."""
         self.listing.follow &= not wish.is_sorted
+        if wish.query.asks_findings:
+            self._ask_findings()
         self.view.want(wish)
         self._judge_some()  # Of most sessions these are all: nothing is seen of it.
         self.listing.empty = []
@@ -438,10 +457,10 @@ class SessionScreen(Screen[None]):
         self._sync(at_once=True)
         self.listing.go_to(row)
 
-    def _next_wrong(self, step: int) -> int | None:
-        """Return the next row that is wrong, or whose answer is. It may be the answer of a request further up."""
+    def _next_of(self, some: Iterable[int], step: int) -> int | None:
+        """Return the next row that is one of some, or whose answer is. It may be the answer of a request further up."""
         index, rows, exchanges = self.feed.log.index, self.view.rows, self.view.wish.exchanges
-        wrong = set(index.wrong)
+        wrong = set(some)
         end = len(rows) if step > 0 else -1
         for place in range(self.listing.cursor + step, end, step) if wrong else ():
             row = rows[place]
@@ -469,6 +488,39 @@ class SessionScreen(Screen[None]):
             self._judge_some()
             await (asyncio.sleep(0) if self.view.is_behind else self._is_behind.wait())
 
+    async def _lint(self) -> None:
+        """Look for what is wrong in what was read, a slice at a time, once nothing else is to be done."""
+        while True:
+            self._is_unlinted.clear()
+            if not self._may_lint:
+                await self._is_unlinted.wait()
+                continue
+            if not self.linting.done:
+                await asyncio.to_thread(prepare)
+            linting = self.linting
+            news = (
+                await asyncio.to_thread(linting.advance, 0.0) if linting.is_large else linting.advance(SLICE)
+            )
+            if news:
+                self.view.reconsider(news)
+                self.listing.refresh()
+            await asyncio.sleep(0)
+
+    @property
+    def _may_lint(self) -> bool:
+        """Whether there is something to look at, and nobody waits for anything else."""
+        is_short = len(self.feed.log) <= LINTED
+        busy = self.feed.is_behind or self.view.is_behind
+        return self.linting.is_behind and not busy and (is_short or self._is_asked)
+
+    @property
+    def _share(self) -> str:
+        return f"{self.linting.done * 100 // max(len(self.feed.log), 1)} %"
+
+    def _ask_findings(self) -> None:
+        self._is_asked = True
+        self._is_unlinted.set()
+
     def _judge_some(self) -> None:
         end = time.perf_counter() + SLICE
         self.view.judge(lambda: time.perf_counter() < end)
@@ -477,6 +529,8 @@ class SessionScreen(Screen[None]):
 
     def _beat(self) -> None:
         """Show what is new, if anything is, and if this can be seen."""
+        if self._may_lint:
+            self._is_unlinted.set()
         top, listing = self.app.screen, self.listing
         if self.feed.is_behind and not listing.has_room and time.monotonic() < self._ticked + READING:
             return
@@ -484,6 +538,7 @@ class SessionScreen(Screen[None]):
             self._stood != self._standing()
             or self._flash
             or listing.runs
+            or self.is_holding
             or listing.count != len(self.view)
             or self.view.is_stale
         ):
@@ -492,12 +547,13 @@ class SessionScreen(Screen[None]):
     def _standing(self) -> object:
         """Return what differs once there is more to show."""
         feed, view, log = self.feed, self.view, self.feed.log
-        rows = log.generation, len(log), view.judged, view.version, log.index.unanswered
+        rows = log.generation, len(log), view.judged, view.version, log.index.unanswered, log.findings.count
         return rows, feed.done, feed.state, feed.trouble, feed.is_gone, log.is_over, self.size
 
     def _tick(self) -> None:
         self._ticked = time.monotonic()
         self._stood = self._standing()
+        self.say_held()
         self._judge_some()  # What came since is shown at once, and not a tick later.
         self._sync()
         if self._wanted is not None and self.view.judged > self._wanted:

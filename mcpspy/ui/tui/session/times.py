@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 
-from mcpspy.ui import rows
+from mcpspy.analysis import rows
 
 
 class Time(StrEnum):

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from msgspec import Struct
 
 from mcpspy.core.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
+from mcpspy.core.effects import RULE
 from mcpspy.core.query import Query, parse
 from mcpspy.ui.tui.session.item import RowItem
 from mcpspy.ui.tui.session.log import Log
@@ -84,6 +86,8 @@ class View:
         self.wish = wish
         self.marked: Collection[int] = ()
         """Rows that a person marked."""
+        self.held: AbstractSet[int] = frozenset()
+        """Rows that wait for a person: they are shown, whatever else is."""
         self.generation = 0
         """How often it began anew."""
         self._was_over = False
@@ -167,14 +171,29 @@ class View:
         if self._log.is_over and not self._was_over and not self.is_behind:
             # What the end left without an answer says so only now.
             self._was_over = True
+            if (
+                self.wish.query.counts_back and self.wish.query.end != self._log.index.last_at
+            ):  # Only now is it known from where.
+                self._begin()
+                self._was_over = True
+                return True
             for row in self._log.index.wrong if self.wish.query.text else ():
                 self._judge_again(row)
         if was_behind and not self.is_behind and not self._sorted:
             self.sort()
         return len(self) != before or self._changes != changes
 
+    def reconsider(self, rows: Iterable[int]) -> None:
+        """Look again at rows of which something new is known, and at the requests of those that are answers."""
+        index = self._log.index
+        for row in () if self.wish.is_all else rows:
+            for one in {row, index.pair(row) if index.is_answer(row) else None}:
+                if one is not None and one < self._judged:
+                    self._judge_again(one)
+
     def _begin(self) -> None:
         self.generation += 1
+        self.wish.query.end = self._log.index.last_at
         self._log_generation = self._log.generation
         self._rows = array("I")
         self._sorted = array("I")
@@ -217,6 +236,8 @@ class View:
 
     def _shows(self, row: int) -> bool:
         wish, index = self.wish, self._log.index
+        if row in self.held:
+            return True
         if wish.only_marked and row not in self.marked:
             return False
         kind = index.what[row] & 7
@@ -227,6 +248,9 @@ class View:
             note = index.texts[index.method[row]]
             if note in HTTP:
                 if not wish.http:
+                    return False
+            elif note == RULE:
+                if wish.exchanges or not wish.asides:  # The row of its message says so.
                     return False
             elif not wish.asides and note not in ("lost", "error"):
                 return False
@@ -252,11 +276,12 @@ class View:
         return float
 
     def _is_told(self, row: int) -> bool:
-        """Whether a notification is told by its request's row: progress and cancellation, where nothing is odd."""
+        """Whether a notification is told by its request's row: progress and cancellation, where nothing is wrong."""
         index = self._log.index
         method = index.texts[index.method[row]]
         return (
             method in ("notifications/progress", "notifications/cancelled")
             and index.pair(row) is not None
             and row not in index.flaws
+            and not self._log.findings.of(row)
         )

@@ -12,11 +12,11 @@ from datetime import datetime
 
 from rich.cells import cell_len
 
+from mcpspy.analysis import rows
 from mcpspy.core.index import Index
+from mcpspy.core.inert import inert
 from mcpspy.core.record import Note
 from mcpspy.io.store import State
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.session.feed import Feed
 from mcpspy.ui.tui.session.view import View
@@ -64,6 +64,8 @@ def title(feed: Feed, width: int) -> tuple[list[Piece], list[Piece]]:
         counts.append((1, (plural(session.failed, "error"), rows.BAD)))
     if session.odd:
         counts.append((3, (f"{session.odd} odd", rows.ODD)))
+    if log.findings.count:
+        counts.append((4, (plural(log.findings.count, "finding"), rows.ODD)))
     if session.pending:
         counts.append((3, (f"{session.pending} pending", rows.OPEN)))
     while len(parts) + len(counts) > 1 and _long(parts) + _long(counts) + 2 > width:

@@ -10,7 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 
-from mcpspy.core.query_syntax import QueryError
+from mcpspy.core.query_tokens import QueryError
 from mcpspy.io.store import State, Summary
 
 Test = Callable[[Summary], bool]

@@ -12,9 +12,9 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input
 
-from mcpspy.core.query_syntax import QueryError
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
+from mcpspy.core.query_tokens import QueryError
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.session.filterbar import FilterInput
 from mcpspy.ui.tui.sessions.session_filter import SessionFilter

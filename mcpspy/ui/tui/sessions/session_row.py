@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.io.census import is_too_large
 from mcpspy.io.store import Summary
 from mcpspy.io.tally import Counts
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.session.words import GLYPHS, TONES, moment
 
 UNKNOWN = "…"

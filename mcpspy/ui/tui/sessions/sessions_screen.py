@@ -18,14 +18,14 @@ from textual.screen import Screen
 from textual.widgets import Footer
 from textual.worker import Worker, WorkerError
 
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.errors import McpspyError
 from mcpspy.io.catalog import Catalog
 from mcpspy.io.census import Census
 from mcpspy.io.removal import delete, files_of
 from mcpspy.io.store import State, Summary
-from mcpspy.ui import rows
 from mcpspy.ui.demo.background import record
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.listing import Listing
 from mcpspy.ui.tui.reader.page import Piece

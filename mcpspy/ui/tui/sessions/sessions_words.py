@@ -9,11 +9,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.io.census import is_too_large
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.store import State, Summary
-from mcpspy.ui import rows
-from mcpspy.ui.inert import inert
 from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.session.words import plural
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mcpspy.ui.inert import inert_bytes
+from mcpspy.core.inert import inert_bytes
 from mcpspy.ui.tui.reader import stretch
 from mcpspy.ui.tui.reader.stretch import Stretches
 from mcpspy.ui.tui.text import steady

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from mcpspy.analysis.export.markdown import LARGEST
+from mcpspy.analysis.rows import row as words
 from mcpspy.core.record import Header
 from mcpspy.core.session import Change, Session
 from mcpspy.errors import CannotStart
 from mcpspy.io.new_file import save
 from mcpspy.io.store import Recording
-from mcpspy.ui.rows import row as words
 from mcpspy.ui.tui.session.export import jsonl, markdown
 from mcpspy.ui.tui.session.log import Log
 from tests.ui.tui.asides.asides import HEADER, Lines, every_recording, recorded

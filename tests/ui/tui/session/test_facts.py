@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.core.record import Damaged, Entry, Frame, Note
 from mcpspy.core.session import Change, Session
-from mcpspy.ui.tui.session.facts import content, copied, facts
+from mcpspy.ui.tui.session.facts import content, copied, facts, sent_instead
 
 
 def last(*entries: Entry) -> Change:
@@ -59,3 +59,10 @@ def test_a_damaged_line_says_why() -> None:
 def test_json_is_copied_as_it_was_and_anything_else_harmless() -> None:
     assert copied(last(CALL)) == CALL.data.decode()
     assert copied(last(Frame(0.1, "server", b"DEBUG \x1b[201~rm\r"))) == "DEBUG \\x1b[201~rm\\r"
+
+
+def test_what_went_on_in_place_of_a_message_is_its_own_bytes() -> None:
+    head, data = sent_instead(Note(1.0, "rule", {"action": "release", "sent": '{"a": 1}'}))
+    assert ([text for text, _ in head[:2]], data) == (["what went on in its place", "8 bytes"], b'{"a": 1}')
+    assert sent_instead(Note(1.0, "rule", {"sent_b64": "/3t9"}))[1] == b"\xff{}"
+    assert sent_instead(Note(1.0, "rule", {"sent_b64": "x"}))[1] == b"", "cut, or not from us"

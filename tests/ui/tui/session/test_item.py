@@ -60,6 +60,8 @@ def test_a_message_says_what_the_fold_says_of_it(name: str) -> None:
         assert item.at == pytest.approx(other.at)
         assert item.latency == pytest.approx(other.latency)
         assert item.text() == other.text()
+        for member in ("params", "result", "error"):
+            assert item.message(member) == other.message(member), (row, member)
 
 
 def test_a_request_speaks_for_its_answer_if_both_are_one_row(file: File) -> None:
@@ -84,6 +86,16 @@ def test_a_note_and_a_damaged_line_are_found_by_their_kind_and_text(file: File) 
     assert found(file.log, "kind:damaged", exchanges=True) == [4]
     assert found(file.log, "text:word", exchanges=True) == [3]
     assert found(file.log, "text:broken", exchanges=True) == [4]
+
+
+def test_a_path_leads_into_the_messages_of_the_row(file: File) -> None:
+    log = file.log
+
+    assert found(log, "params.name:*", exchanges=False) == [0, 2]
+    assert found(log, "params.progress:*", exchanges=False) == [1]
+    assert found(log, "error.code<0", exchanges=False) == [2]
+    assert found(log, "error.code<0 params.name:*", exchanges=True) == [0, 2]
+    assert found(log, "result:*", exchanges=True) == []
 
 
 def test_only_text_reads_the_file(file: File, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from mcpspy.analysis import rows
 from mcpspy.core.columns import Kind
 from mcpspy.core.exchange import State
 from mcpspy.core.message import Failure, Notification, Request, Result
 from mcpspy.core.record import Damaged, Header, Note
-from mcpspy.ui import rows
 from mcpspy.ui.tui.session import log as module
 from mcpspy.ui.tui.session.log import GONE, Log
 

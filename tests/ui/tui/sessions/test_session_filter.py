@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.core.parties import Party
-from mcpspy.core.query_syntax import QueryError
+from mcpspy.core.query_tokens import QueryError
 from mcpspy.core.record import Header
 from mcpspy.io.store import State, Summary
 from mcpspy.ui.tui.sessions.session_filter import SessionFilter

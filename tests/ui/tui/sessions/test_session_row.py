@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from mcpspy.analysis import rows
 from mcpspy.io.census import LARGEST
 from mcpspy.io.store import Summary, read_header_of, summarize
 from mcpspy.io.tally import Counts
-from mcpspy.ui import rows
 from mcpspy.ui.tui.sessions.session_row import session_row
 
 Make = Callable[..., Path]

@@ -1,0 +1,1 @@
+"""Interception: what is held, and what a person does with it."""

@@ -1,0 +1,178 @@
+"""The screen in which a message is edited before it goes on, or is sent.
+
+Owns the text, what is said of it while it is typed, and that nothing is sent by
+accident: what is no JSON goes only when asked for twice. Who sends it, and what
+is wrong with it, comes from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult, SuspendNotSupported
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer, Static, TextArea
+
+from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
+from mcpspy.errors import CannotStart, McpspyError
+from mcpspy.ui.tui.intercept.checks import Trouble
+from mcpspy.ui.tui.intercept.outside import edit_outside, editor
+from mcpspy.ui.tui.line import Line
+from mcpspy.ui.tui.reader.page import Piece
+
+LARGEST = 64_000
+"""Characters that are edited here: each key takes longer the more there are."""
+
+TICK = 0.25
+"""Seconds between two looks at the clocks."""
+
+HINT = "ctrl-s sends it, esc leaves it as it is"
+
+
+class EditorScreen(Screen[str | None]):
+    """A text; dismissed with what was not sent, None if it was."""
+
+    DEFAULT_CSS = """
+    EditorScreen TextArea { height: 1fr; border: none; padding: 0; background: $background; }
+    EditorScreen #large { height: 1fr; padding: 1 2; }
+    EditorScreen #said { height: auto; max-height: 6; padding: 0 1; background: $background; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "send", "send", tooltip="send it as it stands here", id="editor.send"),
+        Binding(
+            "escape",
+            "leave",
+            "back",
+            tooltip="back; what was typed is kept",
+            priority=True,  # Else it would only take the focus from the text.
+            id="editor.leave",
+        ),
+        Binding("ctrl+o", "outside", "$EDITOR", tooltip="open it in $EDITOR", id="editor.outside"),
+        Binding("ctrl+r", "restore", "restore", tooltip="take everything back", id="editor.restore"),
+    ]
+
+    HELP_NAME = "in the editor"
+
+    def __init__(
+        self,
+        heading: Callable[[], list[Piece]],
+        original: str,
+        check: Callable[[str], Sequence[Trouble]],
+        send: Callable[[str], Awaitable[None]],
+        draft: str | None = None,
+    ) -> None:
+        """`heading` is asked again and again; `send` raises McpspyError; `draft` is what was typed before."""
+        super().__init__()
+        self._heading = heading
+        self._original = original
+        self._check = check
+        self._send = send
+        self._draft = original if draft is None else draft
+        self._is_large = len(self._draft) > LARGEST
+        self._title = Line(id="title")
+        text = "" if self._is_large else self._draft
+        self._area = TextArea(text, show_line_numbers=True, tab_behavior="indent", compact=True)
+        self._said = Static(id="said", markup=False)
+        self._is_bad = False
+        self._insists: str | None = None
+        """The text that is sent although it is no JSON, once asked for again."""
+
+    def compose(self) -> ComposeResult:
+        """Put the text between its title and what is said of it."""
+        yield self._title
+        yield Static(self._large_words(), id="large", markup=False) if self._is_large else self._area
+        yield self._said
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Begin to say how it stands."""
+        self._tick()
+        self.set_interval(TICK, self._tick)
+        self._judge()
+        if not self._is_large:
+            self._area.focus()
+
+    @property
+    def text(self) -> str:
+        """What would be sent."""
+        return self._draft if self._is_large else self._area.text
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Say what is wrong, as it is typed."""
+        event.stop()
+        self._insists = None
+        self._judge()
+
+    def action_send(self) -> None:
+        """Send it."""
+        if self._is_bad and self._insists != self.text:
+            self._insists = self.text
+            self._judge("; ctrl-s once more sends it all the same")
+            return
+        self.run_worker(self._sent(self.text), exclusive=True)
+
+    def action_leave(self) -> None:
+        """Go back."""
+        self.dismiss(self.text)
+
+    def action_restore(self) -> None:
+        """Have the original again."""
+        self._put(self._original)
+
+    def action_outside(self) -> None:
+        """Edit it elsewhere."""
+        command = editor()
+        if not command:
+            self._say("no editor was chosen: set EDITOR, and start mcpspy again", rows.OPEN)
+            return
+        try:
+            text = edit_outside(command, self.text, self.app.suspend)
+        except CannotStart as error:
+            self._say(str(error), rows.BAD)
+        except SuspendNotSupported:
+            self._say("this terminal cannot be given to another program", rows.BAD)
+        else:
+            # Editors end the last line, and JSON does not.
+            self._put(text if self.text.endswith("\n") else text.removesuffix("\n"))
+
+    def _put(self, text: str) -> None:
+        if self._is_large:
+            self._draft = text
+            self.query_one("#large", Static).update(self._large_words())
+            self._judge()
+        else:
+            self._area.text = text
+
+    async def _sent(self, text: str) -> None:
+        try:
+            await self._send(text)
+        except McpspyError as error:
+            self._say(str(error), rows.BAD)
+        else:
+            self.dismiss(None)
+
+    def _judge(self, more: str = "") -> None:
+        found = list(self._check(self.text))
+        self._is_bad = any(not trouble.is_json for trouble in found)
+        if found:
+            said = "; ".join(trouble.text for trouble in found)
+            self._say(said + more, rows.BAD if self._is_bad else rows.OPEN)
+        else:
+            self._say(f"nothing was changed; {HINT}" if self.text == self._original else HINT, rows.QUIET)
+
+    def _say(self, text: str, role: str) -> None:
+        self._said.update(inert(text))
+        self._said.set_classes([f"role--{role}"])
+
+    def _tick(self) -> None:
+        self._title.say(self._heading())
+
+    def _large_words(self) -> str:
+        command = editor()
+        where = f"ctrl-o opens it in {command}" if command else "set EDITOR to edit it in your own"
+        changed = "" if self._draft == self._original else " It was edited."
+        return inert(f"{len(self._draft):,} characters are too many to edit here: {where}.{changed}")

@@ -1,0 +1,31 @@
+"""The keys of messages that are held. On any other row they are what they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.binding import Binding, BindingType
+
+
+def _key(keys: str, action: str, tooltip: str, name: str, label: str = "") -> Binding:
+    return Binding(keys, action, label, show=bool(label), tooltip=tooltip, id=f"held.{name}")
+
+
+KEYS: list[BindingType] = [
+    _key("enter", "edit", "a held message: edit it, then let it go on", "edit", "edit"),
+    _key("a", "accept", "a held message: let it go on as it came", "accept", "accept"),
+    _key("A", "accept_all", "let all held messages go on, in their order", "accept-all", "all"),
+    _key("d", "drop", "a held message: drop it", "drop", "drop"),
+    _key("e", "refuse", "a held request: answer it with an error", "answer", "answer"),
+    _key("H", "next_held", "go to the next held message", "next", "held"),
+]
+
+
+def before(keys: Iterable[BindingType]) -> list[BindingType]:
+    """Return a screen's keys with each of these before what has its key: the first that is for a row counts."""
+    merged: list[BindingType] = []
+    for binding in keys:
+        assert isinstance(binding, Binding)
+        own = binding.key.split(",")
+        merged += [*(held for held in KEYS if isinstance(held, Binding) and held.key in own), binding]
+    return [*merged, *(held for held in KEYS if held not in merged)]

@@ -1,0 +1,147 @@
+"""A session in memory that can be reached into: its desk, its recording, its socket, and nobody behind it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.core.envelope import MCPSPY, frame_prefix
+from mcpspy.core.intercept.desk import Desk
+from mcpspy.core.intercept.steps import Pass, Remark, Send, Speak, Step, Tell
+from mcpspy.core.rules.flag import read_flag
+from mcpspy.core.rules.rule import Rules
+from mcpspy.io.control.looped import Looped
+from mcpspy.io.writer import Writer
+
+INITIALIZE = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "Cline", "version": "3.78.0"},
+}
+
+
+def call(number: int, tool: str = "write_file", **arguments: object) -> bytes:
+    """Return a call of a tool."""
+    params = {"name": tool, "arguments": arguments}
+    message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def result(number: object, text: str = "done") -> bytes:
+    """Return an answer to one."""
+    value = {"content": [{"type": "text", "text": text}]}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": value}, separators=(",", ":")).encode()
+
+
+class Reached:
+    """The session, as its two peers see it."""
+
+    def __init__(self, folder: Path, *flags: str, hold_timeout: float = 300.0) -> None:
+        fields: dict[str, Any] = {"transport": "stdio", "command": ["files"], "name": "files"}
+        self._writer = Writer(str(folder), None, fields, say=pytest.fail)
+        self.path = Path(self._writer.path)
+        self.session = self._writer.id
+        rules = Rules(tuple(read_flag(flag, number) for number, flag in enumerate(flags, 1)), 1)
+        self.desk = Desk(rules, prefix="mcpspy-test-", hold_timeout=hold_timeout)
+        self._began = time.monotonic()
+        self._is_over = False
+        self.sent: list[tuple[str, bytes]] = []
+        """What went on, in the name of whom."""
+        self.tell: Any = None
+
+    @property
+    def at(self) -> float:
+        return time.monotonic() - self._began
+
+    def say(self, side: str, data: bytes) -> None:
+        """Let one side send a message."""
+        at = self.at
+        ruling = self.desk.take(at, side, data)
+        self._record(at, side, data, {"to": MCPSPY} if ruling.to_mcpspy else {})
+        self._perform(ruling.steps)
+
+    def begin(self) -> None:
+        """Shake hands."""
+        hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}
+        self.say("client", json.dumps(hello).encode())
+        info = {"name": "files", "version": "1"}
+        answer = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+        self.say("server", json.dumps({"jsonrpc": "2.0", "id": 0, "result": answer}).encode())
+        self.say("client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    def wake(self, later: float = 0.0) -> None:
+        """Let time pass, for the desk."""
+        self._perform(self.desk.wake(self.at + later))
+
+    def taken(self) -> list[tuple[str, bytes]]:
+        """Return what went on since the last time."""
+        sent, self.sent = self.sent, []
+        return sent
+
+    # What the control socket asks for.
+
+    def hello(self) -> dict[str, Any]:
+        return {
+            "session": self.session,
+            "file": str(self.path),
+            "name": "files",
+            "transport": "stdio",
+            "pid": 1,
+            "state": self.desk.describe(self.at),
+        }
+
+    def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
+        reply = self.desk.order(self.at, viewer, order)
+        self._perform(reply.steps)
+        return reply.answer
+
+    def viewer_left(self, viewer: str) -> None:
+        self._perform(self.desk.viewer_left(self.at, viewer))
+
+    def end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._perform(self.desk.end(self.at))
+            self._writer.note(self.at, "exit", code=0, signal=None)
+            self._writer.close()
+
+    def _perform(self, steps: list[Step]) -> None:
+        for step in steps:
+            if isinstance(step, Pass | Send):
+                self.sent.append((step.side, step.data))
+            elif isinstance(step, Speak):
+                self._record(self.at, step.side, step.data, {"by": MCPSPY})
+                self.sent.append((step.side, step.data))
+            elif isinstance(step, Remark):
+                self._writer.note(self.at, step.kind, **step.fields)
+            elif isinstance(step, Tell):
+                self.tell(step.viewer, step.event)
+
+    def _record(self, at: float, side: str, data: bytes, fields: dict[str, str]) -> None:
+        self._writer.write(frame_prefix(side, fields) % at + b'"msg":' + data + b"}\n")
+
+
+@pytest.fixture
+def reached(tmp_path: Path, runtime: Path) -> Any:
+    """Begin a session that can be reached; it has shaken hands, and is over at the end of the block."""
+
+    @asynccontextmanager
+    async def open_(*flags: str, **options: Any) -> AsyncIterator[Reached]:
+        session = Reached(tmp_path, *flags, **options)
+        control = await Looped.open(session, pytest.fail)
+        assert control is not None
+        session.begin()
+        session.taken()
+        try:
+            yield session
+        finally:
+            session.end()
+            await control.close()
+
+    return open_

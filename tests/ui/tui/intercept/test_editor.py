@@ -1,0 +1,83 @@
+"""The editor: what is too much for it, what is sent only when asked for twice, and where else to edit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from textual.app import App
+
+from mcpspy.errors import CannotStart
+from mcpspy.ui.tui.intercept import editor
+from mcpspy.ui.tui.intercept.checks import troubles
+from mcpspy.ui.tui.intercept.editor import LARGEST, EditorScreen
+from tests.ui.tui.conftest import Screen
+from tests.ui.tui.intercept.conftest import call
+
+
+class Alone(App[None]):
+    """An application with nothing but the editor."""
+
+    def __init__(self, original: str) -> None:
+        super().__init__()
+        self.original = original
+        self.sent: list[str] = []
+        self.left: list[str | None] = []
+        self.refuses = False
+
+    def on_mount(self) -> None:
+        async def send(text: str) -> None:
+            if self.refuses:
+                raise CannotStart("no message is held under ticket 7")
+            self.sent.append(text)
+
+        def check(text: str) -> Any:
+            return troubles(text, "client", self.original.encode())
+
+        self.push_screen(
+            EditorScreen(lambda: [("a call", None)], self.original, check, send), self.left.append
+        )
+
+
+async def test_what_is_no_json_is_sent_when_asked_for_twice() -> None:
+    app = Alone(json.dumps(json.loads(call(1)), indent=2))
+    async with app.run_test(size=(70, 20)) as pilot:
+        screen = Screen(app, pilot)  # type: ignore[arg-type]
+        await screen.shows("a call", "nothing was changed")
+        await screen.press("Q", "ctrl+s")
+        await screen.shows("no JSON: line 1, column 1: Expecting value", "ctrl-s once more")
+        assert app.sent == []
+        await screen.press("x", "ctrl+s")
+        assert app.sent == [], "it is another text by now"
+        app.refuses = True
+        await screen.press("ctrl+s")
+        await screen.shows("no message is held under ticket 7")
+        app.refuses = False
+        await screen.press("ctrl+s")
+        await screen.until(lambda: app.left == [None])
+        assert app.sent == ["Qx" + app.original]
+
+
+async def test_another_program_edits_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = json.dumps(json.loads(call(1, text="x" * LARGEST)), indent=2)
+    app = Alone(original)
+    monkeypatch.setattr(editor, "editor", lambda: "")
+    async with app.run_test(size=(70, 20)) as pilot:
+        screen = Screen(app, pilot)  # type: ignore[arg-type]
+        await screen.shows("characters are too many to edit here: set EDITOR")
+        await screen.press("ctrl+o")
+        await screen.shows("no editor was chosen")
+        monkeypatch.setattr(editor, "editor", lambda: "vi")
+        await screen.press("ctrl+o")
+        await screen.shows("this terminal cannot be given to another program")  # Nor is it one.
+        monkeypatch.setattr(
+            editor, "edit_outside", lambda _command, text, _suspended: text.replace("xx", "") + "\n"
+        )
+        await screen.press("ctrl+o")
+        await screen.shows("It was edited")
+        await screen.press("ctrl+r")
+        await screen.until(lambda: "It was edited" not in screen.text)
+        await screen.press("ctrl+o", "ctrl+s")
+        await screen.until(lambda: app.sent)
+        assert app.sent == [original.replace("xx", "")]

@@ -1,0 +1,159 @@
+"""Findings on the rows of a log: the pass over it, and what is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.analysis.lint import RULES, Finding, Linter, Place, Severity
+from mcpspy.core.record import read_entry
+from mcpspy.core.session import Session
+from mcpspy.ui.tui.session import findings as module
+from mcpspy.ui.tui.session import session_screen
+from mcpspy.ui.tui.session.findings import MOST, Findings, Linting
+from mcpspy.ui.tui.session.log import Log
+from tests.ui.conftest import CONVERSATION, Make
+from tests.ui.tui.asides.asides import RECORDINGS, recorded
+
+READY = ("client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+HELLO = ("server", CONVERSATION[1][1].replace(b'"capabilities":{}', b'"capabilities":{"tools":{}}'))
+TALK = [CONVERSATION[0], HELLO, READY, *CONVERSATION[2:]]
+"""With a line on stdout that is no message; and the server ends though nobody closed its stdin."""
+
+
+def looked(log: Log, seconds: float = 60.0) -> list[int]:
+    """Look at all of a log, so long at a time; return the rows with news."""
+    linting, news = Linting(log, lambda _: (0, log.header)), list[int]()
+    while linting.is_behind:
+        news += linting.advance(seconds)
+    return news
+
+
+@pytest.mark.parametrize("name", ["peer-sdk-legacy", "peer-ts-auto", "everything-sdk-modern"])
+def test_the_pass_finds_what_lint_finds_where_it_finds_it(name: str) -> None:
+    data = (RECORDINGS / f"{name}.jsonl").read_bytes()
+    log = recorded(data).log
+    session, linter = Session(log.header), Linter(log.header)
+    expected = [
+        finding
+        for line in data.split(b"\n")[1:-1]
+        for change in session.add(read_entry(line))
+        for finding in linter.add(change)
+    ]
+    session.end()
+    expected += linter.end()
+
+    looked(log, 0.0)
+
+    assert log.findings.count == len(expected)
+    assert log.findings.rows == sorted({finding.number for finding in expected})
+    for finding in expected:
+        assert finding.code in {found.code for found in log.findings.of(finding.number)}
+
+
+def test_a_log_that_begins_again_is_looked_at_again(make_recording: Make) -> None:
+    log = recorded(make_recording(TALK).read_bytes()).log
+    linting = Linting(log, lambda _: (0, log.header))
+    linting.advance(60.0)
+    assert (linting.is_behind, log.findings.rows) == (False, [4, 6])
+
+    log.begin_again(log.header)
+    assert (linting.is_behind, log.findings.rows) == (True, [])
+    linting.advance(60.0)
+    assert linting.done == 0
+
+
+def test_a_large_line_ends_a_slice_and_says_so(make_recording: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGE", 120)
+    log = recorded(make_recording(TALK).read_bytes()).log
+    linting, slices = Linting(log, lambda _: (0, log.header)), 0
+    lengths = [log.index.where(row).length > 120 for row in range(len(log))]
+    while linting.is_behind:
+        assert linting.is_large is lengths[linting.done]
+        linting.advance(60.0)
+        slices += 1
+    assert slices == sum(lengths[1:]) + 1
+
+
+def test_of_a_rule_that_finds_without_end_the_words_are_not_kept() -> None:
+    findings = Findings()
+    for row in range(2 * MOST):
+        findings.add(row, Finding("ENV101", Severity.ERROR, f"no {row}", "", Place(), row, 0.0, "server"))
+
+    (rule,) = (rule for rule in RULES if rule.code == "ENV101")
+    assert findings.of(7)[0].message == "no 7"
+    assert findings.of(MOST) is findings.of(2 * MOST - 1)
+    assert findings.of(MOST)[0].message == rule.summary
+    assert (findings.count, findings.of(None), findings.of(2 * MOST)) == (2 * MOST, (), ())
+
+
+async def test_a_row_is_marked_and_the_detail_says_why(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording(TALK), linted=True) as screen:
+        await screen.shows("2 findings")
+        await screen.press("w")
+        await screen.until(lambda: " E ← " in screen.selected)
+        await screen.shows("ENV101 error: not JSON on stdout")
+        await screen.press("w")
+        await screen.until(lambda: " W · " in screen.selected)
+        await screen.press("w")
+        await screen.shows("no finding below")
+
+
+async def test_findings_come_as_the_session_does_and_are_filtered_by(opened: Any, live: Any) -> None:
+    for side, line in TALK[:3]:
+        live.say(side, line)
+    live.calls(5, 6)
+    async with opened(live.path, linted=True, size=(160, 24)) as screen:
+        await screen.shows("2 findings", "following")  # No content in either result.
+        await screen.press("slash", *"lint:ENV", "enter")
+        await screen.shows("0 shown of 7 rows")
+        live.say("server", b"oops \x1b[2J")
+        await screen.until(lambda: screen.count == 1)
+        await screen.shows("ENV101 error: not JSON")
+        live.say("client", b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"x"}}')
+        live.say("server", b'{"id":9,"result":{"content":[]}}')
+        await screen.until(lambda: screen.count == 2, "a request whose answer has a finding")
+        assert " E → tools/call " in screen.places[1]
+
+
+async def test_a_long_session_is_looked_at_once_somebody_asks(
+    opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_screen, "LINTED", 3)
+    async with opened(make_recording(TALK), linted=True) as screen:
+        await screen.judged()
+        assert not screen.session.linting.done
+        await screen.press("w")
+        await screen.shows("no finding below, 0 % of the rows were looked at", "2 findings")
+        await screen.press("w")
+        await screen.shows("ENV101 error")
+
+
+async def test_sessions_that_are_merged_are_linted_each_by_itself(
+    opened: Any, make_recording: Make, tmp_path: Path
+) -> None:
+    listed = b'{"jsonrpc":"2.0","id":%d,"result":{"tools":[{"name":"%b","description":"d","inputSchema":{"type":"object"}}]}}'
+    paths = [
+        make_recording(
+            [
+                *TALK[:3],
+                ("client", b'{"jsonrpc":"2.0","id":4,"method":"tools/list"}'),
+                ("server", listed % (4, name)),
+                ("client", b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"%b"}}' % name),
+                ("server", b'{"jsonrpc":"2.0","id":5,"result":{"content":[]}}'),
+                *([("server", b"oops")] if name == b"two" else []),
+            ],
+            name=name.decode(),
+        )
+        for name in (b"one", b"two")
+    ]
+    async with opened(paths, linted=True) as screen:
+        await screen.until(lambda: not screen.session.linting.is_behind and screen.session.feed.log.is_over)
+        log = screen.session.feed.log
+        found = [
+            (log.index.texts[log.index.stream[row]], log.findings.of(row)[0].code)
+            for row in log.findings.rows
+        ]
+        assert found == [("two", "ENV101"), ("one", "LIFE401"), ("two", "LIFE401")]
