@@ -144,7 +144,10 @@ class Intercepted:
             raise OrderError(self._failed)
         self._check(order)
         try:
-            answer, steps = self._learned().order(self._now(), viewer, order)
+            desk = self._learned()
+            if desk.is_opening and order.get("order") in ("request", "notify"):
+                raise OrderError("the session has not begun: say it again when the handshake is over")
+            answer, steps = desk.order(self._now(), viewer, order)
             turn = self._performed(self._now(), steps)
         except OrderError:
             raise

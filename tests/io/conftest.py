@@ -257,13 +257,30 @@ def _adopt_orphans() -> None:
 @pytest.fixture(autouse=True)
 def _nothing_is_left(_adopt_orphans: None, processes: Processes) -> Iterator[None]:
     """Hold that a test leaves no process behind, neither running nor as a zombie."""
-    before = set(_own_children())
+    before, begun = set(_own_children()), _ticks()
     yield
-    left = set(_own_children()) - before
+    # What another test's browser or server left to this process meanwhile was started before.
+    left = {pid for pid in set(_own_children()) - before if _started(pid) >= begun}
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     processes.gone(*left)
     assert not left, "processes were left behind"
+
+
+def _ticks() -> int:
+    """Return the time since the machine was started, as the kernel counts it for processes."""
+    if sys.platform != "linux":
+        return 0
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+
+def _started(pid: int) -> int:
+    """Return when a process was started; before all time if it is gone: then it is not left."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return -1
+    return int(stat.rpartition(")")[2].split()[19])
 
 
 def _own_children() -> list[int]:

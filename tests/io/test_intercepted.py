@@ -292,6 +292,15 @@ def test_a_thousand_held_messages_keep_their_order(path: Path) -> None:
     assert not spy.to_server.is_diverted()
 
 
+def test_nothing_is_said_into_a_handshake(path: Path) -> None:
+    spy = Spy(path)
+    spy.client(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n')
+    with pytest.raises(OrderError, match="not begun"):
+        spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})
+    spy.client(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+    assert spy.live.order("send", {"n": 4, "order": "request", "method": "tools/list"})
+
+
 def test_an_answer_to_us_never_reaches_the_host(path: Path) -> None:
     spy = Spy(path)
     asked = spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})

@@ -194,6 +194,11 @@ class Desk:
                 steps += self.failed(at, injected.id, "the session has ended")
         return steps
 
+    @property
+    def is_opening(self) -> bool:
+        """Whether the client is introducing itself: on a pipe, what is said meanwhile could choose the era for it."""
+        return self._ours.is_opening
+
     def describe(self, at: float) -> Fields:
         """Return how things stand."""
         held = [letter for letter in self._room if letter.holder is not None]
@@ -328,8 +333,6 @@ class Desk:
         return self._release(letter, at, "answered", viewer)
 
     def _say(self, say: Say, at: float, viewer: str, n: object) -> Reply:
-        if self._ours.is_opening:
-            raise OrderError("the session has not begun: say it again when the handshake is over")
         injected, data = None, b""
         if say.is_request:
             injected, data = self._ours.ask(say, viewer, n, at)

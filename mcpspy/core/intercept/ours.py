@@ -45,7 +45,7 @@ class Ours:
         self._open: dict[tuple[str, str], Injected] = {}
         self._introduction: dict[str, Any] = {}
         self.is_opening = False
-        """Whether the client has begun to introduce itself, and no more: what is said now could be taken for its choice."""
+        """Whether the client has begun to introduce itself, and no more."""
         self._has_begun = False
 
     def __len__(self) -> int:

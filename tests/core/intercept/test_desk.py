@@ -245,13 +245,17 @@ def test_where_there_is_no_room_messages_go_on_and_the_note_says_so(monkeypatch:
         assert not ruling.is_held
 
 
-def test_nothing_is_injected_into_a_handshake() -> None:
-    asking, order = desk(), {"order": "request", "method": "tools/list"}
-    asking.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
-    with pytest.raises(OrderError, match="not begun"):
-        asking.order(1.0, "tui", order)
-    asking.hear(2.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-    assert asking.order(3.0, "tui", order).answer
+def test_a_handshake_is_over_when_the_client_says_so_or_is_modern() -> None:
+    legacy, modern = desk(), desk()
+    legacy.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    opening = [legacy.is_opening]
+    legacy.take(2.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    assert [*opening, legacy.is_opening] == [True, False]
+    meta = b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
+    modern.hear(
+        0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":%b}}' % meta
+    )
+    assert not modern.is_opening
 
 
 def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
