@@ -251,7 +251,7 @@ ENTRY: st.SearchStrategy[Entry] = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(ENTRY, max_size=30))
 def test_whatever_comes_the_rows_say_what_the_changes_say(entries: list[Entry]) -> None:
     same(*both(entries))

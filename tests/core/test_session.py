@@ -1054,7 +1054,7 @@ def place(message: Any) -> int | None:
 
 
 @given(ACTIONS)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_a_conversation_made_up_at_random_folds_to_what_it_was(actions: list[Action]) -> None:
     truth = Conversation()
     for action in actions:

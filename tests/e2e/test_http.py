@@ -319,8 +319,7 @@ async def test_a_refusal_is_the_servers_own(
     assert State.PENDING not in {exchange.state for exchange in read.session.exchanges}
 
 
-@pytest.mark.parametrize("server", ["peer", "peer-sse"])
-@pytest.mark.parametrize("mode", ["legacy", MODERN])
+@pytest.mark.parametrize(("server", "mode"), [("peer-sse", "legacy"), ("peer", MODERN)])
 async def test_two_clients_that_both_count_from_1_are_kept_apart(
     server: str, mode: str, peers: Peers, urls: dict[str, str]
 ) -> None:

@@ -266,7 +266,7 @@ NOTES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.one_of(FRAMES, NOTES), max_size=12))
 def test_no_session_stops_it(entries: list[Entry]) -> None:
     for finding in lint(entries):
@@ -293,7 +293,7 @@ def put(value: Any, path: tuple[Any, ...], other: Any) -> Any:
 EXAMPLES = sorted({example for rule in RULES for example in (*rule.valid, *rule.invalid)})
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_no_part_of_a_session_stops_it_whatever_stands_in_its_place(data: st.DataObject) -> None:
     entries = list(entries_of(data.draw(st.sampled_from(EXAMPLES))))

@@ -110,7 +110,7 @@ def same(lines: list[bytes]) -> None:
     assert table(counted(lines, query="")) == table(stats)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(ENTRY, max_size=30))
 def test_whatever_comes_it_adds_up_to_what_the_session_says(entries: list[Entry]) -> None:
     same([line_of(entry) for entry in entries])

@@ -109,7 +109,7 @@ SAID = st.tuples(
 
 
 @given(st.lists(SAID, max_size=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_whatever_was_recorded_can_be_served(
     said: list[tuple[str, dict[str, Any], str | None, int | None]],
 ) -> None:
