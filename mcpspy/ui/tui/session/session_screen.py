@@ -48,7 +48,7 @@ TICK = 0.1
 READING = 0.3
 """Seconds between two looks while a long file is read, which each of them delays."""
 
-LINTED = 100_000
+LINTED = 50_000
 """Rows up to which what is wrong with them is looked for unasked: that takes some ten seconds."""
 
 SLICE = 0.004
