@@ -183,7 +183,7 @@ NO_MESSAGE = {
     "method is an array": (b'{"jsonrpc":"2.0","method":["x"]}', "method is not a string"),
     "deep arrays": (b"[" * 100_000 + b"]" * 100_000, "nested too deep"),
     "deep objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested too deep"),
-    "deep params": (b'{"method":"x","params":' + b"[" * 5000 + b"]" * 5000 + b"}", "nested too deep"),
+    "deep params": (b'{"method":"x","params":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deep"),
 }
 
 

@@ -249,8 +249,8 @@ DAMAGED = {
     "raw is a number": b'{"t":0,"from":"client","raw":1}',
     "note is a number": b'{"t":0,"note":1}',
     "garbage before the message": b'{"t":0,"from":"client" oops,"msg":{}}',
-    "nested too deep to be read": b'{"t": 0, "from": "client", "msg": ' + nested(2000) + b"}",
-    "nested too deep before the message": b'{"t":0,"x":' + nested(2000) + b',"from":"client","msg":{}}',
+    "nested too deep to be read": b'{"t": 0, "from": "client", "msg": ' + nested(100_000) + b"}",
+    "nested too deep before the message": b'{"t":0,"x":' + nested(100_000) + b',"from":"client","msg":{}}',
     "UTF-16": '{"t":0,"note":"exit"}'.encode("utf-16"),
 }
 
