@@ -15,7 +15,7 @@ def test_bad_json_is_almost_json() -> None:
     wrong = corrupted(ANSWER + b"\n", "bad-json", "7", 0)
 
     assert wrong.data == ANSWER[:-1] + b",}"
-    with pytest.raises(ValueError, match="property name|trailing comma"):
+    with pytest.raises(ValueError, match=r"property name|trailing comma"):
         json.loads(wrong.data)
     assert not wrong.is_cut
 
