@@ -294,6 +294,8 @@ def test_a_thousand_held_messages_keep_their_order(path: Path) -> None:
 
 def test_nothing_is_said_into_a_handshake(path: Path) -> None:
     spy = Spy(path)
+    with pytest.raises(OrderError, match="not begun"):
+        spy.live.order("send", {"n": 2, "order": "request", "method": "tools/list"})
     spy.client(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n')
     with pytest.raises(OrderError, match="not begun"):
         spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})
@@ -303,6 +305,8 @@ def test_nothing_is_said_into_a_handshake(path: Path) -> None:
 
 def test_an_answer_to_us_never_reaches_the_host(path: Path) -> None:
     spy = Spy(path)
+    spy.client(call(2))
+    assert spy.to_server.taken() == call(2)
     asked = spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})
     ours = json.loads(asked["id"])
     sent = json.loads(spy.to_server.taken())
@@ -314,6 +318,7 @@ def test_an_answer_to_us_never_reaches_the_host(path: Path) -> None:
     assert (event["n"], event["message"]) == (3, json.loads(result(ours)))
     frames = [(entry["from"], entry.get("by"), entry.get("to")) for entry in spy.entries() if "msg" in entry]
     assert frames == [
+        ("client", None, None),
         ("client", "mcpspy", None),
         ("server", None, None),
         ("server", None, "mcpspy"),

@@ -199,6 +199,11 @@ class Desk:
         """Whether the client is introducing itself: on a pipe, what is said meanwhile could choose the era for it."""
         return self._ours.is_opening
 
+    @property
+    def has_heard(self) -> bool:
+        """Whether the client has said anything: whoever speaks first on a pipe chooses the era."""
+        return self._ours.has_heard
+
     def describe(self, at: float) -> Fields:
         """Return how things stand."""
         held = [letter for letter in self._room if letter.holder is not None]

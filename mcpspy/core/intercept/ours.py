@@ -46,6 +46,8 @@ class Ours:
         self._introduction: dict[str, Any] = {}
         self.is_opening = False
         """Whether the client has begun to introduce itself, and no more."""
+        self.has_heard = False
+        """Whether the client has said anything at all."""
         self._has_begun = False
 
     def __len__(self) -> int:
@@ -60,6 +62,7 @@ class Ours:
         """Learn from what a client says whether the session has begun, and what it says of itself in each request."""
         if said.side != CLIENT:
             return
+        self.has_heard = True
         revision = said.revision if isinstance(said, Request) else None
         if said.method not in OPENING or (revision or "") >= MODERN:
             self._has_begun = True
