@@ -43,6 +43,8 @@ MCPSPY = mcpspy_command()
 SERVER = [sys.executable, "-P", str(HERE / "echo_tool.py")]
 CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"%b"}}}\n'
 TEXT = b"x" * 200
+FLOOD = 4000
+"""Calls, in the middle of which something is killed."""
 SLOPE = 1.0
 """Megabytes an hour that a session may grow."""
 ENOUGH = 600
@@ -149,34 +151,36 @@ def orderly(folder: Path, chance: random.Random, tally: Tally) -> None:
 
 def killed(folder: Path, chance: random.Random, tally: Tally) -> None:
     """`kill -9` of mcpspy in the middle of a flood: the guard ends the server."""
-    session, count = Wrapped(folder), 4000
-    session.say(range(200))
-    session.hear(chance.randrange(1, 200))
-    server = session.server()
-    feeder = threading.Thread(target=session.say, args=(range(200, count),), daemon=True)
-    feeder.start()
-    time.sleep(chance.random() / 20)
-    session.process.kill()
-    feeder.join(20)
+    session, server = _struck(folder, chance, tally, lambda session, _: session.process.kill())
     session.end()
     _gone(server, tally)
-    _keep(session, count, tally)
+    _keep(session, FLOOD, tally)
 
 
 def bereft(folder: Path, chance: random.Random, tally: Tally) -> None:
     """The server is killed: mcpspy ends the same way."""
-    session, count = Wrapped(folder), 4000
+    session, _ = _struck(folder, chance, tally, lambda _, server: os.kill(server, signal.SIGKILL))
+    if (code := session.end()) != -signal.SIGKILL:
+        tally.wrong.append(f"exit {code} after the server's SIGKILL")
+    _keep(session, FLOOD, tally)
+
+
+def _struck(
+    folder: Path, chance: random.Random, tally: Tally, strike: Callable[[Wrapped, int], None]
+) -> tuple[Wrapped, int]:
+    """Return a session that was struck in the middle of a flood, and its server's pid."""
+    session = Wrapped(folder)
     session.say(range(200))
     session.hear(chance.randrange(1, 200))
     server = session.server()
-    feeder = threading.Thread(target=session.say, args=(range(200, count),), daemon=True)
+    feeder = threading.Thread(target=session.say, args=(range(200, FLOOD),), daemon=True)
     feeder.start()
     time.sleep(chance.random() / 20)
-    os.kill(server, signal.SIGKILL)
+    strike(session, server)
     feeder.join(20)
-    if (code := session.end()) != -signal.SIGKILL:
-        tally.wrong.append(f"exit {code} after the server's SIGKILL")
-    _keep(session, count, tally)
+    if feeder.is_alive():
+        tally.wrong.append("who writes to it is stuck")
+    return session, server
 
 
 def told(folder: Path, chance: random.Random, tally: Tally) -> None:

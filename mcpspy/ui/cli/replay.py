@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.headers import read_upstream
 from mcpspy.core.inert import inert
-from mcpspy.core.query import Query, QueryError, parse
+from mcpspy.core.query import Query
 from mcpspy.core.record import Note
 from mcpspy.core.replay.carry import Rule, rule
 from mcpspy.core.replay.plan import plans
@@ -24,6 +24,7 @@ from mcpspy.io.store import Recording, find
 from mcpspy.ui.cli import redaction
 from mcpspy.ui.cli.comparing import configure_comparison, options_of
 from mcpspy.ui.cli.header import read_header
+from mcpspy.ui.cli.meant import query_of
 from mcpspy.ui.cli.replayed import compared, complain, raise_failure, tell, update
 from mcpspy.ui.cli.status import Status
 from mcpspy.ui.exchange_item import ExchangeItem
@@ -126,7 +127,7 @@ def main(args: argparse.Namespace) -> int:
     options_of(args)  # What is wrong with them is said before anything starts.
     carry = tuple(_rule(text) for text in args.carry)
     secrets = dict(_secret(text) for text in args.secret)
-    query = _query(args.filter)
+    query = query_of(args.filter)
     _check(args)
     target = _target(args)
     path = find(args.recording, args.dir)
@@ -262,17 +263,6 @@ def _rule(text: str) -> Rule:
     except ValueError as error:
         raise UsageError(
             inert(f"replay: --carry {text}: {error}"), "like /result/content/0/text=session (\\w+)"
-        ) from None
-
-
-def _query(text: str | None) -> Query | None:
-    if text is None:
-        return None
-    try:
-        return parse(text)
-    except QueryError as error:
-        raise UsageError(
-            inert(f"--filter, at character {error.start + 1}: {error}"), "docs/filter.md has the language"
         ) from None
 
 
