@@ -112,7 +112,7 @@ EXCHANGES = (
     Column("finding", "", 1, 1, 0),
     Column("arrow", "", 1, 1, 0),
     Column("method", "method", 14, 20, 1),
-    Column("subject", "about", 16, 400, 2),
+    Column("subject", "about", 14, 400, 2),
     Column("id", "id", 4, 6, 6),
     Column("latency", "latency", 9, 9, 4, right=True),
     Column("bar", "", 8, 8, 9),
