@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from yarl import URL
 
 from mcpspy.errors import CannotStart
 from mcpspy.io.connect import Address
 from mcpspy.io.connect.client import client, environments_proxy, reach, reason
+from tests.io.tls.conftest import make_pki
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +47,28 @@ async def test_a_certificate_is_checked_unless_it_must_not_be() -> None:
     async with client(Address("https://example.org/", insecure=True)) as careless:
         assert isinstance(careless.connector, aiohttp.TCPConnector)
         assert careless.connector._ssl is False
+
+
+@pytest.mark.parametrize("terse", [False, True])
+async def test_a_private_authority_is_enough_in_every_python_however_little_it_writes(
+    terse: bool, tmp_path: Path
+) -> None:
+    pki = make_pki(tmp_path, terse=terse)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="here")
+
+    application = web.Application()
+    application.router.add_get("/", answer)
+    server = TestServer(application, scheme="https")
+    await server.start_server(ssl=pki.server())
+    async with server:
+        url = str(server.make_url("/"))
+        async with client(Address(url, cacert=str(pki.authority))) as trusting, trusting.get(url) as answered:
+            assert await answered.text() == "here"
+        async with client(Address(url)) as careful:
+            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                await careful.get(url)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,14 @@ class Pki(NamedTuple):
         return context
 
 
-def make_pki(folder: Path) -> Pki:
+USES = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+    *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
+
+
+def make_pki(folder: Path, *, terse: bool = False) -> Pki:
+    """Make them as RFC 5280 has them; terse: without whose key is whose, as many a private authority does."""
     now = datetime.now(UTC)
     ours, theirs = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     issuer = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "private")])
@@ -63,6 +70,14 @@ def make_pki(folder: Path) -> Pki:
     root = certificate("private", ours).add_extension(x509.BasicConstraints(True, None), critical=True)
     names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
     leaf = certificate("server", theirs).add_extension(names, critical=False)
+    if not terse:
+        signs = dict.fromkeys(USES, False) | {"key_cert_sign": True}
+        root = root.add_extension(x509.KeyUsage(**signs), critical=True)
+        root = root.add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(ours.public_key()), critical=False
+        )
+        issued = x509.AuthorityKeyIdentifier.from_issuer_public_key(ours.public_key())
+        leaf = leaf.add_extension(issued, critical=False)
     pki = Pki(folder / "private.pem", folder / "server.pem", folder / "server-key.pem")
     pem = serialization.Encoding.PEM
     pki.authority.write_bytes(root.sign(ours, hashes.SHA256()).public_bytes(pem))
