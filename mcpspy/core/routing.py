@@ -2,7 +2,7 @@
 
 Owns their names, values and encoding, for the side that sends them and the side that checks
 them. Source: basic/transports/streamable-http, 2026-07-28 (`MCP-Protocol-Version`,
-`Mcp-Method`, `Mcp-Name`). Refuses `Mcp-Param-*`: those follow from a tool's schema.
+`Mcp-Method`, `Mcp-Name`). Refuses `Mcp-Param-*`: those follow from a tool's schema, and are `mirrored`'s.
 """
 
 from __future__ import annotations

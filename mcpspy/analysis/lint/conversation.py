@@ -13,9 +13,9 @@ from typing import Any
 from msgspec import Struct
 
 from mcpspy.analysis.lint.finding import Place
-from mcpspy.analysis.lint.mirrored import ANNOTATION, NOTHING, Mirrored, mirrored
 from mcpspy.analysis.lint.schemas import Checked, Schemas
 from mcpspy.core.exchange import Exchange
+from mcpspy.core.mirrored import ANNOTATION, NOTHING, Mirrored, mirrored
 from mcpspy.core.parties import Parties
 from mcpspy.core.redact.gate import Gate
 from mcpspy.core.redact.redactor import Redactor

@@ -15,7 +15,6 @@ from msgspec import Raw
 
 from mcpspy.analysis.lint.conversation import Asked, Conversation, Known, Post, forget
 from mcpspy.analysis.lint.finding import Finding, Place
-from mcpspy.analysis.lint.mirrored import wanted
 from mcpspy.analysis.lint.rule import LEGACY, Kind, Rule
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.seen import Seen
@@ -31,6 +30,7 @@ from mcpspy.core.message import (
     meta_raw,
     text,
 )
+from mcpspy.core.mirrored import wanted
 from mcpspy.core.record import Damaged, Header, Note
 from mcpspy.core.session import COMES_AGAIN, Change
 from mcpspy.core.spec import CLIENT, META, MODERN, REVISIONS, other
@@ -229,9 +229,9 @@ class Linter:
             post.answers.append(what.code if isinstance(what, Failure) else None)
 
     def _mirrored(self, seen: Seen, number: int) -> None:
-        """Keep which headers a call has to have."""
+        """Keep which headers a call has to have; of a tool that clients drop, none."""
         tool = self._known.tools.get(seen.subject or "")
-        if tool is not None and tool.mirrored.headers:
+        if tool is not None and tool.mirrored.headers and not tool.mirrored.wrong:
             self._known.posts[number].mirrored = wanted(tool.mirrored.headers, seen.params.get("arguments"))
 
     def _repeated(self, change: Change, what: AnyMessage, place: Place) -> Iterator[Finding]:

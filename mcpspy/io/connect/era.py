@@ -7,9 +7,10 @@ requests of 2026-07-28 name their revision, `initialize` begins a session. Pure.
 from __future__ import annotations
 
 from mcpspy import __version__
+from mcpspy.core import routing
 from mcpspy.core.message import AnyMessage, Notification, Request, Result
+from mcpspy.core.mirrored import Tools
 from mcpspy.core.spec import MODERN
-from mcpspy.io.connect.mirrored import Mirror
 
 SESSION = "Mcp-Session-Id"
 
@@ -33,7 +34,7 @@ class Era:
         self._version: str | None = None
         """Agreed on by `initialize`, or that of the last request that named its own."""
         self._extra = extra
-        self._mirror = Mirror()
+        self._tools = Tools()
 
     def begins(self, message: AnyMessage) -> bool:
         """Take what a message of ours says of its era; whether it begins a session anew."""
@@ -54,7 +55,7 @@ class Era:
     def learn(self, result: Result, method: str | None) -> None:
         """Take from an answer what later messages have to say again."""
         if method == "tools/list":
-            self._mirror.learn(result)
+            self._tools.learn(result)
         elif method == "initialize" and isinstance(said := result.result, dict):
             version = said.get("protocolVersion")
             self._version = version if isinstance(version, str) else None
@@ -64,8 +65,13 @@ class Era:
         found = {"Accept": BOTH}
         if message is not None:
             found["Content-Type"] = "application/json"
-        if isinstance(message, Request | Notification) and self.is_modern:
-            found |= self._mirror.headers(message, self._version or MODERN)
+        if self.is_modern and isinstance(message, Request):
+            found |= routing.headers(message) | self._tools.headers(message)
+        elif self.is_modern and isinstance(message, Notification):
+            found |= {
+                routing.VERSION: self._version or MODERN,
+                routing.METHOD: routing.encoded(message.method),
+            }
         elif not self.is_sse:
             if self.session is not None:
                 found[SESSION] = self.session

@@ -72,6 +72,17 @@ def test_a_request_of_2026_07_28_speaks_for_itself_and_one_without_a_revision_do
     assert own(agreed.headers(CALL)) == {"Mcp-Session-Id": "s"}
 
 
+def test_a_notification_of_2026_07_28_says_its_method_in_the_revision_of_the_last_request(
+    agreed: Era,
+) -> None:
+    agreed.begins(NEW_CALL)
+
+    assert own(agreed.headers(message(method="notifications/progress", params={}))) == {
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "notifications/progress",
+    }
+
+
 def test_http_with_sse_has_none_of_these_headers(agreed: Era) -> None:
     agreed.is_sse = True
 

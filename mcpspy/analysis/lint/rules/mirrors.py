@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcpspy.analysis.lint.mirrored import differs, mirrored
 from mcpspy.analysis.lint.rule import ERROR, Kind, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
+from mcpspy.core.mirrored import ANNOTATION, differs, mirrored
 from mcpspy.core.spec import MODERN
 
 RULES = Rules()
@@ -49,7 +49,7 @@ def annotation(seen: Seen) -> Iterator[Told]:
     """It names a header, once whatever the case, on a string, an integer or a boolean that is reached through
     `properties` alone. Clients drop the whole tool otherwise, over HTTP; on stdio it means nothing.
     """
-    if seen.message.frame.http is None or b"x-mcp-header" not in seen.message.data:
+    if seen.message.frame.http is None or ANNOTATION.encode() not in seen.message.data:
         return
     tools = seen.result.get("tools")
     for tool in tools if isinstance(tools, list) else ():
@@ -93,7 +93,7 @@ def parameter(seen: Seen) -> Iterator[Told]:
     if not seen.post.mirrored or not isinstance(status, int) or status >= 400 or not isinstance(sent, dict):
         return
     for name, value in seen.post.mirrored.items():
-        given = sent.get(name)
+        given = sent.get(name.lower())
         if given is None:
             yield Told(f"no {name} header", sent)
         elif differs(str(given), value):
