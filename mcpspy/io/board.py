@@ -1,82 +1,41 @@
 """An HTTP session that somebody may reach into: rules, a watchdog, viewers.
 
 Owns the order of things for messages that are decided on: the decision, the
-entry and its notes in the recording, then what is done; and the way to each
-side for what we say ourselves: a POST of our own to the server, a stream that
-is open to the client. With nothing to decide no exchange comes by here. What
-becomes of one exchange is `io.detour`'s.
+entry and its notes in the recording, then what is done. With nothing to decide
+no exchange comes by here. What becomes of one exchange is `io.detour`'s, how
+each side is reached `io.ways`'.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import orjson
-
-from mcpspy.core.envelope import MCPSPY, frame_prefix, splice
+from mcpspy.core.envelope import MCPSPY, frame_prefix, note, splice
 from mcpspy.core.intercept.steps import OrderError, Pass, Remark, Ruling, Speak, Step, Tell
+from mcpspy.core.message import Result, read_frame
+from mcpspy.core.mirrored import Tools
+from mcpspy.core.record import Frame
 from mcpspy.core.spec import CLIENT, SERVER
 from mcpspy.io.control.looped import Looped
 from mcpspy.io.past import frames
 from mcpspy.io.recorder import say
+from mcpspy.io.ways import Lane, Way, Ways
 
 if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
     from mcpspy.core.intercept.desk import Desk
     from mcpspy.io.http import Proxy
     from mcpspy.io.interception import Interception
-    from mcpspy.io.passage import Passage
+Lines: TypeAlias = list[bytes | bytearray]
+"""Of the recording, in pieces."""
 
-WAYS = 1024
-"""Conversations of which it is remembered how their client reaches the server."""
-
-
-class Way(NamedTuple):
-    """How the client of a conversation reaches the server: its last POST."""
-
-    stream: str
-    target: str
-    headers: Mapping[str, str]
-    """As they came."""
-    ours: str
-    """The origin at which the client knows the server."""
-    is_session: bool
-    """Whether there is a conversation beyond the one POST."""
-
-
-class Lane(Protocol):
-    """An exchange, as somebody who is told what becomes of its messages."""
-
-    @property
-    def fields(self) -> dict[str, Value]:
-        """What its entries in the recording say of it."""
-
-    @property
-    def is_answered_here(self) -> bool:
-        """Whether its client waits here for what it asked."""
-
-    @property
-    def stream(self) -> str:
-        """The conversation it belongs to."""
-
-    def deliver(self, step: Step) -> None:
-        """Do this, in its turn. Never waits."""
-
-    def let_go(self) -> None:
-        """Let all that is held go on as it came."""
-
-
-class Stream(Lane, Protocol):
-    """An exchange whose answer is a stream, on which the client can be told something."""
-
-    @property
-    def is_get(self) -> bool:
-        """Whether it is open for nothing else."""
+Deeds: TypeAlias = list[tuple[Lane | None, Step]]
+"""What is done once that is written, and by whom."""
 
 
 class Board:
@@ -89,19 +48,21 @@ class Board:
         self._desk: Desk | None = None
         self._recorder = proxy.recorder
         self._epoch = monotonic() - proxy.recorder.now()
-        self._ways: dict[str, Way] = {}
-        self._last: Way | None = None
         self._lanes: set[Lane] = set()
-        self._streams: list[Stream] = []
-        self._passing: set[Passage] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        """What goes on until it is over, or we are."""
+        self._deeds: set[asyncio.Task[None]] = set()
+        """What is soon done, and seen through."""
         self._failed = ""
         self._undecided = 0
         """Counts down what goes by without a desk: tickets that no desk gives."""
         self._known_until = 0.0
         self.is_on = False
         """Whether messages are decided on."""
+        self.ways = Ways()
+        self.tools = Tools()
+        """What the server's tools want in the headers of a call."""
         self.session = proxy.recorder.id or os.urandom(4).hex()
         self.tell: Callable[[str | None, dict[str, Any]], None] = _nobody
         """How a viewer is reached; None: all of them."""
@@ -132,31 +93,11 @@ class Board:
 
     # What exchanges say.
 
-    def posts(self, way: Way) -> None:
-        """Keep how a client reaches the server."""
-        self._last = way
-        if way.is_session:
-            self._ways.pop(way.stream, None)
-            self._ways[way.stream] = way
-            if len(self._ways) > WAYS:
-                del self._ways[next(iter(self._ways))]
-
-    def opens(self, stream: Stream) -> None:
-        """Keep that the client can be told something here."""
-        self._streams.append(stream)
-
-    def closes(self, stream: Stream) -> None:
-        """Keep that it cannot any more, if it could."""
-        if stream in self._streams:
-            self._streams.remove(stream)
-
-    def passes(self, passage: Passage) -> None:
-        """Keep that a stream goes by here, until there is something to decide."""
-        self._passing.add(passage)
-
-    def passed(self, passage: Passage) -> None:
-        """Keep that it goes no more."""
-        self._passing.discard(passage)
+    def hear_tools(self, data: bytes) -> None:
+        """Learn from the answer to a `tools/list` what a call of ours has to say in headers."""
+        for message in read_frame(Frame(0.0, SERVER, data)):
+            if isinstance(message, Result):
+                self.tools.learn(message)
 
     async def take(
         self, lane: Lane, side: str, data: bytes, fields: dict[str, Value], kept: Callable[[int], None]
@@ -165,27 +106,15 @@ class Board:
 
         `kept` is told its ticket before that.
         """
+        if lane.lists_tools and side == SERVER:
+            self.hear_tools(data)
         at = self.now()
-        desk = self._desk
-        ruling = None
-        if desk is not None:
-            try:
-                ruling = desk.take(at, side, _one(data), stream=lane.stream, lane=lane)
-            except Exception as error:
-                self._give_up(error)
-        if ruling is None:
-            self._undecided -= 1
-            ruling = Ruling(self._undecided, False, [Pass(side, data, lane, self._undecided)], False)
+        ruling, lines, deeds = self._decided(at, lane, side, data)
         kept(ruling.ticket)
         if ruling.to_mcpspy:
             fields = {**fields, "to": MCPSPY}
-        if ruling.is_untouched:
-            await self._keep(at, side, data, fields, [])
-            lane.deliver(ruling.steps[0])
-        else:
-            lines, deeds = self._performed(at, ruling.steps)
-            await self._keep(at, side, data, fields, lines)
-            self._do(deeds)
+        await self._keep(at, side, data, fields, lines)
+        self._do(deeds)
         self._settle()
 
     def enters(self, lane: Lane) -> None:
@@ -207,12 +136,13 @@ class Board:
         self.is_on = False
 
     async def _finish(self) -> None:
-        """Stop what is still being done."""
+        """Stop what is still going on."""
         if self._alarm is not None:
             self._alarm.cancel()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while self._tasks or self._deeds:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, *self._deeds, return_exceptions=True)
 
     # What viewers say.
 
@@ -242,7 +172,7 @@ class Board:
             self._give_up(error)
             raise OrderError(self._failed) from None
         self._settle()
-        self.spawn(self._perform(self.now(), steps))
+        self._see_through(self._perform(self.now(), steps))
         return answer
 
     def viewer_left(self, viewer: str) -> None:
@@ -255,14 +185,13 @@ class Board:
             return
         stream = order.get("stream")
         if order.get("to", SERVER) == CLIENT:
-            self._turn()
-            found = self.open_to(stream)
+            self.ways.turn()
+            found = self.ways.to_client(stream)
             if found is None:
                 raise OrderError("the client has no stream open on which it could be told anything")
-            way = self._ways.get(found.stream)
-            if order["order"] == "request" and way is None:
+            if order["order"] == "request" and not self.ways.has_session(found.stream):
                 raise OrderError("the client has no session, and so takes no requests")
-        elif self._way(stream) is None:
+        elif self.ways.to_server(stream) is None:
             raise OrderError("no client has said anything yet: there is no way to the server to go after")
 
     def _learned(self) -> Desk:
@@ -285,10 +214,11 @@ class Board:
         return monotonic() - self._epoch
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside all exchanges."""
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        """Do something beside all exchanges, at most until we end."""
+        _start(work, self._tasks)
+
+    def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
+        _start(work, self._deeds)
 
     def _run(self, decide: Callable[[Desk, float], list[Step]]) -> None:
         """Do what the desk wants done, without a message."""
@@ -301,20 +231,35 @@ class Board:
             self._give_up(error)
             return
         if steps:
-            self.spawn(self._perform(at, steps))
+            self._see_through(self._perform(at, steps))
         self._settle()
 
+    def _decided(self, at: float, lane: Lane, side: str, data: bytes) -> tuple[Ruling, Lines, Deeds]:
+        """Return what becomes of a message: what is to be recorded behind it, and then done."""
+        if self._desk is not None:
+            try:
+                ruling = self._desk.take(at, side, _one(data), stream=lane.stream, lane=lane)
+            except Exception as error:
+                self._give_up(error)
+            else:
+                return ruling, *self._performed(at, ruling.steps)
+        self._undecided -= 1
+        step = Pass(side, data, lane, self._undecided)
+        return Ruling(self._undecided, False, [step], False), [], [(lane, step)]
+
     async def _perform(self, at: float, steps: Iterable[Step]) -> None:
-        lines, deeds = self._performed(at, steps)
+        try:
+            lines, deeds = self._performed(at, steps)
+        except Exception as error:
+            self._give_up(error)
+            return
         await self.keep_lines(lines)
         self._do(deeds)
 
-    def _performed(
-        self, at: float, steps: Iterable[Step]
-    ) -> tuple[list[bytes | bytearray], list[tuple[Lane | None, Step]]]:
+    def _performed(self, at: float, steps: Iterable[Step]) -> tuple[Lines, Deeds]:
         """Return what is to be recorded for these steps, and what is then done, and by whom."""
-        lines: list[bytes | bytearray] = []
-        deeds: list[tuple[Lane | None, Step]] = []
+        lines: Lines = []
+        deeds: Deeds = []
         for step in steps:
             if isinstance(step, Remark):
                 lines.append(_note(at, step, step.lane))
@@ -333,7 +278,7 @@ class Board:
             deeds.append((lane, step))
         return lines, deeds
 
-    def _do(self, deeds: Iterable[tuple[Lane | None, Step]]) -> None:
+    def _do(self, deeds: Deeds) -> None:
         for lane, step in deeds:
             if isinstance(step, Tell):
                 self.tell(step.viewer, step.event)
@@ -343,31 +288,17 @@ class Board:
     def _speaker(self, step: Speak) -> Lane | None:
         """Return who says something of ours."""
         if step.side == CLIENT:
-            way = self._way(step.stream)
+            way = self.ways.to_server(step.stream)
             return None if way is None else self._errand(way)
         lane: Any = step.lane
         if lane is not None and lane.is_answered_here:
             return lane  # type: ignore[no-any-return]
-        return self.open_to(step.stream if lane is None else lane.stream)
+        return self.ways.to_client(step.stream if lane is None else lane.stream)
 
     def _errand(self, way: Way) -> Lane:
         from mcpspy.io.errand import Errand
 
         return Errand(self._proxy, self, way)
-
-    def _way(self, stream: object) -> Way | None:
-        """Return the way of a stream; without a stream, the last that was gone."""
-        last = self._last
-        if stream is None:
-            return last
-        found = self._ways.get(str(stream))
-        # Of conversations that are one POST each, the last one shows the way as well as any.
-        return last if found is None and last is not None and not last.is_session else found
-
-    def open_to(self, stream: object) -> Stream | None:
-        """Return where the client can be told something: best where it listens for that. None is any client."""
-        found = [each for each in self._streams if stream is None or each.stream == stream]
-        return next((each for each in reversed(found) if each.is_get), found[-1] if found else None)
 
     async def keep_lines(self, lines: Iterable[bytes | bytearray]) -> None:
         """Have lines in the recording."""
@@ -375,9 +306,7 @@ class Board:
         if entry:
             await self._proxy.keep(entry, sum(map(len, entry)))
 
-    async def _keep(
-        self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: list[bytes | bytearray]
-    ) -> None:
+    async def _keep(self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: Lines) -> None:
         """Have a message in the recording, and its notes directly after it."""
         size = len(data) + sum(map(len, lines))
         entry = [*splice(frame_prefix(side, fields) % at, [data], body=True), *lines]
@@ -391,18 +320,13 @@ class Board:
             self._known_until = self.now()
         self.is_on = is_on
         if is_on:
-            self._turn()
+            self.ways.turn()
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
         if desk is not None and (next_at := desk.next_at) is not None:
             delay = max(next_at - self.now(), 0.0)
             self._alarm = asyncio.get_running_loop().call_later(delay, self._ring)
-
-    def _turn(self) -> None:
-        """Have the streams that go by decided on, and open to us."""
-        while self._passing:
-            self._passing.pop().turn()
 
     def _ring(self) -> None:
         self._alarm = None
@@ -416,7 +340,7 @@ class Board:
         say(self._failed)
         for lane in self._lanes:
             lane.let_go()
-        self.spawn(self._proxy.note("error", {"text": self._failed}))
+        self._see_through(self._proxy.note("error", {"text": self._failed}))
         self._settle()
 
 
@@ -433,7 +357,13 @@ def _one(data: bytes) -> bytes:
 
 def _note(at: float, remark: Remark, lane: Any) -> bytes:
     http = {} if lane is None else {"http": lane.fields.get("http")}
-    return orjson.dumps({"t": round(at, 6), "note": remark.kind, **http, **remark.fields}) + b"\n"
+    return note(at, remark.kind, http | remark.fields)
+
+
+def _start(work: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> None:
+    task = asyncio.ensure_future(work)
+    among.add(task)
+    task.add_done_callback(among.discard)
 
 
 def _nobody(viewer: str | None, event: dict[str, Any]) -> None:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
     from mcpspy.core.framing import SseEvent
     from mcpspy.io.board import Board
-    from mcpspy.io.passage import Decoder, Passage, Passed
+    from mcpspy.io.passage import Passage
+    from mcpspy.io.passed import Decoder, Passed
 
 T = TypeVar("T")
 
@@ -82,6 +83,11 @@ class Detour:
         return self._passage.fields
 
     @property
+    def lists_tools(self) -> bool:
+        """Whether it asks what tools there are."""
+        return self._passage.lists_tools
+
+    @property
     def is_answered_here(self) -> bool:
         """Whether its client waits here for what it asked. In HTTP+SSE (2024-11-05) it waits elsewhere."""
         return self._is_open and not self.is_get and not self._passage.is_address
@@ -100,7 +106,7 @@ class Detour:
         """The client is there no more."""
         if self._is_open:
             self._is_open = False
-            self._board.closes(self)
+            self._board.ways.closes(self)
             self._board.left(self)
 
     async def request(self) -> bytes:
@@ -112,7 +118,7 @@ class Detour:
         """Return the headers that go with it."""
         passage = self._passage
         headers = towards_server(passage.request.headers.items(), passage.proxy.upstream, passage.ours)
-        return headers if sent is self._body else for_body(headers, self._body, sent)
+        return headers if sent is self._body else for_body(headers, self._body, sent, self._board.tools)
 
     async def ask(self, sent: bytes) -> aiohttp.ClientResponse:
         """Return the server's response, unless something is said before it. Raises Answered, CutOff."""
@@ -255,17 +261,18 @@ class Detour:
         """Return what goes on the stream for a step. Raises CutOff."""
         if isinstance(step, _Raw):
             return step
-        if isinstance(step, Pass):
-            return self._kept.pop(step.ticket)[0]
-        if isinstance(step, Send):
-            return written(step.data, self._kept.pop(step.ticket)[1])
         if isinstance(step, Speak):
             self._answers.append(step.data)
             return written(step.data)
-        if isinstance(step, Gone):
-            self._kept.pop(step.ticket, None)
-        elif isinstance(step, Cut):
+        if isinstance(step, Cut):
             raise CutOff
+        # Of what `let_go` has had go on, what was decided before may come as well.
+        if isinstance(step, Pass | Send | Gone) and (kept := self._kept.pop(step.ticket)) is not None:
+            raw, event = kept
+            if isinstance(step, Pass):
+                return raw
+            if isinstance(step, Send):
+                return written(step.data, event)
         return b""
 
     def _is_answered(self) -> bool:
@@ -281,16 +288,20 @@ class Detour:
                     opening = await self._unit(unit, opening=opening)
                 if self._is_open:
                     await self._steps.join()
-        except aiohttp.ClientError as broken:
+        except Exception as broken:  # Raised again where the events are waited for.
             error = broken
-        torn = events.close()
+        finally:
+            torn = events.close()
+            if torn is not None:
+                lane = SseLane(SERVER, self.fields)
+                lane.feed(self._board.now(), torn.raw)
+                await self._board.keep_lines(lane.close(self._board.now()))
         if torn is not None:
-            lane = SseLane(SERVER, self.fields)
-            lane.feed(self._board.now(), torn.raw)
-            await self._board.keep_lines(lane.close(self._board.now()))
             self._say(torn.raw)
         if self._is_open:
             self._steps.put_nowait(_End(error))
+        elif error is not None and not isinstance(error, aiohttp.ClientError):
+            raise error
 
     async def _unit(self, unit: Unit, *, opening: bool) -> bool:
         """Take what came; return whether the event that names an address (2024-11-05) may still come."""

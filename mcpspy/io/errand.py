@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING
 import aiohttp
 from aiohttp import hdrs
 
+from mcpspy.core import routing
 from mcpspy.core.envelope import MCPSPY, SERVER
 from mcpspy.core.headers import noted, towards_server
 from mcpspy.core.intercept.events import Events
 from mcpspy.core.intercept.heads import of_ours
 from mcpspy.core.intercept.steps import Pass, Send, Speak, Step
+from mcpspy.core.mirrored import LIST
 from mcpspy.io.board import is_message
 from mcpspy.io.connect.client import reason
 
 if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
-    from mcpspy.io.board import Board, Way
+    from mcpspy.io.board import Board
     from mcpspy.io.http import Proxy
+    from mcpspy.io.ways import Way
 
 
 class Errand:
@@ -41,6 +44,7 @@ class Errand:
         self._begun = board.now()
         self._request_id: str | None = None
         self._is_stream = False
+        self.lists_tools = False
 
     @property
     def fields(self) -> dict[str, Value]:
@@ -53,7 +57,7 @@ class Errand:
             self._request_id = step.id
             self._board.spawn(self._run(step.data))
         elif isinstance(step, Pass | Send) and self._is_stream:
-            client = self._board.open_to(self._way.stream)
+            client = self._board.ways.to_client(self._way.stream)
             if client is not None:
                 client.deliver(Speak(SERVER, step.data, None, self._way.stream))
 
@@ -63,7 +67,9 @@ class Errand:
     async def _run(self, data: bytes) -> None:
         self._board.enters(self)
         proxy, way = self._proxy, self._way
-        headers = of_ours(towards_server(way.headers.items(), proxy.upstream, way.ours), data)
+        theirs = towards_server(way.headers.items(), proxy.upstream, way.ours)
+        headers = of_ours(theirs, data, self._board.tools)
+        self.lists_tools = (routing.METHOD, LIST) in headers
         hung_up: str | None = None
         try:
             try:

@@ -9,55 +9,36 @@ who hangs up is passed on at once, in both directions.
 from __future__ import annotations
 
 import asyncio
-import zlib
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import orjson
 from aiohttp import hdrs, web
-from multidict import CIMultiDict
 from yarl import URL
 
+from mcpspy.core import routing
 from mcpspy.core.envelope import CLIENT, MCPSPY, SERVER
 from mcpspy.core.headers import is_metadata, moved, moved_metadata, noted, towards_client, towards_server
 from mcpspy.core.lane import BodyLane, SseLane
 from mcpspy.core.message import Request, read_frame
+from mcpspy.core.mirrored import LIST
 from mcpspy.core.record import Frame
-from mcpspy.io.board import Way, is_message
+from mcpspy.io.board import is_message
 from mcpspy.io.connect.client import reason
 from mcpspy.io.detour import EVENTS, JSON, Answered, CutOff, Detour
+from mcpspy.io.passed import Passed, decoder
+from mcpspy.io.ways import Way
 
 if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
-    from mcpspy.core.headers import Headers
+    from mcpspy.core.framing import SseEvent
     from mcpspy.io.http import Proxy
 
 SESSION = "Mcp-Session-Id"
 
-Decoder: TypeAlias = Callable[[bytes], bytes]
-
 SMALL = 1 << 18
 """Bytes up to which a request's body is sent as one piece; a longer one is not copied whole."""
-
-ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, hdrs.SERVER, hdrs.DATE)
-"""Headers that aiohttp adds where there is none."""
-
-
-class Passed(web.StreamResponse):
-    """A response with the headers it came with, and no others."""
-
-    def __init__(self, response: aiohttp.ClientResponse, headers: Headers) -> None:
-        super().__init__(status=response.status, reason=response.reason, headers=CIMultiDict(headers))
-        self._given = response.headers
-        # A body that is all there goes in one packet with its head; for another the head does not wait.
-        self._send_headers_immediately = not response.content.is_eof()
-
-    async def _write_headers(self) -> None:
-        for name in ADDED:
-            if name not in self._given:
-                self.headers.popall(name, None)
-        await super()._write_headers()
 
 
 class Passage:
@@ -72,6 +53,8 @@ class Passage:
         self.target = request.rel_url.raw_path_qs
         self._is_mcp = proxy.streams.is_endpoint(self.target)
         self.stream = proxy.streams.of(request.headers.get(SESSION), self.target, number)
+        self.lists_tools = request.headers.get(routing.METHOD) == LIST
+        """Whether it asks, in the manner of 2026-07-28, what tools there are."""
         self._asked: bytes | None = None
         self._address: str | None = None
         self._detour: Detour | None = None
@@ -124,7 +107,7 @@ class Passage:
         if not (self._is_mcp and request.method == hdrs.METH_POST):
             return request.content.iter_any()
         is_session = SESSION in request.headers or self.is_address
-        proxy.board.posts(Way(self.stream, self.target, request.headers, self.ours, is_session))
+        proxy.board.ways.posts(Way(self.stream, self.target, request.headers, self.ours, is_session))
         lane = BodyLane(CLIENT, self.fields)
         pieces: list[bytes] = []
         torn = True
@@ -147,6 +130,7 @@ class Passage:
     def _is_decided_on(self, pieces: list[bytes]) -> bool:
         """Whether somebody wants to decide what becomes of a body that has come."""
         if self.proxy.board.is_on and is_message(body := b"".join(pieces)):
+
             self._detour = Detour(self, self.proxy.board, body)
         return self._detour is not None
 
@@ -214,7 +198,7 @@ class Passage:
     ) -> None:
         """Pass on what somebody decides on, under a head that fits."""
         if kind == JSON:
-            body, is_as_it_came = await detour.message(response, _decoder(response))
+            body, is_as_it_came = await detour.message(response, decoder(response))
             if not is_as_it_came:
                 passed.headers.popall(hdrs.CONTENT_ENCODING, None)
                 passed.content_length = len(body)
@@ -267,20 +251,26 @@ class Passage:
     async def _pass_message(self, response: aiohttp.ClientResponse, passed: Passed) -> None:
         """Hold back the last chunk, and only that, until the message is in the recording."""
         lane = BodyLane(SERVER, self.fields)
-        decode = _decoder(response)
+        decode = decoder(response)
         held = b""
         size = 0
+        listed: list[bytes] = []
         torn = True
         try:
             async for chunk in response.content.iter_any():
                 if held:
                     await passed.write(held)
-                lane.feed(decode(chunk))
+                data = decode(chunk)
+                lane.feed(data)
+                if self.lists_tools:
+                    listed.append(data)
                 size += len(chunk)
                 held = chunk
             torn = False
         finally:
             await self.proxy.keep(lane.close(self._now(), torn=torn), size)
+        if listed:
+            self.proxy.board.hear_tools(b"".join(listed))
         if held:
             await passed.write(held)
 
@@ -288,16 +278,16 @@ class Passage:
         """Pass each chunk on as it comes, its events in the recording before it."""
         # HTTP+SSE (2024-11-05) names the address for messages in the first event of its one GET.
         opening = self.request.method == hdrs.METH_GET and SESSION not in self.request.headers
-        board = self.proxy.board
+        ways = self.proxy.board.ways
         try:
             if self._detour is None:
                 opening = await self._pass_chunks(response, passed, opening=opening)
             else:
-                board.opens(self._detour)
+                ways.opens(self._detour)
             if self._detour is not None:
-                await self._detour.events(response, passed, _decoder(response), opening=opening)
+                await self._detour.events(response, passed, decoder(response), opening=opening)
         finally:
-            board.passed(self)
+            ways.passed(self)
             if self._address is not None:
                 self.proxy.streams.end_address(self._address)
 
@@ -307,10 +297,10 @@ class Passage:
         Return whether the event that names the address may still come.
         """
         lane = SseLane(SERVER, self.fields)
-        decode = _decoder(response)
+        decode = decoder(response)
         held = b""
         if hdrs.CONTENT_ENCODING not in response.headers:  # Of a compressed stream no part can be changed.
-            self.proxy.board.passes(self)
+            self.proxy.board.ways.passes(self)
         chunks = response.content.iter_any()
         try:
             while True:
@@ -321,10 +311,12 @@ class Passage:
                 chunk = await anext(chunks, None)
                 self._turning = None
                 if chunk is None:
+                    await passed.write(held)
                     break
                 events, lines = lane.feed(self._now(), decode(chunk))
                 if lines:
                     await self.proxy.keep(lines, len(chunk))
+                self._learn(events)
                 held += chunk
                 if opening and not events and lane.is_inside_event:
                     continue
@@ -343,6 +335,12 @@ class Passage:
             await self.proxy.keep(lane.close(self._now()), 0)
         return opening
 
+    def _learn(self, events: list[SseEvent]) -> None:
+        """Have it kept what tools want in headers."""
+        if self.lists_tools:
+            for event in events:
+                self.proxy.board.hear_tools(b"".join(event.data or ()))
+
     def redirect(self, chunk: bytes, data: bytes) -> bytes:
         """Learn where messages will go; an absolute address of the server becomes one of ours."""
         origin = self.proxy.upstream.origin
@@ -358,7 +356,7 @@ class Passage:
     def turn(self) -> None:
         """Have the stream that goes by decided on, from its next event on: now, if it is waited for."""
         self._detour = Detour(self, self.proxy.board, self._asked or b"")
-        self.proxy.board.opens(self._detour)
+        self.proxy.board.ways.opens(self._detour)
         if self._turning is not None:
             self._turning.cancel()
 
@@ -412,21 +410,3 @@ def json_error(status: int, asked: str | None, line: str) -> web.Response:
 async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
-
-
-def _decoder(response: aiohttp.ClientResponse) -> Decoder:
-    """Return what makes a compressed body readable for the record; it goes on compressed."""
-    encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
-    if encoding not in ("gzip", "x-gzip", "deflate"):
-        return lambda data: data
-    inflate: Callable[[bytes], bytes] = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
-
-    def decode(data: bytes) -> bytes:
-        nonlocal inflate
-        try:
-            return inflate(data)
-        except zlib.error:  # Not what it says it is: recorded as it came from here on.
-            inflate = bytes
-            return data
-
-    return decode

@@ -15,7 +15,7 @@ from mcpspy.core.message import Message
 from mcpspy.io.interception import Interception
 from recordings import make
 from tests.e2e.conftest import SECONDS
-from tests.e2e.driving import TIMED_OUT, Driven, all_answered, next_of, noted, reached
+from tests.e2e.driving import TIMED_OUT, Driven, all_answered, answered, next_of, noted, reached
 from tests.e2e.test_http import SERVERS, serving
 
 if TYPE_CHECKING:
@@ -219,3 +219,27 @@ async def test_a_run_of_chaos_is_what_its_seed_says(
         {**fields, "http": None} for fields in again
     ]
     assert len(again) == refused + mad
+
+
+async def test_a_call_of_ours_and_an_edited_one_have_the_headers_that_a_real_server_insists_on(
+    driven: Callable[..., Any], peers: Peers, tmp_path: Path
+) -> None:
+    command = f"python {make.SDK_SERVER.with_name('mirrored_server.py')} --port"
+    with serving("mirrored", command, "/mcp", tmp_path) as url:
+        async with driven(url, mode=MODERN) as client:
+            assert await client.call("where", region="Rome") == {"text": "Rome 0"}  # It has listed the tools.
+            visit = await reached(peers, "tui")
+            params = {"name": "where", "arguments": {"region": "Köln", "floor": 4}}
+            ours = await answered(visit, "request", method="tools/call", params=params)
+            await visit.order("hold", query="kind:request")
+            client.tell("where", region="Rome")
+            held = await next_of(visit, "held")
+            message = json.loads(held["text"])
+            message["params"]["arguments"]["floor"] = 5
+            await visit.order("release", ticket=held["ticket"], message=message)
+            edited = await client.heard()
+            await visit.close()
+            await client.leave()
+
+    assert ours["result"]["content"][0]["text"] == "Köln 4"
+    assert edited == {"text": "Rome 5"}

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp import web
 
 from mcpspy.core.intercept import desk as desk_module
 from mcpspy.io import board as board_module
@@ -16,7 +17,7 @@ from mcpspy.io.control.visit import AsyncVisit, Refused, sessions
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable
 
     from tests.io.http_spy import Call, Client, Spy, Start
 
@@ -276,6 +277,48 @@ async def test_a_bug_of_ours_costs_the_rules_and_never_the_traffic(
         assert [note["text"] for note in spy.notes("error")] == said
 
 
+async def test_a_bug_in_what_a_decision_leads_to_costs_no_message_either(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(board_module, "say", said.append)
+    async with proxy("/mcp", "ping => delay 1ms") as spy:
+        monkeypatch.setattr(board_module, "note", lambda *_: 1 / 0)
+        await posted(spy)
+
+        assert said == ["a bug in mcpspy: ZeroDivisionError: division by zero; rules and holds are off"]
+        assert spy.said("client") == [PING]
+
+
+async def test_what_was_decided_before_a_bug_goes_on_once(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_module, "say", lambda _: None)
+    async with proxy("/mcp", "tool:none => drop") as spy:
+        client, stream = await listening(spy)
+        written = web.StreamResponse.write
+        is_let = asyncio.Event()
+        monkeypatch.setattr(web.StreamResponse, "write", lambda *given: after(is_let, written(*given)))
+        await stream.send(chunk(event(CHANGED) + event(CHANGED)))
+        while len(spy.said("server")) < 3:  # noqa: ASYNC110 - a file sets no event.
+            await asyncio.sleep(0.005)
+        monkeypatch.setattr(desk_module, "read_frame", lambda frame: 1 / 0)
+        other = await spy.client()
+        await other.post(PING)
+        served = await spy.server.call()
+        is_let.set()
+        await served.send(plain(PONG, JSON))
+        assert await other.answer() == (200, PONG)
+        await stream.send(chunk(event(b'{"n":2}')) + chunk(b""))
+
+        assert await client.body() == event(CHANGED) * 2 + event(b'{"n":2}')
+
+
+async def after(event: asyncio.Event, work: Awaitable[None]) -> None:
+    await event.wait()
+    await work
+
+
 async def test_ids_of_ours_are_nobodys_under_load(proxy: Start) -> None:
     async with proxy() as spy, visiting() as visit:
         await posted(spy)
@@ -312,3 +355,52 @@ def test_a_message_is_known_by_its_brackets() -> None:
     assert is_message(b"[]")
     assert not is_message(b"{]")
     assert not is_message(b"")
+
+
+REVISION = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+
+
+@pytest.mark.parametrize("rules", [(), ("tool:none => drop",)], ids=["passing", "decided"])
+@pytest.mark.parametrize("is_stream", [False, True], ids=["body", "stream"])
+async def test_a_call_of_ours_has_the_headers_that_its_tool_was_listed_with(
+    proxy: Start, rules: tuple[str, ...], is_stream: bool
+) -> None:
+    schema = {"properties": {"city": {"type": "string", "x-mcp-header": "City"}}}
+    tools = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "forecast", "inputSchema": schema}]}}
+    said = json.dumps(tools).encode()
+    async with proxy("/mcp", *rules) as spy, visiting() as visit:
+        client = await spy.client()
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": REVISION}}
+        await client.post(json.dumps(asked).encode(), "Mcp-Method: tools/list")
+        listing = EVENTS + chunk(event(said)) + chunk(b"") if is_stream else plain(said, JSON)
+        await (await spy.server.call()).send(listing)
+        await client.answer()
+        params = {"name": "forecast", "arguments": {"city": "Köln"}}
+        await visit.order("request", method="tools/call", params=params)
+        ours = await spy.server.call()
+
+        assert ours.header("mcp-param-city") == "=?base64?S8O2bG4=?="
+        await ours.send(plain(b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}', JSON))
+        await next_event(visit, "answer")
+
+
+async def test_a_listing_of_ours_teaches_as_well_as_a_clients(proxy: Start) -> None:
+    schema = {"properties": {"city": {"type": "string", "x-mcp-header": "City"}}}
+    async with proxy() as spy, visiting() as visit:
+        client = await spy.client()
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": REVISION}}
+        await client.post(json.dumps(asked).encode(), "Mcp-Method: server/discover")
+        await (await spy.server.call()).send(plain(PONG, JSON))
+        await client.answer()
+        for method, params in (
+            ("tools/list", None),
+            ("tools/call", {"name": "forecast", "arguments": {"city": "Rome"}}),
+        ):
+            await visit.order("request", method=method, params=params)
+            ours = await spy.server.call()
+            result = {"tools": [{"name": "forecast", "inputSchema": schema}]}
+            answer = {"jsonrpc": "2.0", "id": json.loads(ours.body)["id"], "result": result}
+            await ours.send(plain(json.dumps(answer).encode(), JSON))
+            await next_event(visit, "answer")
+
+        assert ours.header("mcp-param-city") == "Rome"

@@ -10,8 +10,9 @@ import pytest
 from multidict import CIMultiDict
 
 from mcpspy.core.intercept.steps import Pass, Speak
-from mcpspy.io.board import Way
+from mcpspy.core.mirrored import Tools
 from mcpspy.io.errand import Errand
+from mcpspy.io.ways import Way, Ways
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -52,6 +53,8 @@ class Board:
         self.tasks: list[asyncio.Task[None]] = []
         self.failures: list[tuple[str, str]] = []
         self.lanes: set[object] = set()
+        self.tools = Tools()
+        self.ways = Ways()
 
     def now(self) -> float:
         return 1.0
@@ -67,9 +70,6 @@ class Board:
 
     def left(self, lane: object) -> None:
         self.lanes.discard(lane)
-
-    def open_to(self, stream: object) -> None:
-        """Nobody listens."""
 
 
 @pytest.mark.parametrize(("is_session", "stream"), [(True, "3"), (False, "7")])

@@ -1,0 +1,27 @@
+"""A server on the Python SDK whose one tool wants its arguments in HTTP headers, too (`x-mcp-header`, 2026-07-28).
+
+.peers/venv/bin/python tests/peers/servers/mirrored_server.py --port 8000
+"""
+
+import argparse
+from typing import Annotated
+
+from mcp.server.mcpserver import MCPServer
+from pydantic import Field
+
+server = MCPServer("mirrored-peer", version="1.0.0", log_level="CRITICAL")
+
+
+@server.tool()
+def where(
+    region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})],
+    floor: Annotated[int, Field(json_schema_extra={"x-mcp-header": "Floor"})] = 0,
+) -> str:
+    """Say where that is."""
+    return f"{region} {floor}"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    server.run("streamable-http", port=parser.parse_args().port, stateless_http=True, json_response=True)
