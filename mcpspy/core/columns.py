@@ -2,7 +2,7 @@
 
 Owns what is known of a row without reading its message: where that is in the
 file, who sent it, what it is about, what it is paired with. What to write into
-them is `core.index`'s.
+them is `core.index`'s and `core.index_plain`'s.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Owns what a list of a million rows shows, counts and jumps to. Its rows are the
 changes of `core.session`, in their order, and say the same; a property test
 holds the two together. What belongs to what is `core.pairing`'s.
 
-Most messages are plain: one typed decoding reads them, and skips what they
-carry. Whatever is not plain is read as `core.message` reads it.
+Most messages are plain, and `core.index_plain` takes them; whatever is not is
+read here, as `core.message` reads it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
-from msgspec.json import Decoder
+from msgspec import Raw
 
 from mcpspy.core.columns import (
     DAMAGED,
@@ -22,17 +21,16 @@ from mcpspy.core.columns import (
     FROM_CLIENT,
     FROM_NOBODY,
     FROM_SERVER,
-    LONGEST_ID,
     MALFORMED,
     NOTE,
     NOTIFICATION,
     REQUEST,
     RESULT,
-    STATE_NUMBERS,
     Columns,
 )
 from mcpspy.core.effects import RULE, words
 from mcpspy.core.exchange import SUBSCRIBE, Event, State
+from mcpspy.core.index_plain import PlainLines, Slot
 from mcpspy.core.message import (
     AnyMessage,
     Failure,
@@ -45,87 +43,12 @@ from mcpspy.core.message import (
     text,
 )
 from mcpspy.core.pairing import Pairing, question
-from mcpspy.core.parties import INTRODUCTIONS, Parties
+from mcpspy.core.parties import Parties
 from mcpspy.core.record import Entry, Frame, Header, Note, read_entry
 from mcpspy.core.session import COMES_AGAIN, event_of
-from mcpspy.core.spec import CLIENT, META, METHODS, MODERN, SERVER
+from mcpspy.core.spec import CLIENT, META, MODERN
 
 _ABSENT = Raw()
-
-
-class Slot(Struct, gc=False, eq=False):
-    """A request as pairing knows it: no more than a number."""
-
-    row: int
-    is_subscription: bool = False
-    is_modern: bool = False
-    is_task: bool = False
-    state: State = State.PENDING
-
-
-class _Head(Struct, gc=False, forbid_unknown_fields=True):
-    """What stands before the payload of a message over stdio, and of no other."""
-
-    t: float
-    side: str = field(name="from")
-
-
-class _Meta(Struct, gc=False):
-    token: Raw = field(name="progressToken", default=_ABSENT)
-    revision: str = field(name=META + "protocolVersion", default="")
-
-
-class _Params(Struct, gc=False):
-    meta: _Meta | None = field(name="_meta", default=None)
-    name: Raw = _ABSENT
-    uri: Raw = _ABSENT
-    level: Raw = _ABSENT
-    cursor: Raw = _ABSENT
-    ref: Raw = _ABSENT
-    message: Raw = _ABSENT
-    task_id: Raw = field(name="taskId", default=_ABSENT)
-    elicitation_id: Raw = field(name="elicitationId", default=_ABSENT)
-    request_id: Raw = field(name="requestId", default=_ABSENT)
-    request_state: Raw = field(name="requestState", default=_ABSENT)
-    input_responses: Raw = field(name="inputResponses", default=_ABSENT)
-
-
-class _Result(Struct, gc=False):
-    is_error: bool = field(name="isError", default=False)
-    result_type: str = field(name="resultType", default="")
-    task: Raw = _ABSENT
-
-
-class _Plain(Struct, gc=False):
-    """A message of which nothing is odd; what does not fit is read the long way."""
-
-    jsonrpc: str
-    id: Raw = _ABSENT
-    method: str | UnsetType = UNSET
-    params: _Params | UnsetType = UNSET
-    result: _Result | UnsetType = UNSET
-    error: Raw = _ABSENT
-
-
-_decode_plain = Decoder(_Plain).decode
-_decode_head = Decoder(_Head).decode
-
-PAYLOAD = b',"msg":'
-"""What stands before a message that is in its line as it was on the wire."""
-
-_GREAT = (*INTRODUCTIONS, SUBSCRIBE)
-"""Requests that say more than their id."""
-
-_COMPLETE = ("", "complete")
-
-_OK, _TOOL_ERROR = STATE_NUMBERS[State.OK], STATE_NUMBERS[State.TOOL_ERROR]
-
-_ATTRIBUTES = dict(zip(_Params.__struct_encode_fields__, _Params.__struct_fields__, strict=True))
-_SUBJECTS = {
-    name: _ATTRIBUTES[method.subject]
-    for name, method in METHODS.items()
-    if method.subject is not None and not name.startswith("notifications/")
-}
 
 _KINDS = {
     Request: REQUEST,
@@ -154,9 +77,10 @@ class Index(Columns, Parties):
         self.unanswered = 0
         """Requests that the end left without an answer."""
         self._pairing = Pairing[Slot]()
+        self._plain = PlainLines(self, self, self._pairing)
         self._running = sessions
-        self._subjects: dict[bytes, int] = {b"": 0}
-        self._tickets: dict[int, int] = {}
+        self.held: dict[int, int] = {}
+        """Ticket → row of a message that is held."""
         self._offset_now = self._length_now = 0
 
     @property
@@ -173,7 +97,11 @@ class Index(Columns, Parties):
         """Take lines that follow each other in a file, the first at `offset`; return where the next one begins."""
         place = 0
         while True:
-            place, offset = self._add_plain(lines, place, offset)
+            before = self._count
+            place, offset = self._plain.take(lines, place, offset)
+            if self._count > before:
+                self.messages += self._count - before
+                self.last_at = self.at[self._count - 1]
             if place == len(lines):
                 return offset
             line = lines[place]
@@ -210,126 +138,6 @@ class Index(Columns, Parties):
             if slot.state is State.UNANSWERED:
                 self.unanswered += 1
                 self._fails(slot.row)
-
-    def _add_plain(self, lines: Sequence[bytes], place: int, offset: int) -> tuple[int, int]:  # noqa: PLR0912, PLR0915 - see below.
-        """Take lines from a place on while each is a message over stdio of which nothing is odd.
-
-        Return the place and the offset of the first that is not. A million are
-        read while somebody waits: calls and attributes would cost twice the time.
-        """
-        kinds, ats, sizes, ids = self.what, self.at, self.size, self._id
-        methods, subjects, pairs, states = self.method, self.subject, self._pair, self._state
-        offsets, lengths, method_numbers, subject_numbers = (
-            self._offset,
-            self._length,
-            self._text_numbers,
-            self._subjects,
-        )
-        ask, answer = self._pairing.ask_plainly, self._pairing.answer_plainly
-        may_ask, may_answer = self.revision is not None and self.client is not None, self.server is not None
-        introductions = [method_numbers.get(method) for method in INTRODUCTIONS]
-        first = row = self._count
-        while place < len(lines):
-            line = lines[place]
-            split = line.find(PAYLOAD)
-            if split < 0 or line[-2:] != b"}}":
-                break
-            data = line[split + len(PAYLOAD) : -1]
-            try:
-                head = _decode_head(line[:split] + b"}")
-                plain = _decode_plain(data)
-                if not data.isascii():
-                    data.decode()
-            except (DecodeError, UnicodeDecodeError, RecursionError):
-                break
-            raw_id, method, result, is_client = (
-                bytes(plain.id),
-                plain.method,
-                plain.result,
-                head.side == CLIENT,
-            )
-            if (
-                not (raw_id.isdigit() and len(raw_id) < LONGEST_ID)
-                or plain.jsonrpc != "2.0"
-                or not (is_client or head.side == SERVER)
-                or plain.error is not _ABSENT
-            ):
-                break
-            if row == self._room:
-                self._grow()
-            if method is not UNSET:
-                params = plain.params
-                if (
-                    not may_ask
-                    or method in _GREAT
-                    or params is UNSET
-                    or result is not UNSET
-                    or params.request_state is not _ABSENT
-                    or params.input_responses is not _ABSENT
-                ):
-                    break
-                about = _SUBJECTS.get(method)
-                subject = 0
-                if about is not None:
-                    raw = bytes(getattr(params, about))
-                    known = subject_numbers.get(raw)
-                    if known is None and (known := self._subject(raw)) is None:
-                        break
-                    subject = known
-                slot, token = Slot(row), None
-                if (meta := params.meta) is not None:
-                    token = text(meta.token)
-                    slot.is_modern = meta.revision >= MODERN
-                if not ask(slot, (None, CLIENT if is_client else SERVER, raw_id.decode()), token):
-                    break
-                kinds[row] = REQUEST | FROM_CLIENT if is_client else REQUEST | FROM_SERVER
-                number = method_numbers.get(method)
-                methods[row] = self._text(method) if number is None else number
-                subjects[row] = subject
-            else:
-                if (
-                    not may_answer
-                    or result is UNSET
-                    or result.result_type not in _COMPLETE
-                    or result.task is not _ABSENT
-                ):
-                    break
-                is_error = result.is_error
-                event = Event.TOOL_ERROR if is_error else Event.RESULT
-                answered = answer((None, SERVER if is_client else CLIENT, raw_id.decode()), event)
-                if answered is None:
-                    break
-                kinds[row] = RESULT | FROM_CLIENT if is_client else RESULT | FROM_SERVER
-                request = answered.row
-                pairs[request] = row + 1
-                pairs[row] = request + 1
-                states[request] = _TOOL_ERROR if is_error else _OK
-                methods[row] = methods[request]
-                subjects[row] = subjects[request]
-                if is_error:
-                    self._fails(row)
-                if methods[request] in introductions:  # Not the first: a session may begin anew.
-                    (said,) = read_frame(Frame(head.t, head.side, data))
-                    if isinstance(said, Result):
-                        self.hear_answer(said, self.texts[methods[request]])
-            ats[row] = head.t
-            sizes[row] = len(data)
-            offsets[row] = offset
-            lengths[row] = length = len(line)
-            ids[row] = int(raw_id) << 1 | 1
-            row, place, offset = row + 1, place + 1, offset + length + 1
-        if row > first:
-            self._count = row
-            self.messages += row - first
-            self.last_at = ats[row - 1]
-        return place, offset
-
-    def _subject(self, raw: bytes) -> int | None:
-        """Return the number of what a message is about, from its JSON text; None if that takes more than a look."""
-        if raw[:1] != b'"' or b"\\" in raw:
-            return None
-        number = self._subjects[raw] = self._text(raw[1:-1].decode())
-        return number
 
     def _add_frame(self, frame: Frame) -> None:
         again = self._pairing.comes_again(frame)
@@ -442,11 +250,11 @@ class Index(Columns, Parties):
     def _effect(self, note: int, fields: dict[str, Any]) -> None:
         """Keep what was done to a message with the message; `note` is the row that says so."""
         ticket = fields.get("ticket")
-        row = self._tickets.pop(ticket, None) if isinstance(ticket, int) else None
+        row = self.held.pop(ticket, None) if isinstance(ticket, int) else None
         if row is None and (row := self._before(note, fields.get("id"))) is None:
             return
         if fields.get("action") == "hold" and isinstance(ticket, int):
-            self._tickets[ticket] = row
+            self.held[ticket] = row
         if ("sent" in fields or "sent_b64" in fields) and fields.get("why") != "answered":
             self.instead[row] = note
         said, before = words(fields), self.effects.get(row)

@@ -15,7 +15,8 @@ from msgspec import Raw
 
 from mcpspy.core.columns import Kind
 from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.index import PAYLOAD, Index
+from mcpspy.core.index import Index
+from mcpspy.core.index_plain import PAYLOAD
 from mcpspy.core.message import (
     AnyMessage,
     Body,
