@@ -7,8 +7,8 @@ lane only says what must be on disk before that.
 
 from __future__ import annotations
 
-from mcpspy.core.envelope import frame_prefix, note, plain, splice, splice_text
-from mcpspy.core.framing import LineFramer, SseFramer
+from mcpspy.core.envelope import LF, frame_prefix, note, plain, splice, splice_text
+from mcpspy.core.framing import SMALL, LineFramer, SseFramer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,26 +25,22 @@ if TYPE_CHECKING:
 class Lane:
     """Messages of one side of a stdio session."""
 
-    __slots__ = ("_framer", "_head", "_prefix")
+    __slots__ = ("_framer", "_head", "_line", "_prefix")
 
     def __init__(self, side: str) -> None:
         self._framer = LineFramer()
         self._prefix = b'{"t":%%.6f,"from":"%b",' % side.encode()
         self._head = self._prefix + b'"msg":'
+        self._line = self._head + b"%b}\n"
 
     def feed(self, at: float, data: bytes) -> Lines:
         """Return what to append for the messages that end in `data`, `at` seconds from the start."""
-        framer = self._framer
-        if (
-            not framer.pieces
-            and data.startswith(b"{")
-            and data.endswith(b"}\n")
-            and data.find(b"\n") == len(data) - 1
-            and data.isascii()
-        ):
-            # One whole message: nearly always, and what a round trip waits for.
-            return self._head % at + data[:-1] + b"}\n"
-        ended, run = framer.split(data)
+        if data[-2:] == b"}\n" and len(data) < SMALL and data[:1] == b"{" and not self._framer.pieces:
+            message = data[:-1]
+            if LF not in message and message.isascii():
+                # One whole message: nearly always, and what a round trip waits for.
+                return self._line % (at, message)
+        ended, run = self._framer.split(data)
         if len(ended) == 1:
             # A line that a flood's chunk cut in two: joining it costs less than buffers of its own.
             ended, run = [], b"".join((ended[0], b"\n", run))
