@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 
 _ESCAPE = re.compile(rb'\\(?:u([0-9a-fA-F]{4})|([bfnrt"\\/]))')
+_BACKSLASH = ord("\\")
 _SHORT = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
@@ -20,7 +21,7 @@ class Unescaped:
         """`raw` is what stands between the quotes."""
         self._texts = [0]
         self._raws = [0]
-        if b"\\" not in raw:
+        if _BACKSLASH not in raw:
             self.text = raw
             return
         pieces: list[bytes] = []

@@ -50,6 +50,9 @@ LONG = (*NAMES, *SHAPES, ESCAPE, B64)
 AT = b"@"
 """The end of a URL's user and password: no literal, but a hit."""
 
+AT_SIGN = ord(AT)
+"""A number, as are others that are looked for: one byte as bytes is found only once CPython has dropped a TypeError."""
+
 ASKED = b""
 """What a person asked for."""
 
@@ -76,13 +79,13 @@ class Gate:
 
     def ordered(self, data: bytes, long: Matches, short: Matches) -> list[Hit]:
         """Return the hits of a text in which `long` and `short` found this."""
-        if not long and not short and b"@" not in data and self.asked is None:
+        if not long and not short and AT_SIGN not in data and self.asked is None:
             return []
         found = [(start, LONG[number]) for number, start, _ in long]
         found += [(start, SHORT[number]) for number, start, _ in short]
         if self.asked is not None:
             found += [(start, ASKED) for _, start, _ in self.asked(data)]
-        if b"@" in data:
+        if AT_SIGN in data:
             found += [(at, AT) for at in _passwords(data)]
         found.sort()
         return found

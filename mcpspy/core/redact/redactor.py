@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 
-from mcpspy.core.redact.gate import B64, Gate
+from mcpspy.core.redact.gate import AT_SIGN, B64, Gate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Redactor:
     def lines(self, data: bytes) -> bytes:
         """Return whole lines, redacted: nearly always as they are."""
         long, short = self._long(data), self._short(data)
-        if not long and not short and b"@" not in data and not self._is_asked:
+        if not long and not short and AT_SIGN not in data and not self._is_asked:
             return data
         if self._is_thorough:
             return b"".join(map(self._line, _lines(data)))
@@ -86,10 +86,8 @@ class Redactor:
                 pending.clear()
                 yield from self._large(line)
                 size = whole = joined = 0
-        if head := pending[:whole]:
-            yield self.lines(b"".join(head))
-        if line := pending[whole:]:
-            yield self._line(b"".join(line))
+        if pending:
+            yield self.lines(b"".join(pending))
 
     def header(self, fields: Mapping[str, Value]) -> dict[str, Value]:
         """Return the fields of a header, redacted: the server's command, above all."""
@@ -115,15 +113,17 @@ class Redactor:
 
     def message(self, data: bytes) -> bytes:
         """Return a message, redacted; as text, if it is no JSON."""
-        from mcpspy.core.redact.text import is_suspect
+        if self._is_thorough or any(self._is_suspect(data, hit) for hit in self._gate.hits(data)):
+            return self._read(data)
+        return data
+
+    def _read(self, data: bytes) -> bytes:
+        """Return a message that something in it makes worth reading, redacted."""
         from mcpspy.core.redact.walk import Broken, Walk, apply
 
-        rules = self._rules()
-        if not self._is_thorough and not any(is_suspect(data, hit, rules) for hit in rules.gate.hits(data)):
-            return data
         if len(data) <= LARGE:
             try:
-                return apply(data, self._told(Walk(rules, self._mask).edits(data)))
+                return apply(data, self._told(Walk(self._rules(), self._mask).edits(data)))
             except Broken:
                 pass
         return self._text(data)
@@ -153,7 +153,7 @@ class Redactor:
         head, found, rest = line.partition(_MSG)
         if found and b'"note":' not in head:
             end = rest.rfind(b"}")
-            return b"".join((head, found, self.message(rest[:end]), rest[end:]))
+            return b"".join((head, found, self._read(rest[:end]), rest[end:]))
         head, found, rest = line.partition(_B64)
         if found and rest.endswith(b'"}\n'):
             data = a2b_base64(rest[:-3])
@@ -187,7 +187,7 @@ class Redactor:
         else:
             data = b"".join(line)
             line.clear()
-            yield self._line(data)
+            yield self.lines(data)
 
     def _is_clean(self, line: list[bytes | bytearray]) -> bool:
         if self._is_thorough:

@@ -41,6 +41,7 @@ _NAME_ON = re.compile(rb"[A-Za-z0-9_.-]{0,80}")
 _FOLLOWED = re.compile(rb"\\{0,15}[\"'`]?[ \t\r\n]{0,8}[:=]")
 _ENDED = re.compile(rb"\\{0,15}[\"'][ \t\r\n]{0,8}[,}]")
 _QUOTES = (b'"', b"'")
+_BACKSLASH = ord("\\")
 _HIDDEN = re.compile(rb"\\u00(?!2[267]|3[cCeE]|60|7[fF])[2-7]")
 _CREDENTIAL = re.compile(rb"[A-Za-z0-9+/\\._~=-]{6}")
 _ASSIGNED = re.compile(
@@ -68,7 +69,7 @@ def spans(text: bytes, rules: Rules, *, is_uri: bool = False) -> list[Span]:
     stands, and with what escapes in it stand for.
     """
     found = _spans(text, rules, is_uri=is_uri)
-    if b"\\" in text:
+    if _BACKSLASH in text:
         for first, last in _windows(text, rules):
             unescaped = Unescaped(text[first:last])
             found += [

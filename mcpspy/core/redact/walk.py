@@ -36,7 +36,10 @@ _TOKEN = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+(:)?|[{}\[\]]|[^\s"{}\[\
 _NUMBER = re.compile(rb"-?[0-9]")
 _FIRST_MEMBER = re.compile(rb'\s*"([^"\\]{1,40})"\s*:')
 _SCHEME = re.compile(rb"(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate) +", re.IGNORECASE)
-_QUOTE, _ARRAY, _OBJECT = b'"[{'
+_STRING, _KEY = 1, 2
+"""The last group of a token: a string has the first, one that a colon makes a key both, a mark or a number neither."""
+_QUOTE, _ARRAY, _ARRAY_END = b'"[]'
+_BACKSLASH = ord("\\")
 
 
 class Broken(Exception):  # noqa: N818 - a value for the caller, who reads the message as text.
@@ -101,41 +104,43 @@ class Walk:
         hits = iter([*self._rules.gate.hits(data), (len(data), ASKED)])
         hit, literal = next(hits)
         levels = self._levels
+        is_thorough = self._rules.is_thorough
         has_begun = False
         for token in _TOKEN.finditer(data):
-            start = token.start()
-            if has_begun and not levels:
+            kind = token.lastindex
+            start, end = token.span(_STRING if kind else 0)
+            if not levels and has_begun:
                 raise Broken
             has_begun = True
-            # Ours are never outside of strings; a number may be asked for.
-            while hit < start and literal == ASKED:
+            while hit < start:
+                if literal != ASKED:  # Ours are never outside of strings; a number may be asked for.
+                    raise Broken
                 hit, literal = next(hits)
-            first, end = data[start], token.end(1)
-            # A string without an end: to try its every quote would be quadratic.
-            if hit < start or (first == _QUOTE and end < 0):
-                raise Broken
-            if first == _QUOTE:
-                is_hit = hit < end
-                while hit < end:
-                    hit, literal = next(hits)
-                is_hit = is_hit or self._rules.is_thorough
-                if token[2]:
-                    self._key(start + 1, end - 1, is_hit=is_hit)
-                else:
-                    self._string(start + 1, end - 1, is_hit=is_hit)
-            elif first in (_ARRAY, _OBJECT):
-                levels.append(self._opened(start, is_array=first == _ARRAY))
-            elif first in b"]}":
-                self._close(is_array=first == 0x5D)
+            if kind is None:
+                self._mark(start, end)
+                continue
+            is_hit = hit < end
+            while hit < end:
+                hit, literal = next(hits)
+            if kind == _KEY:
+                self._key(start + 1, end - 1, is_hit=is_hit or is_thorough)
             else:
-                self._scalar(start, token.end())
+                self._string(start + 1, end - 1, is_hit=is_hit or is_thorough)
         if levels or (hit < len(data) and literal != ASKED):
             raise Broken
         # A value may be secret by two rules: as a whole comes first.
         return sorted(self._edits, key=lambda edit: (edit.start, -edit.end))
 
-    def _close(self, *, is_array: bool) -> None:
-        if not self._levels or self._levels.pop().is_array != is_array:
+    def _mark(self, start: int, end: int) -> None:
+        """Take what is no string: a bracket, a number, a word."""
+        first = self._data[start]
+        if first == _QUOTE:  # A string without an end: to try its every quote would be quadratic.
+            raise Broken
+        if first in b"{[":
+            self._levels.append(self._opened(start, is_array=first == _ARRAY))
+        elif first not in b"]}":
+            self._scalar(start, end)
+        elif not self._levels or self._levels.pop().is_array != (first == _ARRAY_END):
             raise Broken
 
     def _pointer(self) -> Pointer:
@@ -156,7 +161,7 @@ class Walk:
         level = self._levels[-1]
         level.key = self._data[start:end]
         self._known = is_hit
-        if is_hit or b"\\" in level.key:
+        if is_hit or _BACKSLASH in level.key:
             unescaped = Unescaped(level.key)
             level.key = unescaped.text
         if is_hit:
