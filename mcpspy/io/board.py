@@ -239,10 +239,9 @@ class Board:
         if self._desk is not None:
             try:
                 ruling = self._desk.take(at, side, _one(data), stream=lane.stream, lane=lane)
+                return ruling, *self._performed(at, ruling.steps)
             except Exception as error:
                 self._give_up(error)
-            else:
-                return ruling, *self._performed(at, ruling.steps)
         self._undecided -= 1
         step = Pass(side, data, lane, self._undecided)
         return Ruling(self._undecided, False, [step], False), [], [(lane, step)]

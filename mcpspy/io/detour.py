@@ -147,7 +147,7 @@ class Detour:
         except Answered:
             self._overhear(self._hear_body(reading, pieces, response))
             raise
-        except aiohttp.ClientError:
+        except (aiohttp.ClientError, asyncio.CancelledError):
             await self._keep_body(b"".join(map(decode, pieces)), torn=True)
             raise
         finally:
@@ -267,7 +267,7 @@ class Detour:
         if isinstance(step, Cut):
             raise CutOff
         # Of what `let_go` has had go on, what was decided before may come as well.
-        if isinstance(step, Pass | Send | Gone) and (kept := self._kept.pop(step.ticket)) is not None:
+        if isinstance(step, Pass | Send | Gone) and (kept := self._kept.pop(step.ticket, None)) is not None:
             raw, event = kept
             if isinstance(step, Pass):
                 return raw

@@ -1,7 +1,7 @@
 """`mcpspy http`: a listener in front of an MCP server that speaks HTTP.
 
-Owns the listener and the upstream client, which requests belong together, and
-the end of both. One exchange is `io.passage`'s. No timeout of ours: streams
+Owns the listener and the upstream client, and the end of both. One exchange is
+`io.passage`'s, which of them are one conversation `io.streams`'. No timeout of ours: streams
 live for hours, and a slow server is the client's to give up on.
 """
 
@@ -24,8 +24,10 @@ from mcpspy.io.board import Board
 from mcpspy.io.connect.client import IDLE, environments_proxy, trust
 from mcpspy.io.interception import Interception
 from mcpspy.io.listener import LONG_HEADER, accepting, listening, origin, stop_on_signals
-from mcpspy.io.passage import ADDED, Passage, json_error
+from mcpspy.io.passage import Passage, json_error
+from mcpspy.io.passed import ADDED
 from mcpspy.io.recorder import Recorder, Where, say
+from mcpspy.io.streams import Streams
 
 if TYPE_CHECKING:
     import ssl
@@ -38,9 +40,6 @@ SHORT = 1 << 14
 
 LONG_WRITE = 1 << 20
 """Bytes from which on a write to the file goes to a thread: below, handing it over costs more than doing it."""
-
-ENDED = 4096
-"""Sessions that are remembered after their end: an exchange of one may still be under way."""
 
 
 class Options(Where):
@@ -56,66 +55,6 @@ class Options(Where):
         self.cacert: str | None = None
         self.insecure = False
         self.interception = Interception()
-
-
-class Names(dict[str, str]):
-    """Names of streams; those that have ended go when many others have, too."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._ended: dict[str, None] = {}
-
-    def end(self, name: str) -> None:
-        """Mark a name, if there is one, as ended."""
-        if name in self:
-            self._ended[name] = None
-            if len(self._ended) > ENDED:
-                oldest = next(iter(self._ended))
-                del self._ended[oldest], self[oldest]
-
-
-class Streams:
-    """Which exchanges are one conversation: the scope in which ids are paired.
-
-    A stream is named by the number of the exchange that began it. A session
-    header makes one of many exchanges, and so does the address that HTTP+SSE
-    hands out; an exchange with neither is a conversation of its own.
-    """
-
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
-        self._sessions = Names()
-        self._addresses = Names()
-
-    def is_endpoint(self, target: str) -> bool:
-        """Whether messages are sent to this path."""
-        return target.partition("?")[0] == self._endpoint or target in self._addresses
-
-    def of(self, session: str | None, target: str, number: int) -> str:
-        """Return the stream of an exchange."""
-        if session is not None:
-            return self._sessions.setdefault(session, str(number))
-        return self._addresses.get(target, str(number))
-
-    def is_address(self, target: str) -> bool:
-        """Whether HTTP+SSE handed this address out."""
-        return target in self._addresses
-
-    def bind(self, session: str, stream: str) -> None:
-        """Keep that the server opened a session in this stream."""
-        self._sessions.setdefault(session, stream)
-
-    def bind_address(self, target: str, stream: str) -> None:
-        """Keep that the server named this address for the messages of the stream."""
-        self._addresses[target] = stream
-
-    def end(self, session: str) -> None:
-        """Let go of a session, in a while."""
-        self._sessions.end(session)
-
-    def end_address(self, target: str) -> None:
-        """Let go of an address, in a while."""
-        self._addresses.end(target)
 
 
 class Proxy:

@@ -93,6 +93,9 @@ class Passage:
         except (asyncio.CancelledError, ConnectionResetError):
             await self._end(MCPSPY if self.proxy.is_stopping else CLIENT)
             raise
+        except Exception:  # A bug of ours: `io.listener` says it, and hangs up.
+            await self._end(MCPSPY)
+            raise
         finally:
             if self._detour is not None:
                 self._detour.close()
@@ -130,7 +133,7 @@ class Passage:
     def _is_decided_on(self, pieces: list[bytes]) -> bool:
         """Whether somebody wants to decide what becomes of a body that has come."""
         if self.proxy.board.is_on and is_message(body := b"".join(pieces)):
-
+            self._asked = body
             self._detour = Detour(self, self.proxy.board, body)
         return self._detour is not None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcpspy.io import detour
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
 if TYPE_CHECKING:
@@ -280,3 +281,48 @@ async def test_over_http_and_sse_the_answer_of_a_rule_comes_on_the_stream(proxy:
         assert json.loads(said.removeprefix(b"data: "))["error"]["message"] == "boom"
         await stream.send(chunk(b""))
         assert await listening.body() == b""
+
+
+async def test_what_came_before_a_client_left_is_recorded_as_torn(proxy: Start) -> None:
+    async with proxy("/mcp", "tool:none => drop") as spy:
+        for start, torn in ((plain(PONG, JSON)[: -len(PONG)], PONG[:9]), (EVENTS, chunk(b"data: {"))):
+            client = await spy.client()
+            await client.post(PING)
+            await (await spy.server.call()).send(start + torn)
+            await client.head() if start is EVENTS else await head_noted(spy)
+            client.writer.close()
+            await spy.ended(len(spy.notes("http")))
+
+        assert [(frame.data, frame.eol) for frame in spy.frames("server")] == [(PONG[:9], ""), (b"{", "")]
+
+
+async def head_noted(spy: Spy) -> None:
+    """Wait until an answer has begun."""
+    while not spy.notes("http"):  # noqa: ASYNC110 - a file sets no event.
+        await asyncio.sleep(0.005)
+
+
+async def test_a_server_that_cannot_be_reached_is_a_502_with_the_id(proxy: Start) -> None:
+    async with proxy("/mcp", "tool:none => drop") as spy:
+        client = await spy.client()
+        await client.post(PING)
+        (await spy.server.call()).writer.close()
+        status, body = await client.answer()
+
+        assert (status, json.loads(body)["id"]) == (502, 1)
+
+
+async def test_a_bug_in_reading_a_stream_ends_it_and_leaves_nobody_waiting(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with proxy("/mcp", "tool:none => drop") as spy:
+        client = await spy.client()
+        await client.post(PING)
+        served = await spy.server.call()
+        monkeypatch.setattr(detour, "is_message", lambda _: 1 / 0)
+        await served.send(EVENTS + chunk(event(PONG)))
+        await client.head()
+        with pytest.raises(asyncio.IncompleteReadError):
+            await client.body()
+
+        assert await spy.ended() == ["mcpspy"]

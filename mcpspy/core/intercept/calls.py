@@ -30,7 +30,6 @@ class Calls:
         self.slow = Deadlines[Asked](slow)
         self._keep = keep
         self._waiting = Waiting()
-        self._lanes: dict[object, list[Asked]] = {}
 
     @property
     def are_watched(self) -> bool:
@@ -44,8 +43,6 @@ class Calls:
             if (earlier := self._waiting.ask(asked)) is not None:
                 self.stop(earlier)
             self.watch(asked, message.at)
-            if lane is not None and self.are_watched:
-                self._lanes.setdefault(lane, []).append(asked)
         return asked
 
     def answered(self, stream: str | None, side: str, id: str | None) -> Asked | None:  # noqa: A002
@@ -90,8 +87,9 @@ class Calls:
 
     def lane_left(self, lane: object) -> None:
         """An HTTP exchange is over: nobody waits there any more."""
-        for asked in self._lanes.pop(lane, ()):
-            self.stop(asked)
+        for asked in {*self.timeouts, *self.slow}:
+            if asked.lane is lane:
+                self.stop(asked)
 
     def due(self, at: float) -> list[Step]:
         """Return what is to be done because so much time has passed."""

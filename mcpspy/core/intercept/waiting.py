@@ -7,7 +7,7 @@ them: a client that never gets an answer may ask all the same.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from mcpspy.core.message import Request
@@ -123,6 +123,9 @@ class Deadlines(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._since)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._since)
 
     @property
     def next_at(self) -> float | None:

@@ -1,0 +1,74 @@
+"""An answer as it goes on: its head, and its body for the record."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
+
+if TYPE_CHECKING:
+    from tests.io.http_spy import Start
+
+pytestmark = pytest.mark.timeout(20)
+
+
+async def test_a_response_has_the_headers_it_came_with_and_no_others(proxy: Start) -> None:
+    given = ["X-One: 1", "x-TWO:  two", "Set-Cookie: a=1", "Set-Cookie: b=2", "Mcp-Session-Id: s"]
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(plain(PONG, *given, status="200 Fine by me"))
+        first, headers = await client.head()
+        assert first == "HTTP/1.1 200 Fine by me"
+        assert headers == [
+            ("X-One", "1"),
+            ("x-TWO", "two"),
+            ("Set-Cookie", "a=1"),
+            ("Set-Cookie", "b=2"),
+            ("Mcp-Session-Id", "s"),
+            ("Content-Length", str(len(PONG))),
+        ]
+        assert b"a=1" not in spy.recording.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed"),
+    [
+        ("gzip", gzip.compress(PONG, mtime=0)),
+        ("deflate", zlib.compress(PONG)),
+        ("gzip", b"this is not gzip"),
+        ("br", b"\x0b\x02\x80abc"),
+    ],
+)
+async def test_a_compressed_answer_goes_on_as_it_is_and_is_recorded_readable(
+    proxy: Start, encoding: str, packed: bytes
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(plain(packed, JSON, f"Content-Encoding: {encoding}"))
+        assert await client.answer() == (200, packed)
+        is_readable = packed.startswith((b"\x1f\x8b", b"\x78"))
+        assert spy.said("server") == [PONG if is_readable else packed]
+
+
+async def test_compressed_events_are_recorded_one_by_one(proxy: Start) -> None:
+    packer = zlib.compressobj(wbits=31)
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n"))
+        await client.head()
+        for number in range(3):
+            message = b'{"n":%d}' % number
+            packed = packer.compress(event(message)) + packer.flush(zlib.Z_SYNC_FLUSH)
+            await call.send(chunk(packed))
+            assert await client.read(len(packed)) == packed
+            assert spy.said("server")[-1] == message
