@@ -8,7 +8,8 @@ import select
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.errors import McpspyError
-from mcpspy.io.control.visit import AsyncVisit, find
+from mcpspy.io.control.async_visit import AsyncVisit
+from mcpspy.io.control.live import find
 from tests.e2e.conftest import SECONDS, Read
 
 if TYPE_CHECKING:

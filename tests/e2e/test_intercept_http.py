@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from mcpspy.io.control.visit import AsyncVisit
+    from mcpspy.io.control.async_visit import AsyncVisit
     from tests.e2e.conftest import Peers
 
 LEGACY, MODERN = "legacy", "2026-07-28"

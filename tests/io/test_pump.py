@@ -18,7 +18,8 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("signals and descriptors of POSIX", allow_module_level=True)
 
-from mcpspy.io.control.visit import Visit, find
+from mcpspy.io.control.live import find
+from mcpspy.io.control.visit import Visit
 from tests.io.test_stdio import FORBIDDEN, THREE_PIPES
 from tests.io.test_windows import ON_THREADS
 
@@ -37,7 +38,8 @@ MB = 1 << 20
 
 VIEWER = """
 import sys
-from mcpspy.io.control.visit import Visit, find
+from mcpspy.io.control.live import find
+from mcpspy.io.control.visit import Visit
 with Visit(find(sys.argv[1]), "tui") as visit:
     visit.order("hold", query=sys.argv[2])
     print("holding", flush=True)

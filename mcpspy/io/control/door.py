@@ -66,9 +66,12 @@ class Door:
 
     def admits(self, visitor: socket.socket) -> bool:
         """Whether it is one of us; else it is sent away."""
-        if is_ours(visitor):
-            visitor.setblocking(False)
-            return True
+        try:
+            if is_ours(visitor):
+                visitor.setblocking(False)
+                return True
+        except OSError:  # It has left again, and macOS does not say any more who it was.
+            pass
         visitor.close()
         return False
 

@@ -59,11 +59,12 @@ class Looped:
         while True:
             try:
                 connection, _ = await loop.sock_accept(self._door.listening)
+                if self._door.admits(connection):
+                    await loop.connect_accepted_socket(
+                        lambda: _Visitor(self._room, self._visitors), connection
+                    )
             except OSError:  # It has left again, or there is no descriptor to spare.
                 await asyncio.sleep(0.1)
-                continue
-            if self._door.admits(connection):
-                await loop.connect_accepted_socket(lambda: _Visitor(self._room, self._visitors), connection)
 
 
 class _Visitor(asyncio.Protocol):

@@ -13,8 +13,9 @@ from mcpspy.analysis import rows
 from mcpspy.core.inert import inert
 from mcpspy.core.rules.units import seconds
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.control import visit
-from mcpspy.io.control.visit import Refused, Session, Visit
+from mcpspy.io.control.live import Session, find, sessions
+from mcpspy.io.control.spoken import Refused, dumped
+from mcpspy.io.control.visit import Visit
 from mcpspy.io.store import Recording, State
 from mcpspy.io.store import find as find_recording
 from mcpspy.ui.body import pretty
@@ -71,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
     if args.list:
         if args.session is not None:
             raise UsageError("send: --list takes no session", "mcpspy send --list")
-        _print_sessions(visit.sessions(), as_json=args.json)
+        _print_sessions(sessions(), as_json=args.json)
         return 0
     if args.session is None or args.method is None:
         raise UsageError("send: to which session, and what?", "mcpspy send last tools/list")
@@ -110,9 +111,9 @@ def _answered(answer: dict[str, Any], args: argparse.Namespace) -> int:
     error, result = answer.get("error"), answer.get("result")
     failed = error is not None or (isinstance(result, dict) and result.get("isError") is True)
     if args.json:
-        sys.stdout.buffer.write(visit.dumped(answer))
+        sys.stdout.buffer.write(dumped(answer))
         return FINDINGS if failed else 0
-    for line in pretty(visit.dumped(result if error is None else error).rstrip(b"\n")):
+    for line in pretty(dumped(result if error is None else error).rstrip(b"\n")):
         Output().line(line)
     if error is not None:
         sys.stderr.write(f"mcpspy: send: the {args.to} answered with an error\n")
@@ -131,8 +132,8 @@ def _say_progress(message: dict[str, Any]) -> None:
 def _path(which: str) -> str:
     """Return where a session is reached, by whatever a person calls it. Raises UsageError or CannotStart."""
     if os.sep in which or which.endswith(".jsonl"):
-        return visit.find(which)
-    live = visit.sessions()[::-1]
+        return find(which)
+    live = sessions()[::-1]
     for path, hello in live:
         if which in ("last", hello["session"], hello["name"]):
             return path

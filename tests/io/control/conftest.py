@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mcpspy.core.intercept.steps import OrderError
+from mcpspy.io.control.door import Door
+from mcpspy.io.control.threaded import Threaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 class Live:
@@ -49,3 +53,21 @@ class Live:
 @pytest.fixture
 def live() -> Live:
     return Live()
+
+
+@pytest.fixture
+def opened(live: Live, runtime: Path) -> Iterator[Threaded]:
+    lock = threading.Lock()
+    with lock:
+        opened = Threaded(live, lock)
+    yield opened
+    with lock:
+        opened.close()
+
+
+@pytest.fixture
+def silent(runtime: Path) -> Iterator[str]:
+    """A session whose process is stopped: it listens, and says nothing."""
+    door = Door.open("deadbeef")
+    yield door.path
+    door.close()

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mcpspy.errors import CannotStart
 from mcpspy.io.control import door, looped
+from mcpspy.io.control.async_visit import AsyncVisit
 from mcpspy.io.control.looped import Looped
-from mcpspy.io.control.visit import AsyncVisit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,3 +80,25 @@ async def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
     (line,) = said
     assert line.startswith("no viewer can reach this session: ")
     assert "\n" not in line
+
+
+async def test_a_visitor_that_leaves_at_once_keeps_nobody_out(
+    live: Live, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def is_ours(visitor: object) -> bool:
+        asked.append(visitor)
+        if len(asked) == 1:
+            raise OSError(57, "Socket is not connected")
+        return True
+
+    monkeypatch.setattr(door, "is_ours", is_ours)
+    opened = await Looped.open(live, pytest.fail)
+    assert opened is not None
+    with pytest.raises(CannotStart):
+        await AsyncVisit.open(opened.path)
+    visit = await AsyncVisit.open(opened.path)
+    assert await visit.order("list") == {"did": "list"}
+    await visit.close()
+    await opened.close()

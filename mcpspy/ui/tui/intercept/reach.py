@@ -129,7 +129,8 @@ class Reach:
         return answer
 
     async def _connect(self) -> None:
-        from mcpspy.io.control.visit import AsyncVisit, find
+        from mcpspy.io.control.async_visit import AsyncVisit
+        from mcpspy.io.control.live import find
 
         visit = await AsyncVisit.open(await asyncio.to_thread(find, self._path))
         try:
