@@ -16,7 +16,7 @@ from mcpspy.core.lane import Lane
 from mcpspy.io.store import read_header_of, summarize
 from mcpspy.io.writer import Writer
 from mcpspy.ui.tui.app import Inspector
-from mcpspy.ui.tui.session import session_screen
+from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session.session_screen import SessionScreen
 
 BOUND = 10.0
@@ -127,7 +127,7 @@ class Screen:
 
     async def wire(self) -> None:
         """Show one row a message, as `v` does, without its answer in words."""
-        self.session._want(replace(self.session.view.wish, exchanges=False))
+        self.session.want(replace(self.session.view.wish, exchanges=False))
         await self.judged()
 
     async def judged(self) -> None:
@@ -161,7 +161,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
         linted: bool = False,
     ) -> AsyncIterator[Screen]:
         if not linted:  # What most tests send has no handshake: each row would be marked.
-            monkeypatch.setattr(session_screen, "LINTED", -1)
+            monkeypatch.setattr(background, "LINTED", -1)
         paths = [path] if isinstance(path, Path) else path or []
         summaries = [summarize(one, read_header_of(one)) for one in paths]
         app = Inspector(str(folder), summaries)

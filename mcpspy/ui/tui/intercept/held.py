@@ -1,4 +1,4 @@
-"""A message that is held: what the session says of it, and which row it is.
+"""A message that is held: what the session says of it.
 
 Owns reading the events of docs/control.md and the two clocks of a held
 message, its age and the time until it goes on by itself. Pure: time is an
@@ -8,16 +8,7 @@ argument.
 from __future__ import annotations
 
 from binascii import Error, a2b_base64
-from bisect import bisect_right
 from typing import Any, NamedTuple
-
-from mcpspy.core.index import Index
-
-EXACT = 0.000_001
-"""Seconds to which a recording says when a message came."""
-
-NEAR = 0.05
-"""Seconds by which messages of one recording may be out of order."""
 
 
 class Held(NamedTuple):
@@ -74,18 +65,6 @@ def read_held(fields: dict[str, Any], now: float) -> Held | None:
         )
     except (KeyError, TypeError, ValueError, AttributeError, Error):
         return None
-
-
-def row_of(index: Index, held: Held) -> int | None:
-    """Return the row of a held message; None if the recording has not been read that far."""
-    for row in range(bisect_right(index.at, held.at + EXACT, 0, len(index)) - 1, -1, -1):
-        if index.at[row] < held.at - NEAR:
-            break
-        if index.side(row) != held.side or index.id(row) != held.id:
-            continue
-        if held.id is not None or index.texts[index.method[row]] == held.method:
-            return row
-    return None
 
 
 def _has_method(data: bytes) -> bool:

@@ -12,11 +12,11 @@ def _key(keys: str, action: str, tooltip: str, name: str, label: str = "") -> Bi
 
 
 KEYS: list[BindingType] = [
-    _key("enter", "edit", "a held message: edit it, then let it go on", "edit", "edit"),
-    _key("a", "accept", "a held message: let it go on as it came", "accept", "accept"),
+    _key("enter", "decide('edit')", "a held message: edit it, then let it go on", "edit", "edit"),
+    _key("a", "decide('accept')", "a held message: let it go on as it came", "accept", "accept"),
     _key("A", "accept_all", "let all held messages go on, in their order", "accept-all", "all"),
-    _key("d", "drop", "a held message: drop it", "drop", "drop"),
-    _key("e", "refuse", "a held request: answer it with an error", "answer", "answer"),
+    _key("d", "decide('drop')", "a held message: drop it", "drop", "drop"),
+    _key("e", "decide('refuse')", "a held request: answer it with an error", "answer", "answer"),
     _key("H", "next_held", "go to the next held message", "next", "held"),
 ]
 

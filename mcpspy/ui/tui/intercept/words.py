@@ -17,6 +17,7 @@ from mcpspy.core.inert import inert
 from mcpspy.core.spec import CLIENT
 from mcpspy.ui.tui.intercept.held import Held
 from mcpspy.ui.tui.reader.page import Piece
+from mcpspy.ui.tui.session.feed import Feed
 from mcpspy.ui.tui.session.words import BETWEEN
 
 URGENT = 15.0
@@ -107,6 +108,13 @@ def bar(
     for _, piece in parts:
         line += [(BETWEEN, rows.QUIET), piece] if line else [piece]
     return line
+
+
+def unreachable(feed: Feed) -> str:
+    """Return why nothing can be held or sent where a session is not one that goes on."""
+    if len(feed.paths) > 1:
+        return "these are several sessions: open one alone to hold or send something"
+    return "the session is over: nothing can be held, and nobody is there to answer"
 
 
 def _width(parts: Sequence[tuple[int, Piece]]) -> int:

@@ -7,7 +7,9 @@ whoever writes them may look up in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from mcpspy.analysis.export.markdown import document
 from mcpspy.core import envelope
@@ -15,6 +17,8 @@ from mcpspy.core.columns import NOTE
 from mcpspy.core.index import Index
 from mcpspy.core.record import Header
 from mcpspy.errors import CannotStart
+from mcpspy.io.new_file import save
+from mcpspy.ui.tui.session.feed import Feed
 from mcpspy.ui.tui.session.log import Log
 
 PAUSE = 4096
@@ -58,6 +62,20 @@ def markdown(log: Log, rows: Iterable[int], notes: Mapping[int, str] | None = No
     """Yield a document: a section for each row, and below it what a person noted there."""
     found = ((log.get(row), (notes or {}).get(row, "")) for row in rows)
     return document(log.header, ((change, note) for change, note in found if change is not None))
+
+
+async def saved(feed: Feed, path: Path, rows: Sequence[int], notes: Mapping[int, str]) -> str:
+    """Save rows, in the format that the name says; return what came of it. Raises CannotStart."""
+    if path.suffix == ".md":
+        pieces: Iterable[bytes | str] = markdown(feed.log, rows, notes)
+    elif path.suffix == ".jsonl" and len(feed.paths) == 1:
+        pieces = jsonl(feed.log, rows)
+    elif path.suffix == ".jsonl":
+        return "one recording cannot hold several sessions: .md can"
+    else:
+        return "nothing was saved: the name should end in .jsonl or .md"
+    size = await asyncio.to_thread(save, path, pieces)
+    return f"saved {size:,} bytes: {path}"
 
 
 def _header(header: Header) -> bytes:

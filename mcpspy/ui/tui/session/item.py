@@ -6,7 +6,7 @@ file. One object serves all rows: whoever filters sets `row`.
 
 from __future__ import annotations
 
-from mcpspy.core.columns import Kind
+from mcpspy.core.columns import FAILURE, NOTE, REQUEST, RESULT, Kind
 from mcpspy.ui.item import ChangeItem
 from mcpspy.ui.tui.session.log import Log
 
@@ -19,7 +19,7 @@ _KINDS = {
     Kind.DAMAGED: "damaged",
 }
 
-_ANSWERS = (Kind.RESULT, Kind.FAILURE)
+_ANSWERS = (RESULT, FAILURE)
 _HAVE_PARAMS = (Kind.REQUEST, Kind.NOTIFICATION)
 _HOLDS = {"result": Kind.RESULT, "error": Kind.FAILURE}
 
@@ -55,13 +55,14 @@ class RowItem:
     @property
     def method(self) -> str:
         """Of an answer, that of its request."""
-        index = self._index
-        return "" if index.kind(self.row) is Kind.NOTE else index.texts[index.method[self.row]]
+        index, row = self._index, self.row
+        return "" if index.what[row] & 7 == NOTE else index.texts[index.method[row]]
 
     @property
     def subject(self) -> str:
         """Which tool, resource, prompt …"""
-        return self._index.texts[self._index.subject[self.row]]
+        index = self._index
+        return index.texts[index.subject[self.row]]
 
     @property
     def id(self) -> str:
@@ -72,28 +73,24 @@ class RowItem:
     def status(self) -> str:
         """How a request went; in the order of the wire, only its answer says so."""
         index, row = self._index, self.row
-        kind = index.kind(row)
-        if kind not in _ANSWERS and (
-            kind is not Kind.REQUEST or (index.pair(row) is not None and not self.exchanges)
-        ):
-            return ""
-        state = index.state(row)
-        return "" if state is None else state.value
+        kind = index.what[row] & 7
+        if kind == REQUEST:
+            return index.status(row) if self.exchanges or index.pair(row) is None else ""
+        return index.status(row) if kind in _ANSWERS else ""
 
     @property
     def latency(self) -> float | None:
         """Seconds from a request to its answer."""
-        if not self.exchanges and self._index.kind(self.row) is Kind.REQUEST:
-            return None
-        return self._index.latency(self.row)
+        index, row = self._index, self.row
+        return index.latency(row) if self.exchanges or index.what[row] & 7 != REQUEST else None
 
     @property
     def size(self) -> int:
         """Bytes of a message; of an exchange, of both."""
         index, row = self._index, self.row
         size = index.size[row]
-        if self.exchanges and index.kind(row) is Kind.REQUEST and (answer := index.pair(row)) is not None:
-            size += index.size[answer]
+        if self.exchanges and index.what[row] & 7 == REQUEST and (answer := index.pair(row)) is not None:
+            return size + index.size[answer]
         return size
 
     @property

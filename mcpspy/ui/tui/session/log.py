@@ -33,7 +33,7 @@ from mcpspy.io.follow import BEGINS_AGAIN
 from mcpspy.ui.tui.session.findings import Findings
 
 LARGE = 1 << 16
-"""Bytes from which on a row is drawn without its message: the index knows all that the row says."""
+"""Bytes from which on a row is drawn without its message: what the index does not know of it is left unsaid."""
 
 KEPT = 512
 """Messages that are kept: a few screens."""
@@ -159,7 +159,8 @@ class Log:
         return Change(row, what, exchange, "; ".join(flaws) or None, index.effects.get(row))
 
     def _light(self, row: int) -> AnyMessage | Note | Damaged:
-        if self.index.size[row] > LARGE and self.index.kind(row) in (Kind.REQUEST, Kind.RESULT):
+        index = self.index
+        if index.is_told(row) or (index.size[row] > LARGE and index.kind(row) in (Kind.REQUEST, Kind.RESULT)):
             return self._stand_in(row)
         return self._whole(row)
 

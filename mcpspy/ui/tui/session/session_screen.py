@@ -1,43 +1,51 @@
 """The screen of one session.
 
-Owns how the list, the message, the filter and the two lines work together,
-live. Reading is `feed`'s, which rows there are `view`'s, what there is to say
-`facts`' and `words`'.
+Owns how the list, the message, the filter and the lines work together, live,
+and what each key does. Reading is `feed`'s, which rows there are `view`'s,
+where a key leads `jumps`', what is held and sent again `ui.tui.intercept`'s.
 """
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import time
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import ClassVar
 
 from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 from textual.widgets import Footer
 from textual.worker import WorkerError
 
 from mcpspy.core.columns import Kind
+from mcpspy.core.inert import inert
 from mcpspy.errors import McpspyError
-from mcpspy.io.folder import slug
 from mcpspy.io.store import Summary
 from mcpspy.ui.tui.intercept import holding_keys
-from mcpspy.ui.tui.intercept.holding import Holding
+from mcpspy.ui.tui.intercept.decisions import Decisions
+from mcpspy.ui.tui.intercept.drafts import Drafts
+from mcpspy.ui.tui.intercept.holds import Holds
+from mcpspy.ui.tui.intercept.reach import Reach
+from mcpspy.ui.tui.intercept.resending import Resending
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.listing import Listing
+from mcpspy.ui.tui.session.arrivals import Arrivals
+from mcpspy.ui.tui.session.background import Background
 from mcpspy.ui.tui.session.facts import clipping
 from mcpspy.ui.tui.session.filterbar import FilterBar
-from mcpspy.ui.tui.session.findings import Linting, prepare
+from mcpspy.ui.tui.session.findings import Linting
+from mcpspy.ui.tui.session.jumps import Jumps
 from mcpspy.ui.tui.session.merged import feed_of
+from mcpspy.ui.tui.session.openings import OPENINGS, compared
 from mcpspy.ui.tui.session.panes import Panes
 from mcpspy.ui.tui.session.session_keys import KEYS
-from mcpspy.ui.tui.session.view import MOST_SORTED, Order, View, Wish
-from mcpspy.ui.tui.session.words import plural, position, sentence, title
+from mcpspy.ui.tui.session.status import Status
+from mcpspy.ui.tui.session.view import View, Wish
+from mcpspy.ui.tui.session.wishes import turned
+from mcpspy.ui.tui.session.words import position, sentence, title
 
 WIDE = 110
 """Columns from which the message stands beside the list."""
@@ -48,22 +56,6 @@ TICK = 0.1
 READING = 0.3
 """Seconds between two looks while a long file is read, which each of them delays."""
 
-LINTED = 50_000
-"""Rows up to which what is wrong with them is looked for unasked: that takes some ten seconds."""
-
-SLICE = 0.004
-"""Seconds that rows are judged, or looked at, at a time: a key waits no longer."""
-
-PAUSED = 0.5
-"""Seconds between two growths of a list whose end is not in view."""
-
-SORTED_EVERY = 1.0
-"""Seconds between two times that a growing list is sorted."""
-
-FLASH = 2.5
-"""Seconds that the answer to a key is read."""
-
-
 COMMANDS = {
     binding.action.partition("(")[0]
     for binding in [*holding_keys.KEYS, *KEYS]
@@ -71,8 +63,11 @@ COMMANDS = {
 }
 """What the keys of this screen do."""
 
+WAY = {1: "below", -1: "above"}
+"""Where a step leads."""
 
-class SessionScreen(Holding):
+
+class SessionScreen(Screen[None]):
     """One session, from its file."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - typed so by Screen.
@@ -100,41 +95,42 @@ class SessionScreen(Holding):
         self.listing = self.panes.listing
         self.view.marked = self.listing.marked
         self.filter = FilterBar()
+        self.background = Background(self.feed, self.view, self.linting, self._found)
+        self.holds = Holds(self.feed, self.view, self.listing)
+        drafts = Drafts(self)
+        self.decisions = Decisions(self, self.holds, drafts)
+        self.resending = Resending(self, self.holds, drafts)
+        self._jumps = Jumps(self.feed.log, self.view, self.listing)
+        self._arrivals = Arrivals(self.feed, self.view, self.listing)
         self._title = Line(id="title")
-        self._status = Line(id="status", classes="-soft")
-        self._off = ""
-        self._seen = 0
-        """Rows of the session that were there when it was last followed."""
+        self._status = Status()
+        self._filter_off = ""
+        """The filter that was put aside."""
         self._ticked = 0.0
-        self._synced = 0.0
-        self._sorted = 0.0
-        self._generation = 0
         self._stood: object = None
-        self._is_behind = asyncio.Event()
-        self._is_asked = False
-        """Whether findings are wanted of a session of any length."""
-        self._is_unlinted = asyncio.Event()
-        self._flash = ""
-        self._flash_until = 0.0
 
     def compose(self) -> ComposeResult:
         """Put the panes and the lines in place."""
         self.set_class(self.app.size.width >= WIDE, "-wide")  # The breakpoints come after the first frame.
         yield self._title
-        yield self._bar
+        yield self.holds.bar
         yield self.panes
         yield self.filter
         yield self._status
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Begin to read."""
-        self.listing.can_follow = self.listing.follow = self.feed.is_live
+        """Begin to read; reach into the session, if it is one and goes on."""
+        feed = self.feed
+        self.listing.can_follow = self.listing.follow = feed.is_live
         self.listing.focus()
-        self._reading = self.run_worker(self.feed.read())
-        self.run_worker(self.feed.watch_name())
-        self.run_worker(self._judge())
-        self.run_worker(self._lint())
+        self._reading = self.run_worker(feed.read())
+        self.run_worker(feed.watch_name())
+        self.run_worker(self.background.judge())
+        self.run_worker(self.background.lint())
+        if len(feed.paths) == 1 and feed.is_live:
+            self.holds.reach = Reach(feed.paths[0], self.decisions.released)
+            self.run_worker(self.holds.reach.keep(lambda: feed.is_live))
         self.set_interval(TICK, self._beat)
         self._tick()
 
@@ -163,11 +159,74 @@ class SessionScreen(Holding):
             not event.query.text and row is not None
         ):  # The last that the filter showed may not be the last there is.
             self.listing.follow &= all(log.other(later) == row for later in range(row + 1, len(log)))
-        self._want(replace(self.view.wish, query=event.query))
+        self.want(replace(self.view.wish, query=event.query))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a filter is typed, a letter is no command, and the last line does not say so."""
-        return (not self.filter.is_typed or action not in COMMANDS) and self.is_for(action)
+        """While a filter is typed, a letter is no command, and the last line does not say so.
+
+        The keys of held messages are for those, and for no other row.
+        """
+        if self.filter.is_typed and action in COMMANDS:
+            return False
+        if action == "decide":
+            return self.holds.here is not None
+        return action not in ("accept_all", "next_held") or bool(self.holds.all)
+
+    # What other parts ask of it.
+
+    @property
+    def farewell(self) -> str:
+        """What to ask before it is left; empty if nothing depends on it."""
+        return self.holds.farewell
+
+    @property
+    def is_free(self) -> bool:
+        """Whether another screen may come over it unasked."""
+        return self.app.screen is self and not self.filter.is_typed
+
+    def tell(self, text: str) -> None:
+        """Answer a key."""
+        self._status.lend(text)
+        self._tick()
+
+    def go(self, row: int | None, else_say: str) -> None:
+        """Go to a row of the log; say this if there is none."""
+        if row is None:
+            self.tell(else_say)
+            return
+        if not self.view.holds(row):
+            self.tell("that row is not shown now (v, o, a and h let more in, F puts the filter off)")
+            return
+        self.listing.follow = False
+        self._arrivals.show(at_once=True)
+        self.listing.go_to(row)
+
+    def do(self, work: Awaitable[str]) -> None:
+        """Have something done that takes a while, and say what came of it."""
+
+        async def done() -> None:
+            try:
+                self.tell(await work)
+            except McpspyError as error:
+                self.tell(inert(str(error)))
+
+        self.run_worker(done())
+
+    def want(self, wish: Wish) -> None:
+        """Show other rows; the cursor stays on its row, or the next that is shown."""
+        self.listing.follow &= not wish.is_sorted
+        if wish.query.asks_findings:
+            self.background.ask_findings()
+        self.view.want(wish)
+        self.background.judge_some()  # Of most sessions these are all: nothing is seen of it.
+        self.listing.empty = []
+        self._tick()
+
+    def compare(self, old: int, new: int) -> None:
+        """Show what differs between two exchanges."""
+        compared(self, old, new)
+
+    # What keys do.
 
     def action_swap(self) -> None:
         """Move between the list and the message."""
@@ -179,21 +238,18 @@ class SessionScreen(Holding):
 
     def action_wrong(self, step: int) -> None:
         """Go to the next error, or the one before."""
-        self._go(
-            self._next_of(self.feed.log.index.wrong, step), f"no error {'below' if step > 0 else 'above'}"
-        )
+        self.go(self._jumps.among(self.feed.log.index.wrong, step), f"no error {WAY[step]}")
 
     def action_finding(self, step: int) -> None:
         """Go to the next row that has a finding, or the one before."""
-        self._ask_findings()
-        which = "below" if step > 0 else "above"
-        yet = f", {self._share} of the rows were looked at" if self.linting.is_behind else ""
-        self._go(self._next_of(self.feed.log.findings.rows, step), f"no finding {which}{yet}")
+        self.background.ask_findings()
+        share = self.background.lint_share
+        yet = f", {share} of the rows were looked at" if share else ""
+        self.go(self._jumps.among(self.feed.log.findings.rows, step), f"no finding {WAY[step]}{yet}")
 
     def action_same(self, step: int) -> None:
         """Go to the next row about the same tool, or method; or the one before."""
-        place = next(self._same(step), None)
-        self._go(place, f"nothing of the same {'below' if step > 0 else 'above'}")
+        self.go(self._jumps.alike(step), f"nothing of the same {WAY[step]}")
 
     def action_other(self) -> None:
         """Go from a request to its answer, and back; from progress to its call."""
@@ -205,15 +261,15 @@ class SessionScreen(Holding):
             self.panes.detail.action_other()
             return
         is_request = index.kind(row) is Kind.REQUEST
-        self._go(other, "it has no answer" if is_request else "it belongs to no request")
+        self.go(other, "it has no answer" if is_request else "it belongs to no request")
 
     def action_chain(self, step: int) -> None:
         """Go along requests that answer each other's questions (input required)."""
-        row, index = self.listing.row, self.feed.log.index
-        request = None if row is None else index.request(row)
-        if request is not None:
-            links = index.continued_by if step > 0 else index.continues
-            self._go(links.get(request), "no question was asked" if step > 0 else "it answers no question")
+        self.go(self._jumps.chained(step), "no question was asked" if step > 0 else "it answers no question")
+
+    def action_marked(self, step: int) -> None:
+        """Go to the next marked row, or the one before."""
+        self.go(self._jumps.marked(step), f"no mark {WAY[step]} (m marks)")
 
     def action_filter(self) -> None:
         """Let a filter be typed."""
@@ -222,44 +278,23 @@ class SessionScreen(Holding):
     def action_filter_off(self) -> None:
         """Put the filter aside, or in force again."""
         if self.filter.text.strip():
-            self._off = self.filter.text
+            self._filter_off = self.filter.text
             self.filter.clear()
-            self._tell("the filter is off; F puts it back")
-        elif self._off:
-            self.filter.put(self._off)
+            self.tell("the filter is off; F puts it back")
+        elif self._filter_off:
+            self.filter.put(self._filter_off)
 
-    def action_wire(self) -> None:
-        """Change between one row an exchange and one row a message."""
-        wish = self.view.wish
-        self._want(replace(wish, exchanges=not wish.exchanges))
-        self._tell("one row a message, in the order of the wire" if wish.exchanges else "one row an exchange")
-
-    def action_show(self, what: str) -> None:
-        """Let notifications, asides or HTTP notes in, or keep them out."""
-        wish = self.view.wish
-        on = not getattr(wish, what)
-        self._want(replace(wish, **{what: on}))
-        names = {
-            "notifications": "notifications",
-            "asides": "stderr and other asides",
-            "http": "HTTP exchanges",
-        }
-        self._tell(f"{names[what]} are {'shown' if on else 'hidden'}")
+    def action_turn(self, what: str) -> None:
+        """Show other rows, or in another order."""
+        wish, said = turned(self.view.wish, what, len(self.view))
+        self.want(wish)
+        self.tell(said)
 
     def action_time(self) -> None:
         """Show the time in the next way."""
         self.listing.time = self.listing.time.following
         self.listing.refresh()
-        self._tell(f"time {self.listing.time}")
-
-    def action_sort(self) -> None:
-        """Sort by the next column."""
-        wish = self.view.wish
-        self._sort(replace(wish, order=wish.order.following, reverse=False))
-
-    def action_reverse(self) -> None:
-        """Turn the order around."""
-        self._sort(replace(self.view.wish, reverse=not self.view.wish.reverse))
+        self.tell(f"time {self.listing.time}")
 
     def action_mark(self) -> None:
         """Mark the row, or no longer; go to the next."""
@@ -269,124 +304,17 @@ class SessionScreen(Holding):
             self.listing.refresh()
             self.listing.select(self.listing.cursor + 1)
 
-    def action_note(self) -> None:
-        """Let a note be written on the row; an empty one is none."""
-        from mcpspy.ui.tui.session.ask import Ask
-
-        row, notes = self.listing.row, self.listing.notes
-
-        def written(text: str | None) -> None:
-            if row is None or text is None:
-                return
-            notes.pop(row, None)
-            if text:
-                notes[row] = text
-                self.listing.marked.add(row)
-            self.listing.refresh()
-            self.panes.look()
-
-        if row is not None:
-            self.app.push_screen(
-                Ask("A note on this row; it is saved with the rows (x):", notes.get(row, "")), written
-            )
-
-    def action_marked(self, step: int) -> None:
-        """Go to the next marked row, or the one before."""
-        row = self.listing.row
-        marked = sorted(self.listing.marked)
-        if row is not None:
-            beyond = [one for one in marked if (one - row) * step > 0]
-            self._go(
-                (beyond[0] if step > 0 else beyond[-1]) if beyond else None,
-                f"no mark {'below' if step > 0 else 'above'} (m marks)",
-            )
-
     def action_only_marked(self) -> None:
         """Show marked rows only, or all."""
         wish = self.view.wish
         if not wish.only_marked and not self.listing.marked:
-            self._tell("nothing is marked (m marks)")
+            self.tell("nothing is marked (m marks)")
             return
-        self._want(replace(wish, only_marked=not wish.only_marked))
+        self.want(replace(wish, only_marked=not wish.only_marked))
 
-    def action_timeline(self) -> None:
-        """Show which calls overlapped; the one that is chosen there is gone to."""
-        from mcpspy.ui.tui.asides.timeline_screen import TimelineScreen
-
-        def chosen(row: int | None) -> None:
-            if row is not None:
-                self._go(row, "")
-
-        self.app.push_screen(TimelineScreen(self.feed.log, self.listing.row), chosen)
-
-    def action_numbers(self) -> None:
-        """Show what each tool cost; the one that is chosen there is filtered by."""
-        from mcpspy.ui.tui.asides.numbers_screen import NumbersScreen
-
-        def chosen(text: str | None) -> None:
-            if text is not None:
-                self.filter.put(text)
-
-        self.app.push_screen(NumbersScreen(self.feed.log), chosen)
-
-    def action_server(self) -> None:
-        """Show what the two can do."""
-        from mcpspy.ui.tui.asides.server_screen import ServerScreen
-
-        self.app.push_screen(ServerScreen(self.feed.log))
-
-    def action_diff(self) -> None:
-        """Show what differs between this exchange and another: the one marked, else the one before like it."""
-        self.run_worker(self._diff(), group="diff", exclusive=True)
-
-    async def _diff(self) -> None:
-        from mcpspy.ui.tui.diff.choice import two_of
-
-        row = self.listing.row
-        if (two := self.resent(row)) is None:
-            chosen = await two_of(self.feed.log, row, self.listing.marked)
-            if isinstance(chosen, str):
-                self._tell(chosen)
-                return
-            two = chosen
-        self.compare(*two)
-
-    def action_export(self) -> None:
-        """Save the marked rows, else all that are shown, under a name that is asked for."""
-        from mcpspy.ui.tui.session.ask import Ask
-
-        marked = sorted(self.listing.marked)
-        rows = marked or list(self.view.rows)
-        header = self.feed.log.header
-        what = plural(len(rows), "marked row" if marked else "row")
-        question = f"Save {what} as .jsonl (a recording) or .md (to read):"
-        kind = "md" if len(self.feed.paths) > 1 else "jsonl"
-
-        def named(name: str | None) -> None:
-            if name:
-                self.run_worker(self._save(Path(name).expanduser(), rows))
-
-        self.app.push_screen(Ask(question, f"{slug(header.name)}-{header.id[:4]}.{kind}"), named)
-
-    async def _save(self, path: Path, rows: list[int]) -> None:
-        from mcpspy.io.new_file import save
-        from mcpspy.ui.tui.session.export import jsonl, markdown
-
-        log = self.feed.log
-        if path.suffix == ".md":
-            pieces: Iterable[bytes | str] = markdown(log, rows, self.listing.notes)
-        elif path.suffix == ".jsonl" and len(self.feed.paths) == 1:
-            pieces = jsonl(log, rows)
-        else:
-            why = "one recording cannot hold several sessions: .md can" if path.suffix == ".jsonl" else ""
-            self._tell(why or "nothing was saved: the name should end in .jsonl or .md")
-            return
-        try:
-            size = await asyncio.to_thread(save, path, pieces)
-        except McpspyError as error:
-            self._tell(str(error))
-        else:
-            self._tell(f"saved {size:,} bytes: {path}")
+    def action_over(self, what: str) -> None:
+        """Open another screen, or a question, over this one."""
+        OPENINGS[what](self)
 
     def action_view(self, view: str) -> None:
         """Look at the message in another way."""
@@ -401,7 +329,7 @@ class SessionScreen(Holding):
         text, said = clipping(change)
         if text is not None:
             self.app.copy_to_clipboard(text)
-        self._tell(said)
+        self.tell(said)
 
     def action_copy_command(self) -> None:
         """Put the command that prints these rows on the clipboard."""
@@ -410,7 +338,33 @@ class SessionScreen(Holding):
             words += [f"--filter={text}", *(["--lint"] if self.view.wish.query.asks_findings else [])]
         command = shlex.join(words)
         self.app.copy_to_clipboard(command)
-        self._tell(f"copied: {command}")
+        self.tell(f"copied: {command}")
+
+    def action_hold(self) -> None:
+        """Hold what the filter wants, from now on; or nothing any more."""
+        self.decisions.hold()
+
+    def action_next_held(self) -> None:
+        """Go to the next held message."""
+        self.decisions.next()
+
+    def action_accept_all(self) -> None:
+        """Let all that is held go on."""
+        self.decisions.accept_all()
+
+    def action_decide(self, how: str) -> None:
+        """Let the held message under the cursor go on, or not, or as something else."""
+        deciding: dict[str, Callable[[], None]] = {
+            "accept": self.decisions.accept,
+            "drop": self.decisions.drop,
+            "edit": self.decisions.edit,
+            "refuse": self.decisions.refuse,
+        }
+        deciding[how]()
+
+    def action_resend(self, edited: bool) -> None:
+        """Send the request of this row again, edited first or not."""
+        (self.resending.edit if edited else self.resending.resend)()
 
     def action_zoom(self) -> None:
         """Give one pane all the room, or share it again."""
@@ -427,118 +381,36 @@ class SessionScreen(Holding):
         else:
             await self.action_back()
 
-    def _want(self, wish: Wish) -> None:
-        """Show other rows; the cursor stays on its row, or the next that is shown."""
-        self.listing.follow &= not wish.is_sorted
-        if wish.query.asks_findings:
-            self._ask_findings()
-        self.view.want(wish)
-        self._judge_some()  # Of most sessions these are all: nothing is seen of it.
-        self.listing.empty = []
-        self._tick()
+    async def action_back(self) -> None:
+        """Go to the list of sessions; ask first if that lets go of something."""
+        from mcpspy.ui.tui.sessions.confirm import Confirm
 
-    def _sort(self, wish: Wish) -> None:
-        if wish.is_sorted and len(self.view) > MOST_SORTED:
-            self._tell(f"more than {MOST_SORTED:,} rows: filter first, then sort")
-            return
-        self._want(wish)
-        way = "first" if wish.order is Order.TIME else "smallest" if wish.reverse else "largest"
-        way = "last" if wish.order is Order.TIME and wish.reverse else way
-        self._tell(f"sorted by {wish.order}, {way} first" if way != "first" else "in the order of time")
+        async def sure(yes: bool | None) -> None:
+            if yes:
+                await self.run_action("app.back")
 
-    def _go(self, row: int | None, else_say: str) -> None:
-        if row is None:
-            self._tell(else_say)
-            return
-        if not self.view.holds(row):
-            self._tell("that row is not shown now (v, o, a and h let more in, F puts the filter off)")
-            return
-        self.listing.follow = False
-        self._sync(at_once=True)
-        self.listing.go_to(row)
+        if self.farewell:
+            self.app.push_screen(Confirm(self.farewell), sure)
+        else:
+            await self.run_action("app.back")
 
-    def _next_of(self, some: Iterable[int], step: int) -> int | None:
-        """Return the next row that is one of some, or whose answer is. It may be the answer of a request further up."""
-        index, rows, exchanges = self.feed.log.index, self.view.rows, self.view.wish.exchanges
-        wrong = set(some)
-        end = len(rows) if step > 0 else -1
-        for place in range(self.listing.cursor + step, end, step) if wrong else ():
-            row = rows[place]
-            if row in wrong or (exchanges and index.request(row) == row and index.pair(row) in wrong):
-                return row
-        return None
+    # What is new.
 
-    def _same(self, step: int) -> Iterator[int]:
-        index, row, rows = self.feed.log.index, self.listing.row, self.view.rows
-        if row is not None:
-            about = index.method[row], index.subject[row]
-            end = len(rows) if step > 0 else -1
-            for place in range(self.listing.cursor + step, end, step):
-                if (index.method[rows[place]], index.subject[rows[place]]) == about:
-                    yield rows[place]
-
-    def _tell(self, text: str) -> None:
-        self._flash, self._flash_until = text, time.monotonic() + FLASH
-        self._tick()
-
-    async def _judge(self) -> None:
-        """Keep the rows that are shown up with the log, a slice at a time."""
-        while True:
-            self._is_behind.clear()
-            self._judge_some()
-            await (asyncio.sleep(0) if self.view.is_behind else self._is_behind.wait())
-
-    async def _lint(self) -> None:
-        """Look for what is wrong in what was read, a slice at a time, once nothing else is to be done."""
-        while True:
-            self._is_unlinted.clear()
-            if not self._may_lint:
-                await self._is_unlinted.wait()
-                continue
-            if not self.linting.done:
-                await asyncio.to_thread(prepare)
-            linting = self.linting
-            news = (
-                await asyncio.to_thread(linting.advance, 0.0) if linting.is_large else linting.advance(SLICE)
-            )
-            if news:
-                self.view.reconsider(news)
-                self.listing.refresh()
-            await asyncio.sleep(0)
-
-    @property
-    def _may_lint(self) -> bool:
-        """Whether there is something to look at, and nobody waits for anything else."""
-        is_short = len(self.feed.log) <= LINTED
-        busy = self.feed.is_behind or self.view.is_behind
-        return self.linting.is_behind and not busy and (is_short or self._is_asked)
-
-    @property
-    def _share(self) -> str:
-        return f"{self.linting.done * 100 // max(len(self.feed.log), 1)} %"
-
-    def _ask_findings(self) -> None:
-        self._is_asked = True
-        self._is_unlinted.set()
-
-    def _judge_some(self) -> None:
-        end = time.perf_counter() + SLICE
-        self.view.judge(lambda: time.perf_counter() < end)
-        if self.view.is_behind:
-            self._is_behind.set()
+    def _found(self) -> None:
+        """Mark the rows that something was found wrong with."""
+        self.listing.refresh()
 
     def _beat(self) -> None:
         """Show what is new, if anything is, and if this can be seen."""
-        if self._may_lint:
-            self._is_unlinted.set()
+        self.background.look()
         top, listing = self.app.screen, self.listing
         if self.feed.is_behind and not listing.has_room and time.monotonic() < self._ticked + READING:
             return
         if (top is self or top.is_modal) and (
             self._stood != self._standing()
-            or self._flash
+            or self._status.is_lent
             or listing.runs
-            or self.is_holding
+            or self.holds.has_news
             or listing.count != len(self.view)
             or self.view.is_stale
         ):
@@ -553,45 +425,22 @@ class SessionScreen(Holding):
     def _tick(self) -> None:
         self._ticked = time.monotonic()
         self._stood = self._standing()
-        self.say_held()
-        self._judge_some()  # What came since is shown at once, and not a tick later.
-        self._sync()
+        if self.holds.show():
+            self.refresh_bindings()
+        self.background.judge_some()  # What came since is shown at once, and not a tick later.
+        self._arrivals.show()
         if self._wanted is not None and self.view.judged > self._wanted:
             wanted, self._wanted = self._wanted, None
-            self._go(wanted, "")
-        if self._flash and time.monotonic() > self._flash_until:
-            self._flash = ""
+            self.go(wanted, "")
         self._say()
         self.panes.look()
 
-    def _sync(self, *, at_once: bool = False) -> None:
-        """Give the list the rows that arrived."""
-        view, listing = self.view, self.listing
-        listing.can_follow = self.feed.is_live and not view.wish.is_sorted
-        if view.is_stale and time.monotonic() > self._sorted:
-            self._sorted = time.monotonic() + SORTED_EVERY
-            view.sort()
-        if view.generation != self._generation:
-            self._generation = view.generation
-            at_once = True
-        # Rows that arrive below what is seen, while paused, may wait: each new height is a new layout.
-        at_once |= listing.follow or listing.has_room or time.monotonic() > self._synced
-        if at_once and (len(view) or not view.is_behind):
-            self._synced = time.monotonic() + PAUSED
-            listing.sync(len(view))
-        if not view.is_behind:  # The last row was gone to.
-            listing.follow &= listing.can_follow
-        listing.renew()
-        if listing.follow or not self.feed.is_live:
-            self._seen = view.judged
-
     def _say(self) -> None:
-        feed, listing = self.feed, self.listing
-        if not len(self.view) and not self.view.is_behind and len(feed.log):
+        feed, view, listing = self.feed, self.view, self.listing
+        if not len(view) and not view.is_behind and len(feed.log):
             listing.empty = [("Nothing to show: esc clears the filter; v, o, a and h let more in.", None)]
         self._title.say(*title(feed, self.size.width - 2))
-        view = self.view
-        # Rows that a filter lets in again are not new.
-        new = 0 if view.wish.is_sorted else len(view) - bisect_left(view.rows, self._seen)
-        where = position(feed, self.view, listing.cursor, follows=listing.follow, new=new)
-        self._status.say([(self._flash, None)] if self._flash else [sentence(feed)], where)
+        unseen = self._arrivals.unseen
+        self._status.stand(
+            sentence(feed), position(feed, view, listing.cursor, follows=listing.follow, new=unseen)
+        )

@@ -28,10 +28,6 @@ HTTP = ("http", "http-end", "sse")
 """Kinds of the notes about HTTP exchanges."""
 
 
-MOST_SORTED = 200_000
-"""Rows that can be sorted: more would keep keys waiting."""
-
-
 class Order(StrEnum):
     """By what rows are sorted."""
 
@@ -100,9 +96,7 @@ class View:
     @property
     def rows(self) -> Sequence[int]:
         """The rows, as numbers of the log."""
-        if self.wish.is_all:
-            return range(self._judged)
-        return self._sorted if self.wish.is_sorted else self._rows
+        return range(self._judged) if self._is_all else self._sorted if self._is_sorted else self._rows
 
     @property
     def judged(self) -> int:
@@ -195,6 +189,7 @@ class View:
         self.generation += 1
         self.wish.query.end = self._log.index.last_at
         self._log_generation = self._log.generation
+        self._is_all, self._is_sorted = self.wish.is_all, self.wish.is_sorted
         self._rows = array("I")
         self._sorted = array("I")
         self._sorted_at = 0, 0
@@ -210,14 +205,23 @@ class View:
         begin, self._judged = self._judged, end
         if self.wish.is_all:
             return
-        wish, what = self.wish, index.what
-        add, shows, filters = self._rows.append, self._shows, bool(wish.query.text)
+        wish, what, held, item = self.wish, index.what, self.held, self._item
+        add, shows, matches, filters = (
+            self._rows.append,
+            self._shows,
+            wish.query.matches,
+            bool(wish.query.text),
+        )
         fresh = self._fresh if filters else 0
         # Of a million rows half are requests, and half their answers: not a call for each.
-        always = None if filters or wish.only_marked else REQUEST
+        asked = None if wish.only_marked else REQUEST
         leaves_out = wish.exchanges and not fresh  # Else an answer may yet be news of its request.
         for row in index.leading(begin, end) if leaves_out else range(begin, end):
-            if what[row] & 7 == always or shows(row):
+            if what[row] & 7 == asked:
+                item.row = row
+                if not filters or matches(item) or row in held:
+                    add(row)
+            elif shows(row):
                 add(row)
             # A row that came after an earlier one was judged may change what that says.
             if fresh and (request := index.request(row)) is not None and request < fresh:

@@ -127,6 +127,14 @@ class Reached:
         self._writer.write(frame_prefix(side, fields) % at + b'"msg":' + data + b"}\n")
 
 
+async def hold(screen: Any, query: str) -> None:
+    """Have a filter, and hold what it wants."""
+    await screen.shows("● LIVE")
+    screen.session.filter.put(query)
+    await screen.press("i")
+    await screen.shows(f"holding {query} · 0 held")
+
+
 @pytest.fixture
 def reached(tmp_path: Path, runtime: Path) -> Any:
     """Begin a session that can be reached; it has shaken hands, and is over at the end of the block."""

@@ -1,4 +1,4 @@
-"""What a session says of a held message, and the row it is."""
+"""What a session says of a held message."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.index import Index
-from mcpspy.core.record import Frame
-from mcpspy.ui.tui.intercept.held import Held, read_held, row_of
+from mcpspy.ui.tui.intercept.held import Held, read_held
 from tests.ui.tui.intercept.conftest import call, result
 
 EVENT: dict[str, Any] = {
@@ -56,29 +54,3 @@ def test_bytes_that_are_no_text_are_kept() -> None:
 def test_what_makes_no_sense_is_none(wrong: dict[str, Any]) -> None:
     assert read_held({**EVENT, **wrong}, 0.0) is None
     assert read_held({}, 0.0) is None
-
-
-def index_of(*frames: tuple[float, str, bytes]) -> Index:
-    index = Index()
-    for number, (at, side, data) in enumerate(frames):
-        index.add(Frame(at, side, data), number * 100, 99)
-    return index
-
-
-LOG = b'{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
-MOVED = b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}'
-
-
-def test_its_row_is_the_one_of_its_side_and_id_at_its_time() -> None:
-    index = index_of((1.0, "client", call(1)), (2.0, "server", call(1)), (2.0, "client", call(1)))
-    assert row_of(index, read()) == 2
-    assert row_of(index, read(at=1.0)) == 0
-    assert row_of(index, read(**{"from": "server"})) == 1
-    assert row_of(index, read(at=3.0)) is None, "not read yet"
-    assert row_of(index, read(id="2")) is None
-
-
-def test_a_notification_is_known_by_its_method_and_time() -> None:
-    index = index_of((2.0, "client", LOG), (2.01, "client", MOVED), (2.02, "client", MOVED))
-    held = read(id=None, method="notifications/roots/list_changed", at=2.01, text=MOVED.decode())
-    assert row_of(index, held) == 1

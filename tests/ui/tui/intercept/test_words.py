@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from mcpspy.core.index import Index
+from mcpspy.core.record import Frame
 from mcpspy.ui.tui.intercept.words import bar, cell, clock, countdown, gives_up, named
 from tests.ui.tui.intercept.conftest import INITIALIZE, call
-from tests.ui.tui.intercept.test_held import index_of, read
+from tests.ui.tui.intercept.test_held import read
+
+
+def index_of(*frames: tuple[float, str, bytes]) -> Index:
+    index = Index()
+    for number, (at, side, data) in enumerate(frames):
+        index.add(Frame(at, side, data), number * 100, 99)
+    return index
 
 
 def said(query: str | None, count: int, width: int = 200, seconds: float = 110.0) -> str:

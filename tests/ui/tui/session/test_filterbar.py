@@ -10,7 +10,7 @@ import pytest
 
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.reader.page import Piece
-from mcpspy.ui.tui.session import filterbar, session_screen, view
+from mcpspy.ui.tui.session import background, filterbar, view
 
 Make = Callable[..., Path]
 
@@ -154,7 +154,7 @@ async def test_the_row_is_found_again_after_a_filter_that_left_none(opened: Any,
 async def test_the_row_is_found_again_in_a_list_that_takes_long(
     opened: Any, live: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_screen, "SLICE", 0.0)
+    monkeypatch.setattr(background, "SLICE", 0.0)
     live.calls(1, 10_000)
     live.end()
     async with opened(live.path, size=(120, 24)) as screen:
@@ -202,7 +202,7 @@ async def test_shift_f_puts_it_aside_and_in_force_again(opened: Any, tools: Any)
 async def test_a_search_says_how_far_it_is_until_it_is_done(
     opened: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_screen, "SLICE", 0.0)
+    monkeypatch.setattr(background, "SLICE", 0.0)
     monkeypatch.setattr(view, "PORTION", 10)
     tools.end()
     async with opened(tools.path) as screen:

@@ -10,8 +10,8 @@ import pytest
 from mcpspy.analysis.lint import RULES, Finding, Linter, Place, Severity
 from mcpspy.core.record import read_entry
 from mcpspy.core.session import Session
+from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session import findings as module
-from mcpspy.ui.tui.session import session_screen
 from mcpspy.ui.tui.session.findings import MOST, Findings, Linting
 from mcpspy.ui.tui.session.log import Log
 from tests.ui.conftest import CONVERSATION, Make
@@ -121,7 +121,7 @@ async def test_findings_come_as_the_session_does_and_are_filtered_by(opened: Any
 async def test_a_long_session_is_looked_at_once_somebody_asks(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_screen, "LINTED", 3)
+    monkeypatch.setattr(background, "LINTED", 3)
     async with opened(make_recording(TALK), linted=True) as screen:
         await screen.judged()
         assert not screen.session.linting.done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from mcpspy.core.message import Failure, Notification, Request, Result
 from mcpspy.core.record import Damaged, Header, Note
 from mcpspy.ui.tui.session import log as module
 from mcpspy.ui.tui.session.log import GONE, Log
+from tests.ui.tui.asides.asides import RECORDINGS, recorded
 
 Logged = Callable[..., Log]
 
@@ -146,3 +148,30 @@ def test_the_bytes_of_a_message_are_its_own_whatever_its_line_is_like(file: File
         what = log.message(row)
         assert not isinstance(what, Note)
         assert log.data(row) == what.data
+
+
+@pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_a_row_says_the_same_whether_its_message_was_read_or_not(path: Path) -> None:
+    log = recorded(path.read_bytes()).log
+    told = [row for row in range(len(log)) if log.index.is_told(row)]
+    assert told
+    for row in told:
+        shown, read = log.shown(row), log.get(row)
+        assert read is not None
+        assert not isinstance(shown.what, Note | Damaged)
+        assert shown.what.data == b"", "it was read"
+        unsized = {"size": ""}
+        assert rows.row(shown)._replace(**unsized) == rows.row(read)._replace(**unsized)
+        assert rows.exchange_row(shown, (1, 2), 9.0) == rows.exchange_row(read, (1, 2), 9.0)
+
+
+def test_what_is_odd_about_a_message_and_that_it_is_ours_is_read_from_it() -> None:
+    file = File()
+    file.add(
+        b'"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}}',
+        b'"client","msg":{"jsonrpc":"1.0","id":2,"method":"ping"}}',
+        b'"client","msg":{"jsonrpc":"2.0","id":3,"method":"ping"}}',
+        b'"server","msg":{"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t"}}}}',
+        b'"client","msg":{"jsonrpc":"2.0","id":3,"method":"ping"}}',
+    )
+    assert [file.log.index.is_told(row) for row in range(5)] == [False, False, True, False, False]

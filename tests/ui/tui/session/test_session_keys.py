@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.binding import Binding
 
-from mcpspy.ui.tui.session import session_screen
+from mcpspy.ui.tui.session import wishes
 from mcpspy.ui.tui.session.session_keys import KEYS
 from tests.ui.conftest import CONVERSATION, Said
 
@@ -163,7 +163,7 @@ async def test_s_sorts_by_the_next_column_and_shift_s_turns_it_around(
 async def test_too_many_rows_are_not_sorted(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_screen, "MOST_SORTED", 5)
+    monkeypatch.setattr(wishes, "MOST_SORTED", 5)
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("s")

@@ -1,0 +1,127 @@
+"""What keys open over the screen of a session: other screens, and questions.
+
+Owns what each of them is given, and what is done with what was chosen there.
+Imports a screen with the first key that asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcpspy.io.folder import slug
+from mcpspy.ui.tui.session.words import plural
+
+if TYPE_CHECKING:
+    from mcpspy.ui.tui.session.session_screen import SessionScreen
+
+
+def timeline(screen: SessionScreen) -> None:
+    """Show which calls overlapped; the one that is chosen there is gone to."""
+    from mcpspy.ui.tui.asides.timeline_screen import TimelineScreen
+
+    screen.app.push_screen(TimelineScreen(screen.feed.log, screen.listing.row), _to_row(screen))
+
+
+def numbers(screen: SessionScreen) -> None:
+    """Show what each tool cost; the one that is chosen there is filtered by."""
+    from mcpspy.ui.tui.asides.numbers_screen import NumbersScreen
+
+    def chosen(text: str | None) -> None:
+        if text is not None:
+            screen.filter.put(text)
+
+    screen.app.push_screen(NumbersScreen(screen.feed.log), chosen)
+
+
+def server(screen: SessionScreen) -> None:
+    """Show what the two can do."""
+    from mcpspy.ui.tui.asides.server_screen import ServerScreen
+
+    screen.app.push_screen(ServerScreen(screen.feed.log))
+
+
+def diff(screen: SessionScreen) -> None:
+    """Show what differs between this exchange and another: the one marked, else the one before like it."""
+
+    async def chosen() -> None:
+        from mcpspy.ui.tui.diff.choice import two_of
+
+        row = screen.listing.row
+        two = screen.resending.pair(row) or await two_of(screen.feed.log, row, screen.listing.marked)
+        if isinstance(two, str):
+            screen.tell(two)
+        else:
+            compared(screen, *two)
+
+    screen.run_worker(chosen(), group="diff", exclusive=True)
+
+
+def compared(screen: SessionScreen, old: int, new: int) -> None:
+    """Show what differs between two exchanges."""
+    from mcpspy.ui.tui.diff.compared import Exchanges
+    from mcpspy.ui.tui.diff.diff_screen import DiffScreen
+
+    screen.app.push_screen(DiffScreen(Exchanges(screen.feed.log, old, new)), _to_row(screen))
+
+
+def note(screen: SessionScreen) -> None:
+    """Let a note be written on the row; an empty one is none."""
+    from mcpspy.ui.tui.session.ask import Ask
+
+    listing = screen.listing
+    row, notes = listing.row, listing.notes
+
+    def written(text: str | None) -> None:
+        if row is None or text is None:
+            return
+        notes.pop(row, None)
+        if text:
+            notes[row] = text
+            listing.marked.add(row)
+        listing.refresh()
+        screen.panes.look()
+
+    if row is not None:
+        question = "A note on this row; it is saved with the rows (x):"
+        screen.app.push_screen(Ask(question, notes.get(row, "")), written)
+
+
+def export(screen: SessionScreen) -> None:
+    """Save the marked rows, else all that are shown, under a name that is asked for."""
+    from mcpspy.ui.tui.session.ask import Ask
+    from mcpspy.ui.tui.session.export import saved
+
+    feed, listing = screen.feed, screen.listing
+    marked = sorted(listing.marked)
+    rows = marked or list(screen.view.rows)
+    what = plural(len(rows), "marked row" if marked else "row")
+    header, kind = feed.log.header, "md" if len(feed.paths) > 1 else "jsonl"
+
+    def named(name: str | None) -> None:
+        if name:
+            screen.do(saved(feed, Path(name).expanduser(), rows, listing.notes))
+
+    question = f"Save {what} as .jsonl (a recording) or .md (to read):"
+    screen.app.push_screen(Ask(question, f"{slug(header.name)}-{header.id[:4]}.{kind}"), named)
+
+
+def _to_row(screen: SessionScreen) -> Callable[[int | None], None]:
+    """Return what goes to the row that was chosen on another screen."""
+
+    def chosen(row: int | None) -> None:
+        if row is not None:
+            screen.go(row, "")
+
+    return chosen
+
+
+OPENINGS: dict[str, Callable[[SessionScreen], None]] = {
+    "timeline": timeline,
+    "numbers": numbers,
+    "server": server,
+    "diff": diff,
+    "note": note,
+    "export": export,
+}

@@ -1,0 +1,88 @@
+"""What is done with rows while nobody waits: when, and for how long at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mcpspy.ui.tui.session import background
+from mcpspy.ui.tui.session.background import Background
+from mcpspy.ui.tui.session.view import PORTION, View
+from tests.ui.tui.session.test_log import File
+from tests.ui.tui.session.test_view import ASK
+
+
+class Looked:
+    """A pass over a log that takes no time."""
+
+    is_large = False
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.done = 1
+
+    @property
+    def is_behind(self) -> bool:
+        return self.done < self.count
+
+    def advance(self, seconds: float) -> list[int]:
+        self.done += 1
+        return [self.done - 1]
+
+
+def parts(count: int, linted: int = 0) -> tuple[Any, View, Looked, list[str], Background]:
+    """Return what works on a log of so many rows, and what it has said."""
+    file, found = File(), list[str]()
+    file.add(*(ASK % (number, b"x") for number in range(count)))
+    view, linting = View(file.log), Looked(linted)
+    feed: Any = SimpleNamespace(log=file.log, is_behind=False)
+    some: Any = linting
+    return feed, view, linting, found, Background(feed, view, some, lambda: found.append("found"))
+
+
+async def while_running(work: Any, turns: int = 20) -> None:
+    task = asyncio.ensure_future(work)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    assert not task.done()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_rows_are_judged_a_portion_at_a_time_until_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "SLICE", 0.0)
+    _, view, _, _, work = parts(3 * PORTION)
+    work.judge_some()
+    assert view.judged == PORTION, "no longer than a slice"
+    await while_running(work.judge())
+    assert view.judged == 3 * PORTION
+
+
+async def test_findings_are_looked_for_once_nothing_else_is_to_be_done() -> None:
+    feed, _, linting, found, work = parts(3, linted=3)
+    await while_running(work.lint())
+    assert (linting.done, found) == (1, []), "rows are still to be judged"
+    work.judge_some()
+    feed.is_behind = True
+    await while_running(work.lint())
+    assert (linting.done, found) == (1, []), "the file is still read"
+    feed.is_behind = False
+    await while_running(work.lint())
+    assert (linting.done, found, work.lint_share) == (3, ["found"] * 2, "")
+
+
+async def test_a_long_session_is_looked_at_only_when_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "LINTED", 2)
+    _, _, _, found, work = parts(3, linted=3)
+    work.judge_some()
+    work.look()
+    await while_running(work.lint())
+    assert (found, work.lint_share) == ([], "33 %")
+    work.ask_findings()
+    await while_running(work.lint())
+    assert len(found) == 2

@@ -1,0 +1,51 @@
+"""What is opened over a session, and what comes of what is chosen there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpspy.ui.tui.asides.numbers_screen import NumbersScreen
+from mcpspy.ui.tui.asides.server_screen import ServerScreen
+from mcpspy.ui.tui.asides.timeline_screen import TimelineScreen
+from mcpspy.ui.tui.session.ask import Ask
+from mcpspy.ui.tui.session.openings import OPENINGS
+from mcpspy.ui.tui.session.session_keys import KEYS
+from tests.ui.conftest import Make
+
+
+def test_each_has_a_key() -> None:
+    actions = {getattr(binding, "action", "") for binding in KEYS}
+    assert {f"over('{what}')" for what in OPENINGS} <= actions
+
+
+async def test_each_comes_over_the_session_and_gives_back_what_was_chosen(
+    opened: Any, make_recording: Make
+) -> None:
+    async with opened(make_recording()) as screen:
+        await screen.judged()
+        session = screen.session
+        for what, kind, choice in (
+            ("timeline", TimelineScreen, 0),
+            ("numbers", NumbersScreen, "tool:echo"),
+            ("server", ServerScreen, None),
+            ("note", Ask, "look here"),
+            ("export", Ask, None),
+        ):
+            session.action_over(what)
+            await screen.until(lambda kind=kind: isinstance(screen.app.screen, kind), what)
+            screen.app.screen.dismiss(choice)
+            await screen.until(lambda: screen.app.screen is session, "the session again")
+        await screen.until(lambda: session.filter.text == "tool:echo", "the filter")
+        await screen.until(lambda: list(session.listing.notes.values()) == ["look here"], "the note")
+        assert session.listing.marked == set(session.listing.notes)
+
+
+@pytest.mark.parametrize("name", ["rows.txt", "rows"])
+async def test_what_has_no_format_is_not_saved(opened: Any, make_recording: Make, name: str) -> None:
+    async with opened(make_recording()) as screen:
+        screen.session.action_over("export")
+        await screen.until(lambda: isinstance(screen.app.screen, Ask))
+        screen.app.screen.dismiss(name)
+        await screen.shows("nothing was saved: the name should end in .jsonl or .md")
