@@ -3,7 +3,7 @@
 Owns methods, paths, headers and status codes of every transport over HTTP: sessions (2025-03-26
 to 2025-11-25), the pair of `/sse` and `/messages` (2024-11-05), and single requests (2026-07-28).
 Sources: basic/transports of these revisions. What is said is `core.mock`'s, on which stream is
-`visitor`'s.
+`visitor`'s; `posted` reads what clients send, `events` writes the streams.
 """
 
 from __future__ import annotations
@@ -12,45 +12,36 @@ import asyncio
 import secrets
 import socket
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
 from mcpspy.core.headers import refusal
-from mcpspy.core.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
+from mcpspy.core.message import Failure, Request, meta_raw, read_frame
 from mcpspy.core.mock import making
 from mcpspy.core.mock.asked import version
 from mcpspy.core.mock.choice import Choice
-from mcpspy.core.mock.conversation import BATCHES, Options, Outgoing, refused
+from mcpspy.core.mock.conversation import BATCHES, Options, Outgoing
 from mcpspy.core.mock.guests import Guests
 from mcpspy.core.mock.library import Library
 from mcpspy.core.mock.patient import Patient
 from mcpspy.core.record import Frame
 from mcpspy.core.routing import VERSION, mismatch
-from mcpspy.core.spec import CLIENT, META, MODERN, REVISIONS
+from mcpspy.core.spec import META, MODERN, REVISIONS
 from mcpspy.io.listener import accepting, origin, stop_on_signals
 from mcpspy.io.recorder import say
+from mcpspy.io.serve import events
 from mcpspy.io.serve.elsewhere import Real
+from mcpspy.io.serve.posted import EVENTS, JSON, SERVER_ERROR, Post, Refused, read_post
 from mcpspy.io.serve.visitor import Stream, Visitor
 
 SESSION = "Mcp-Session-Id"
 ENDPOINT, SSE, MESSAGES = "/mcp", "/sse", "/messages"
-JSON, EVENTS = "application/json", "text/event-stream"
-
-LARGEST = 64 << 20
-"""Bytes of a body that are taken."""
 
 SESSIONS = 4096
 """Sessions that are kept: most clients never end theirs. The client of one that was dropped gets a 404 and begins another."""
 
-PATIENCE = 15.0
-"""Seconds without a word on a stream, after which the connection is kept alive by a comment, as SDK servers do."""
-
-PRIMED = "2025-11-25"
-"""From here on an event without data names a stream before it has a message."""
-
-SERVER_ERROR, SESSION_NOT_FOUND, HEADER_MISMATCH, INVALID_PARAMS = -32000, -32001, -32020, -32602
+SESSION_NOT_FOUND, HEADER_MISMATCH, INVALID_PARAMS = -32001, -32020, -32602
 
 STATUS = {
     making.PARSE_ERROR: 400,
@@ -62,39 +53,6 @@ STATUS = {
     making.METHOD_NOT_FOUND: 404,
 }
 """Of an error in 2026-07-28."""
-
-
-class Post(NamedTuple):
-    """What a client sent."""
-
-    request: web.BaseRequest
-    body: bytes
-    messages: Sequence[AnyMessage]
-
-    @property
-    def ids(self) -> list[bytes]:
-        """The ids of the requests in it, JSON text."""
-        return [message.id.encode() for message in self.messages if isinstance(message, Request)]
-
-    @property
-    def only(self) -> AnyMessage | None:
-        """The message, if it is one and no batch."""
-        return self.messages[0] if len(self.messages) == 1 and self.messages[0].index is None else None
-
-    def takes(self, kind: str) -> bool:
-        """Whether the client reads this type of content; one that does not say reads all."""
-        accept = self.request.headers.get(hdrs.ACCEPT, "*/*").lower()
-        return kind in accept or "*/*" in accept or f"{kind.partition('/')[0]}/*" in accept
-
-
-class Refused(Exception):  # noqa: N818 - reads as what it says at every raise.
-    """An HTTP exchange that ends with an error of ours."""
-
-    def __init__(self, status: int, code: int, why: str, **headers: str) -> None:
-        super().__init__(why)
-        self.response = web.Response(
-            status=status, body=making.error(b"null", code, why), content_type=JSON, headers=headers
-        )
 
 
 class Mock:
@@ -120,8 +78,9 @@ class Mock:
         self._sessions: dict[str, Visitor] = {}
         self._guests: Guests[Visitor] = Guests()
         self._visitors: set[Visitor] = set()
-        """Who may wait for more of the recording, or has a connection of its own."""
+        """All of them, with a session or without."""
         self._is_read = asyncio.Event()
+        self._is_over = False
 
     async def read(self, read_on: Callable[[], bool]) -> None:
         """Read the rest of the recording, and answer what waited for it; `read_on` reads some, while there is more."""
@@ -132,7 +91,9 @@ class Mock:
         self._is_read.set()
 
     async def close(self) -> None:
-        """Leave nothing of what was connected for the clients."""
+        """End every stream, and leave nothing of what was connected for the clients."""
+        self._is_over = True
+        self._is_read.set()
         await asyncio.gather(*map(self._end, list(self._visitors)))
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -142,6 +103,7 @@ class Mock:
             why = refusal(headers.get(hdrs.HOST), headers.get(hdrs.ORIGIN), self._allowed)
             if why is not None:
                 raise Refused(403, SERVER_ERROR, why)
+            self._expect_more()
             if request.path == SSE:
                 return await self._sse(request)
             if request.path == MESSAGES:
@@ -151,7 +113,7 @@ class Mock:
                     404, SERVER_ERROR, f"nothing is at {request.path}: the server is at {self.path}"
                 )
             if request.method == hdrs.METH_POST:
-                return await self._post(await _read(request))
+                return await self._post(await read_post(request))
             if self._library.is_modern and not self._library.introductions.get("initialize"):
                 raise Refused(405, SERVER_ERROR, "this server takes POST only", Allow="POST")
             if request.method == hdrs.METH_GET:
@@ -197,10 +159,13 @@ class Mock:
         """Take `initialize`: it opens a session, if it succeeds."""
         visitor, name = self._new(), secrets.token_hex(16)
         stream = visitor.post(post.body, post.ids)
-        while visitor.conversation.waits:
+        while visitor.conversation.waits and not stream.is_over:
             await stream.more(None)
         if visitor.conversation.revision is None:
-            return await self._answer(post, visitor, stream, is_modern=True)
+            try:
+                return await self._answer(post, visitor, stream, is_modern=True)
+            finally:
+                await self._end(visitor)
         self._sessions[name] = visitor
         if len(self._sessions) > SESSIONS:
             await self._end(self._sessions.pop(next(iter(self._sessions))))
@@ -210,6 +175,7 @@ class Mock:
         """Take a request of 2026-07-28, which belongs to no session."""
         if not self._library.is_modern and not self._library.is_whole:
             await self._is_read.wait()  # What is modern in it may come last.
+            self._expect_more()
         if not self._library.is_modern:
             raise Refused(400, SERVER_ERROR, "Bad Request: Server not initialized")
         if (why := mismatch(post.request.headers, message)) is not None:
@@ -239,8 +205,10 @@ class Mock:
         try:
             while not stream.is_over and not (post.takes(EVENTS) and (stream.messages or not is_modern)):
                 # Until its first message a modern stream may still become an error with a status.
-                if not await stream.more(PATIENCE if post.takes(EVENTS) else None):
+                if not await stream.more(events.PATIENCE if post.takes(EVENTS) else None):
                     break
+            if stream.is_over and not stream.messages:
+                raise Refused(404, SESSION_NOT_FOUND, "the session has ended, and this had no answer yet")
             answers = [message for _, message in stream.messages if message.is_answer]
             if not post.takes(EVENTS) or (
                 post.takes(JSON) and answers and len(stream.messages) == 1 and not stream.owed
@@ -249,8 +217,8 @@ class Mock:
                 body = data[0] if post.only is not None else b"[" + b",".join(data) + b"]"
                 status = _status(answers[0], is_modern=is_modern) if post.only is not None else 200
                 return web.Response(status=status, body=body, content_type=JSON, headers=headers)
-            preface = b"" if is_modern else _naming(visitor, stream)
-            return await _write(post.request, stream, 0, preface, headers, is_numbered=not is_modern)
+            preface = b"" if is_modern else events.naming(visitor, stream)
+            return await events.write(post.request, stream, 0, preface, headers, is_numbered=not is_modern)
         except (asyncio.CancelledError, ConnectionError):
             if is_modern and not stream.is_over:
                 visitor.hang_up(post.ids)
@@ -264,11 +232,11 @@ class Mock:
         if last is None:
             if visitor.general.reader is not None:
                 raise Refused(409, SERVER_ERROR, "this session has a GET stream already")
-            return await _write(request, visitor.general, 0, _naming(visitor, visitor.general))
+            return await events.write(request, visitor.general, 0, events.naming(visitor, visitor.general))
         stream = visitor.stream_of(int(last)) if last.isascii() and last.isdigit() else None
         if stream is None:
             raise Refused(400, SERVER_ERROR, f"no stream has the event {last}, or not any more")
-        return await _write(request, stream, int(last))
+        return await events.write(request, stream, int(last))
 
     async def _sse(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve the stream of 2024-11-05: all there is to say to one client."""
@@ -278,7 +246,7 @@ class Mock:
         self._sessions[name] = visitor
         preface = f"event: endpoint\ndata: {MESSAGES}?session_id={name}\n\n".encode()
         try:
-            return await _write(request, visitor.general, 0, preface, is_numbered=False)
+            return await events.write(request, visitor.general, 0, preface, is_numbered=False)
         finally:
             self._sessions.pop(name, None)
             await self._end(visitor)
@@ -290,16 +258,19 @@ class Mock:
         visitor = self._sessions.get(request.query.get("session_id", ""))
         if visitor is None:
             raise Refused(404, SESSION_NOT_FOUND, "Session not found")
-        post = await _read(request)
+        post = await read_post(request)
         visitor.post(post.body, [])
         return web.Response(status=202, text="Accepted")
+
+    def _expect_more(self) -> None:
+        if self._is_over:
+            raise Refused(503, SERVER_ERROR, "the mock is ending")
 
     def _new(self, *, one_stream: bool = False) -> Visitor:
         conversation = Patient(self._library, self._options, asyncio.get_running_loop().time())
         self.choices.append(conversation.choice)
         visitor = Visitor(conversation, self._complain, self._real, one_stream=one_stream)
-        if self._real is not None or not self._library.is_whole:
-            self._visitors.add(visitor)
+        self._visitors.add(visitor)
         return visitor
 
     async def _end(self, visitor: Visitor) -> None:
@@ -327,67 +298,6 @@ def endpoint(library: Library) -> str:
     return path if path not in ("", "/", SSE) else ENDPOINT
 
 
-async def _read(request: web.BaseRequest) -> Post:
-    """Read a body that should be messages."""
-    if JSON not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
-        raise Refused(415, SERVER_ERROR, f"Content-Type must be {JSON}")
-    pieces, size = [], 0
-    async for piece in request.content.iter_any():
-        pieces.append(piece)
-        size += len(piece)
-        if size > LARGEST:
-            raise Refused(413, SERVER_ERROR, f"a message of more than {LARGEST} bytes")
-    post = Post(request, b"".join(pieces), read_frame(Frame(0.0, CLIENT, b"".join(pieces))))
-    for message in post.messages:
-        if isinstance(message, Malformed):
-            refused_ = Refused(400, making.PARSE_ERROR, "")
-            refused_.response.body = refused(message)
-            raise refused_
-    return post
-
-
-async def _write(
-    request: web.BaseRequest,
-    stream: Stream,
-    last: int,
-    preface: bytes = b"",
-    headers: dict[str, str] | None = None,
-    *,
-    is_numbered: bool = True,
-) -> web.StreamResponse:
-    """Send what is on a stream after the message of number `last`, until it is over or somebody else reads it."""
-    response = web.StreamResponse(
-        headers={hdrs.CONTENT_TYPE: EVENTS, hdrs.CACHE_CONTROL: "no-cache", **(headers or {})}
-    )
-    reader = stream.take_over()
-    try:
-        await response.prepare(request)
-        if preface:
-            await response.write(preface)
-        while stream.reader is reader:
-            new = stream.after(last)
-            if new:
-                last = new[-1][0]
-                events = [_event(number if is_numbered else None, said) for number, said in new]
-                await response.write(b"".join(events))
-                stream.trim()
-            elif stream.is_over:
-                break
-            elif not await stream.more(PATIENCE):
-                await response.write(b": keepalive\n\n")
-        await response.write_eof()
-    finally:
-        if stream.reader is reader:
-            stream.reader = None
-    return response
-
-
-def _naming(visitor: Visitor, stream: Stream) -> bytes:
-    """Return the event that names a stream before it has a message, for clients that know such events."""
-    is_known = (visitor.conversation.revision or "") >= PRIMED
-    return b"id: %d\ndata: \n\n" % stream.number if is_known else b""
-
-
 def _status(answer: Outgoing, *, is_modern: bool) -> int:
     if not is_modern and answer.request is not None:
         return 200
@@ -395,11 +305,6 @@ def _status(answer: Outgoing, *, is_modern: bool) -> int:
     if not isinstance(message, Failure):
         return 200
     return STATUS.get(message.code or 0, 200) if is_modern else 400
-
-
-def _event(number: int | None, message: Outgoing) -> bytes:
-    name = b"" if number is None else b"id: %d\n" % number
-    return b"event: message\n%bdata: %b\n\n" % (name, message.data)
 
 
 async def serve(mock: Mock, listener: socket.socket, host: str, read_on: Callable[[], bool]) -> None:
@@ -411,7 +316,7 @@ async def serve(mock: Mock, listener: socket.socket, host: str, read_on: Callabl
         reading = asyncio.ensure_future(mock.read(read_on))
         stopping = asyncio.ensure_future(stop.wait())
         try:
-            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_EXCEPTION)
+            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
             if reading.done():
                 await reading
             await stopping

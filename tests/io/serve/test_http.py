@@ -4,133 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import aiohttp
 import pytest
 
 from mcpspy.core.mock.conversation import Options
-from mcpspy.io.listener import accepting, listening, origin
+from mcpspy.core.mock.library import Library
+from mcpspy.core.mock.script import Script, entries
+from mcpspy.core.mock.shelf import Shelf
+from mcpspy.io.listener import listening, origin
 from mcpspy.io.serve import http
 from mcpspy.io.serve.http import Mock
 from mcpspy.io.serve.served import Served
 from mcpspy.io.serve.visitor import Stream, Visitor
 from tests.core.mock.talking import VERSION, Json, Talk, asking, modern, progress, slow
-
-if TYPE_CHECKING:
-    from mcpspy.core.mock.library import Library
+from tests.io.serve.speaking import Spoken, echo, event, heard, recent, spoken
 
 pytestmark = pytest.mark.timeout(20)
-
-BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-
-
-class Spoken:
-    """A mock that runs, and a client of it."""
-
-    def __init__(self, mock: Mock, client: aiohttp.ClientSession, url: str) -> None:
-        self.mock = mock
-        self.client = client
-        self.url = url
-        self.session: dict[str, str] = {}
-
-    async def send(self, data: bytes, path: str = "/mcp", /, **headers: str | None) -> aiohttp.ClientResponse:
-        """POST a body; a header of None is left out."""
-        given = {**BOTH, **self.session, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        sent = {name: value for name, value in given.items() if value is not None}
-        return await self.client.post(self.url + path, data=data, headers=sent, skip_auto_headers=given)
-
-    async def say(self, **members: Any) -> tuple[int, Any]:
-        """POST a message; return the status, and the body as JSON or as the data of its events."""
-        async with await self.send(json.dumps({"jsonrpc": "2.0", **members}).encode()) as response:
-            return response.status, await heard(response)
-
-    async def ask(self, id: Any, method: str, **params: Any) -> Any:  # noqa: A002
-        """Ask as a client of 2026-07-28; return what `say` returns."""
-        headers = {"Mcp_Method": method, "MCP_Protocol_Version": params["_meta"][VERSION]}
-        if "name" in params:
-            headers["Mcp_Name"] = params["name"]
-        body = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-        async with await self.send(json.dumps(body).encode(), **headers) as response:
-            return response.status, await heard(response)
-
-    async def call(self, id: Any, tool: str = "echo", **arguments: Any) -> Any:  # noqa: A002
-        """Return what a tool says, or the code of its error."""
-        status, said = await self.say(
-            id=id, method="tools/call", params={"name": tool, "arguments": arguments}
-        )
-        if isinstance(said, list):  # It was not there at once.
-            (said,) = said
-        assert (status, said["id"]) == (200, id)
-        return said["result"]["said"] if "result" in said else said["error"]["code"]
-
-    async def begin(self, version: str = "2025-11-25", **capabilities: Any) -> str:
-        """Shake hands; return the session's id, which is sent from now on."""
-        params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "c"}}
-        body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-        async with await self.send(json.dumps(body).encode(), Mcp_Session_Id=None) as response:
-            assert response.status == 200
-            self.session = {"Mcp-Session-Id": response.headers["Mcp-Session-Id"]}
-        assert (await self.say(method="notifications/initialized")) == (202, None)
-        return self.session["Mcp-Session-Id"]
-
-    async def get(self, **headers: str) -> aiohttp.ClientResponse:
-        """Open a GET stream."""
-        given = {"Accept": "text/event-stream", **self.session, **headers}
-        return await self.client.get(self.url + "/mcp", headers=given)
-
-
-async def heard(response: aiohttp.ClientResponse) -> Any:
-    """Return a body: as JSON; of a stream, the messages in it; None if there is none."""
-    body = await response.read()
-    if response.content_type != "text/event-stream":
-        return json.loads(body) if body else None
-    lines = [line.removeprefix(b"data: ") for line in body.splitlines() if line.startswith(b"data: ")]
-    return [json.loads(line) for line in lines if line]
-
-
-async def event(response: aiohttp.ClientResponse) -> list[str]:
-    """Return the lines of the next event of a stream."""
-    lines = []
-    async with asyncio.timeout(10):
-        while line := (await response.content.readline()).decode().rstrip("\n"):
-            lines.append(line)
-    return lines
-
-
-@asynccontextmanager
-async def spoken(
-    made: Talk | Library, allowed: tuple[str, ...] = (), **options: Any
-) -> AsyncIterator[Spoken]:
-    said: list[str] = []
-    library = made.library() if isinstance(made, Talk) else made
-    mock = Mock(library, Options(**options), said.append, allowed)
-    with listening("127.0.0.1", 0, "-") as listener:
-        async with accepting(mock.handle, listener), aiohttp.ClientSession() as client:
-            yield Spoken(mock, client, origin("127.0.0.1", listener))
-            await mock.close()
-
-
-@pytest.fixture(autouse=True)
-def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.io.listener.GRACE", 0.01)
-
-
-def echo() -> Talk:
-    return Talk().handshake().call(1, "echo", "first").call(2, "echo", "second")
-
-
-def recent() -> Talk:
-    """A session of 2026-07-28: a tool that answers twice, otherwise."""
-    talk = Talk()
-    for number, said in enumerate(("first", "second")):
-        params = {"name": "echo", "_meta": modern()}
-        talk.client(id=number, method="tools/call", params=params)
-        talk.server(id=number, result={"said": said, "resultType": "complete"})
-    return talk
 
 
 async def test_an_answer_that_is_there_is_json() -> None:
@@ -214,6 +107,61 @@ async def test_delete_ends_a_session_and_its_streams() -> None:
         assert (await mock.say(id=1, method="ping"))[0] == 404
 
 
+class Awaited(asyncio.Event):
+    """Tells when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_awaited = asyncio.Event()
+
+    async def wait(self) -> Literal[True]:
+        self.is_awaited.set()
+        return await super().wait()
+
+
+async def test_at_the_end_whatever_is_open_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpspy.io.listener.GRACE", 600.0)
+    stops: list[Callable[[int], None]] = []
+    complaints: list[str] = []
+    monkeypatch.setattr(http, "stop_on_signals", stops.append)
+    talk = asking().client(method="notifications/x")
+    script = Script(Shelf("r.jsonl"), talk.session.header)
+    for entry in entries(talk.session):
+        script.add(entry)  # To its end, but nobody says that it is the end.
+    mock = Mock(Library([script.shelf]), Options(), complaints.append)
+    monkeypatch.setattr(mock, "_is_read", is_read := Awaited())
+    begun: asyncio.Queue[Visitor] = asyncio.Queue()
+
+    def visited(*given: Any, **options: Any) -> Visitor:
+        begun.put_nowait(visitor := Visitor(*given, **options))
+        return visitor
+
+    monkeypatch.setattr(http, "Visitor", visited)
+    with listening("127.0.0.1", 0, "-") as listener:
+        serving = asyncio.ensure_future(http.serve(mock, listener, "127.0.0.1", lambda: True))
+        async with aiohttp.ClientSession() as client:
+            spoken = Spoken(mock, client, origin("127.0.0.1", listener))
+            await spoken.begin("2025-11-25", roots={})
+            open_ones = [await spoken.get(), await client.get(spoken.url + "/sse")]
+            call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{}}}'
+            open_ones.append(await spoken.send(call))
+            for response in open_ones:
+                assert await event(response)
+            # An `initialize` and a probe wait for the rest of the recording.
+            other = {"protocolVersion": "2025-06-18", "capabilities": {}}
+            waiting = asyncio.ensure_future(spoken.say(id=2, method="initialize", params=other))
+            probe = asyncio.ensure_future(spoken.ask(3, "server/discover", _meta=modern()))
+            await is_read.is_awaited.wait()
+            for _ in range(3):
+                await begun.get()
+            (stop,) = stops
+            stop(15)
+            await serving
+            for response in open_ones:
+                assert b"result" not in await response.read(), "a clean end, and no answer made up"
+            assert [(await each)[0] for each in (waiting, probe)] == [404, 503]
+
+
 async def test_a_batch_is_answered_where_batches_are_part_of_the_revision() -> None:
     batch = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]'
     async with spoken(Talk().handshake("2025-03-26")) as mock:
@@ -289,27 +237,6 @@ async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.
             await hung_up.wait()
 
 
-async def test_an_answer_that_takes_long_becomes_a_stream_that_is_kept_alive(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(http, "PATIENCE", 0.02)
-    talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": modern()})
-    talk.server(id=1, result={"said": "done", "resultType": "complete"})
-    async with spoken(talk, speed=5.0) as mock:
-        headers = {"Mcp_Method": "tools/call", "Mcp_Name": "slow", "MCP_Protocol_Version": "2026-07-28"}
-        body = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "tools/call",
-            "params": {"name": "slow", "_meta": modern()},
-        }
-        async with await mock.send(json.dumps(body).encode(), **headers) as response:
-            said = (await response.read()).decode()
-        assert said.startswith(": keepalive\n\n")
-        assert json.loads(said.splitlines()[-2].removeprefix("data: "))["result"]["said"] == "done"
-        assert "id: " not in said
-
-
 async def test_eras_refuse_each_other_in_their_own_words() -> None:
     async with spoken(echo()) as legacy:
         status, said = await legacy.ask(1, "server/discover", _meta=modern())
@@ -332,38 +259,6 @@ async def test_a_session_too_many_ends_the_first(monkeypatch: pytest.MonkeyPatch
         assert (await mock.say(id=1, method="ping"))[0] == 404
 
 
-@pytest.mark.parametrize(
-    ("data", "headers", "status"),
-    [
-        (b"{", {}, 400),
-        (b"", {}, 400),
-        (b"[]", {}, 400),
-        (b"42", {}, 400),
-        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', {}, 400),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Content_Type": "text/plain"}, 415),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Accept": "text/html"}, 406),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Mcp_Session_Id": None}, 400),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Mcp_Session_Id": "nobody's"}, 404),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"MCP_Protocol_Version": "1999"}, 400),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Origin": "https://evil.example"}, 403),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Host": "evil.example"}, 403),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Accept": "*/*"}, 200),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Accept": None}, 200),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Origin": "http://localhost:6274"}, 200),
-    ],
-)
-async def test_garbage_and_strangers_are_refused_and_the_session_goes_on(
-    data: bytes, headers: dict[str, str | None], status: int
-) -> None:
-    async with spoken(echo()) as mock:
-        await mock.begin()
-        async with await mock.send(data, **headers) as response:
-            assert response.status == status
-            if status != 200:
-                assert "message" in (await heard(response))["error"]
-        assert await mock.call(1) == "first"
-
-
 async def test_a_host_that_was_allowed_by_name_is_no_stranger() -> None:
     async with spoken(echo(), allowed=("mock.internal",)) as mock:
         await mock.begin()
@@ -384,12 +279,6 @@ async def test_a_host_that_was_allowed_by_name_is_no_stranger() -> None:
 async def test_what_is_not_here_is_said(method: str, path: str, status: int, allow: str | None) -> None:
     async with spoken(echo()) as mock, mock.client.request(method, mock.url + path) as response:
         assert (response.status, response.headers.get("Allow")) == (status, allow)
-
-
-async def test_a_body_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "LARGEST", 1000)
-    async with spoken(echo()) as mock, await mock.send(b"[" + b" " * 2000 + b"]") as response:
-        assert response.status == 413
 
 
 async def test_a_client_of_2024_has_one_stream_and_posts_beside_it() -> None:
