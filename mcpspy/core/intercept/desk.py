@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import heapq
 
+from mcpspy.core.intercept import telling
 from mcpspy.core.intercept.calls import Calls
 from mcpspy.core.intercept.item import LiveItem
 from mcpspy.core.intercept.judge import Judge, Verdict, answer
 from mcpspy.core.intercept.letter import Letter, Part
 from mcpspy.core.intercept.orders import Answer, DropIt, HoldOn, List, Release, Say, read_order
-from mcpspy.core.intercept.ours import Injected, Ours
-from mcpspy.core.intercept.remarks import about, remark, said
+from mcpspy.core.intercept.ours import Ours
+from mcpspy.core.intercept.remarks import about, remark
 from mcpspy.core.intercept.room import Room
 from mcpspy.core.intercept.steps import (
     Cut,
@@ -35,7 +36,6 @@ from mcpspy.core.intercept.steps import (
     Send,
     Speak,
     Step,
-    Tell,
 )
 from mcpspy.core.intercept.waiting import Deadlines
 from mcpspy.core.message import AnyMessage, Failure, Notification, Request, Result, loads, read_frame, text
@@ -64,6 +64,7 @@ class Desk:
         self._ours = Ours(prefix)
         self._room = Room()
         self._delays: list[tuple[float, int]] = []
+        self._hold_timeout = hold_timeout
         self._holds = Deadlines[Letter](hold_timeout)
         self._wanted: dict[str, Query] = {}
         self._ticket = 0
@@ -82,11 +83,6 @@ class Desk:
         if self._delays:
             times.append(self._delays[0][0])
         return min((at for at in times if at is not None), default=None)
-
-    @property
-    def held_bytes(self) -> int:
-        """What is held or delayed takes so many bytes."""
-        return self._room.bytes
 
     def opening(self) -> Remark:
         """Return the note that says which rules there are, with the seeds that repeat the run."""
@@ -160,7 +156,7 @@ class Desk:
     def failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
         """Return what is to be done because a request of ours could not be delivered."""
         injected = self._ours.failed(id)
-        return [] if injected is None else [_answered(injected, at, {"error": why})]
+        return [] if injected is None else [telling.answered(injected, at, {"error": why})]
 
     def lane_left(self, at: float, lane: object) -> list[Step]:
         """Return what is to be done because an HTTP exchange is over: what is held of it goes nowhere any more."""
@@ -169,7 +165,7 @@ class Desk:
             self._room.let_out(letter)
             if letter.holder is not None:
                 self._holds.stop(letter)
-                steps += _released(letter, at, "connection closed")
+                steps += telling.released(letter, at, "connection closed")
         self._calls.lane_left(lane)
         return steps
 
@@ -210,7 +206,10 @@ class Desk:
         return {
             "rules": self._rules.said(),
             "holds": {viewer: query.text for viewer, query in self._wanted.items()},
-            "held": [{**self._shown(letter), "age": round(at - letter.held_at, 3)} for letter in held],
+            "held": [
+                {**telling.shown(letter, self._hold_timeout), "age": round(at - letter.held_at, 3)}
+                for letter in held
+            ],
             "delayed": len(self._room) - len(held),
             "bytes": self._room.bytes,
             "injected": [
@@ -224,7 +223,7 @@ class Desk:
         side, stream, asked = message.side, message.frame.stream, None
         if isinstance(message, Result | Failure):
             if (injected := self._ours.answered(side, message.id)) is not None:
-                steps.append(_answered(injected, message.at, {"message": loads(message.data)}))
+                steps.append(telling.answered(injected, message.at, {"message": loads(message.data)}))
                 return Part(message, None, _to_us())
             if (late := self._calls.late(stream, side, message.id)) is not None:
                 steps.append(remark("swallowed", about(message, late), lane))
@@ -232,7 +231,7 @@ class Desk:
             asked = self._calls.answered(stream, side, message.id)
         elif isinstance(message, Notification):
             if (injected := self._ours.reported(side, text(message.body.progress_token))) is not None:
-                steps.append(_told("progress", injected, {"message": loads(message.data)}))
+                steps.append(telling.told("progress", injected, {"message": loads(message.data)}))
                 return Part(message, None, _to_us())
             self._calls.hear(message)
             self._ours.hear(message)
@@ -245,7 +244,7 @@ class Desk:
 
     def _delay(self, letter: Letter, at: float) -> list[Step]:
         if not self._room.take_in(letter):
-            return [_full("delay", letter), *self._arrive(letter, at)]
+            return [telling.full("delay", letter), *self._arrive(letter, at)]
         heapq.heappush(self._delays, (at + letter.delay, letter.ticket))
         return []
 
@@ -255,17 +254,13 @@ class Desk:
         if holder is None:
             return self._go(letter)
         if not self._room.take_in(letter):
-            return [_full("hold", letter), *self._go(letter)]
+            return [telling.full("hold", letter), *self._go(letter)]
         letter.holder, letter.held_at = holder, at
         self._holds.start(letter, at)
         for part in letter.parts:
             if part.asked is not None:
                 self._calls.stop(part.asked)  # A person looks at it: it does not hang.
-        kind, name = holder
-        return [
-            remark("hold", {kind: name, **_about(letter), "ticket": letter.ticket}, letter.lane),
-            Tell(None, {"event": "held", **self._shown(letter)}),
-        ]
+        return telling.held(letter, self._hold_timeout)
 
     def _holder(self, letter: Letter) -> tuple[str, str] | None:
         """Return who holds a letter: a rule, or the viewer whose query wants it."""
@@ -317,7 +312,7 @@ class Desk:
         for part in letter.parts:
             if part.asked is not None and not (isinstance(part.message, Request) and part.asked.is_answered):
                 self._calls.watch(part.asked, at)
-        return [*_released(letter, at, why, viewer), *self._go(letter)]
+        return [*telling.released(letter, at, why, viewer), *self._go(letter)]
 
     def _release_all(self, wanted: Release, at: float, viewer: str) -> Reply:
         held = [letter.ticket for letter in self._room if letter.holder is not None]
@@ -330,11 +325,10 @@ class Desk:
 
     def _answer(self, letter: Letter, wanted: Answer, at: float, viewer: str) -> list[Step]:
         """Answer a held request in its peer's place."""
-        part = letter.first
-        if not isinstance(part.message, Request) or part.message.index is not None:
+        if letter.request is None:
             raise OrderError(f"ticket {letter.ticket} is no request: there is nothing to answer")
-        part.is_left_out = True
-        part.verdict.answer = answer(part.message.id, wanted.member, wanted.value)
+        letter.first.is_left_out = True
+        letter.first.verdict.answer = answer(letter.request.id, wanted.member, wanted.value)
         return self._release(letter, at, "answered", viewer)
 
     def _say(self, say: Say, at: float, viewer: str, n: object) -> Reply:
@@ -361,49 +355,9 @@ class Desk:
             raise OrderError(f"no message is held under ticket {ticket}")
         return letter
 
-    def _shown(self, letter: Letter) -> Fields:
-        """Return a held letter as viewers see it."""
-        assert letter.holder is not None
-        assert self._holds.seconds is not None
-        kind, name = letter.holder
-        fields = {"ticket": letter.ticket, "at": letter.at, **_about(letter), kind: name}
-        fields["deadline"] = letter.held_at + self._holds.seconds
-        return {**fields, **said("text", letter.outgoing() or letter.data, "b64")}
-
 
 def _to_us() -> Verdict:
     """Return what becomes of an answer that is ours: nobody else gets it."""
     verdict = Verdict()
     verdict.is_dropped = True
     return verdict
-
-
-def _about(letter: Letter) -> Fields:
-    first = letter.first
-    return {key: value for key, value in about(first.message, first.asked).items() if value}
-
-
-def _full(action: str, letter: Letter) -> Remark:
-    return remark(action, {**_about(letter), "why": "full"}, letter.lane)
-
-
-def _released(letter: Letter, at: float, why: str, viewer: str | None = None) -> list[Step]:
-    """Return the note and the event of a letter that is held no more."""
-    fields: Fields = {**_about(letter), "ticket": letter.ticket, "why": why, "viewer": viewer}
-    fields["seconds"] = round(at - letter.held_at, 6)
-    if letter.edited is not None:
-        fields |= said("sent", letter.edited)
-    elif letter.first.verdict.answer is not None:
-        fields |= said("sent", letter.first.verdict.answer)
-    return [
-        remark("release", fields, letter.lane),
-        Tell(None, {"event": "released", "ticket": letter.ticket, "why": why, "viewer": viewer}),
-    ]
-
-
-def _answered(injected: Injected, at: float, fields: Fields) -> Tell:
-    return _told("answer", injected, {**fields, "seconds": round(at - injected.at, 6)})
-
-
-def _told(event: str, injected: Injected, fields: Fields) -> Tell:
-    return Tell(injected.viewer, {"event": event, "n": injected.n, "id": injected.id, **fields})

@@ -24,6 +24,10 @@ _BARE = ("drop", "disconnect", "hold")
 
 def read_flag(text: str, number: int) -> Rule:
     """Return the rule of this number; raise UsageError."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # It would be in every note, and a recording is UTF-8.
+        raise UsageError(f"--rule {text!a}: not UTF-8") from None
     when, arrow, rest = text.partition(ARROW)
     if not arrow:
         raise UsageError(f"--rule {text}: no {ARROW} between the query and what to do", HINT)

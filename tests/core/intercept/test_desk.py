@@ -93,7 +93,7 @@ def test_what_is_delayed_goes_on_later_in_the_order_of_its_times() -> None:
     assert [step.lane for step in delayed.wake(1.5) if isinstance(step, Pass)] == ["b", "c"]
     assert delayed.wake(5) == [Pass("client", call(1, tool="slow"), "a", first.ticket)]
     assert second.ticket == first.ticket + 1
-    assert delayed.held_bytes == 0
+    assert delayed.describe(0.0)["bytes"] == 0
 
 
 def test_what_is_delayed_may_be_held_then() -> None:
@@ -160,7 +160,7 @@ def test_releasing_all_keeps_the_order() -> None:
         "viewer": "send",
         "seconds": 1000.0,
     }
-    assert held.held_bytes == 0
+    assert held.describe(0.0)["bytes"] == 0
 
 
 def test_a_held_message_is_edited_dropped_or_answered() -> None:
@@ -359,7 +359,7 @@ def test_what_is_held_of_an_exchange_that_is_over_goes_nowhere() -> None:
     assert deeds(steps) == []
     assert [note["why"] for note in notes(steps)] == ["connection closed"]
     assert [step.lane for step in held.wake(1e6) if isinstance(step, Pass)] == ["here"]
-    assert held.held_bytes == 0
+    assert held.describe(0.0)["bytes"] == 0
 
 
 def test_at_the_end_everything_goes_on_and_everybody_is_told() -> None:
@@ -498,7 +498,7 @@ class Traffic(RuleBasedStateMachine):
     def what_is_underway_is_what_it_has(self) -> None:
         said = self.desk.describe(self.now)
         assert len(said["held"]) + said["delayed"] == len(self.underway)
-        assert self.desk.held_bytes == sum(len(data) for _, data in self.underway.values())
+        assert self.desk.describe(0.0)["bytes"] == sum(len(data) for _, data in self.underway.values())
 
     def teardown(self) -> None:
         self.perform(self.desk.end(self.now))

@@ -61,3 +61,8 @@ def test_a_mistake_is_told_with_an_example(text: str, why: str) -> None:
 
     assert why in str(raised.value)
     assert "docs/rules.md" in str(raised.value)
+
+
+def test_what_no_recording_could_hold_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"--rule 'ping => name=\\udcff drop': not UTF-8"):
+        read_flag("ping => name=\udcff drop", 1)
