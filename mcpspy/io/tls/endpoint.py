@@ -13,8 +13,9 @@ import aiohttp
 from aiohttp import web
 
 from mcpspy.io.connect.client import reason
-from mcpspy.io.http import Options, Proxy, Streams, recording
+from mcpspy.io.http import Options, Proxy, recording
 from mcpspy.io.recorder import Recorder, Where, say
+from mcpspy.io.streams import Streams
 from mcpspy.io.tls.outward import Outward
 
 if TYPE_CHECKING:
