@@ -337,7 +337,7 @@ class Board:
         self._desk = None
         self._failed = f"a bug in mcpspy: {type(error).__name__}: {error}; rules and holds are off"
         say(self._failed)
-        for lane in self._lanes:
+        for lane in list(self._lanes):  # One that was kept by what is held leaves.
             lane.let_go()
         self._see_through(self._proxy.note("error", {"text": self._failed}))
         self._settle()

@@ -18,7 +18,7 @@ from mcpspy.core.envelope import MCPSPY, SERVER
 from mcpspy.core.headers import noted, towards_server
 from mcpspy.core.intercept.events import Events
 from mcpspy.core.intercept.heads import of_ours
-from mcpspy.core.intercept.steps import Pass, Send, Speak, Step
+from mcpspy.core.intercept.steps import Gone, Pass, Send, Speak, Step
 from mcpspy.core.mirrored import LIST
 from mcpspy.io.board import is_message
 from mcpspy.io.connect.client import reason
@@ -44,6 +44,9 @@ class Errand:
         self._begun = board.now()
         self._request_id: str | None = None
         self._is_stream = False
+        self._is_over = False
+        self._kept: dict[int, bytes] = {}
+        """By ticket what has come with the answer, and has not gone on yet."""
         self.lists_tools = False
 
     @property
@@ -56,13 +59,24 @@ class Errand:
         if isinstance(step, Speak):
             self._request_id = step.id
             self._board.spawn(self._run(step.data))
-        elif isinstance(step, Pass | Send) and self._is_stream:
-            client = self._board.ways.to_client(self._way.stream)
-            if client is not None:
-                client.deliver(Speak(SERVER, step.data, None, self._way.stream))
+            return
+        if isinstance(step, Pass | Send | Gone):
+            was_kept = self._kept.pop(step.ticket, None) is not None
+            if was_kept and self._is_stream and not isinstance(step, Gone):
+                client = self._board.ways.to_client(self._way.stream)
+                if client is not None:
+                    client.deliver(Speak(SERVER, step.data, None, self._way.stream))
+        self._leave()
 
     def let_go(self) -> None:
-        """Nothing of ours is held."""
+        """Let all that is held go on as it came."""
+        for ticket, data in sorted(self._kept.items()):
+            self.deliver(Pass(SERVER, data, self, ticket))
+
+    def _leave(self) -> None:
+        """End, once the answer has, and nothing of what came with it is held."""
+        if self._is_over and not self._kept:
+            self._board.left(self)
 
     async def _run(self, data: bytes) -> None:
         self._board.enters(self)
@@ -92,7 +106,8 @@ class Errand:
             hung_up = MCPSPY
             raise
         finally:
-            self._board.left(self)
+            self._is_over = True
+            self._leave()
             await proxy.note("http-end", {**self.fields, "hung_up": hung_up, "by": MCPSPY})
 
     async def _hear(self, response: aiohttp.ClientResponse) -> None:
@@ -105,9 +120,15 @@ class Errand:
                     if (message := unit.message) is not None and is_message(message):
                         assert unit.event is not None
                         fields = self.fields | ({} if unit.event.id is None else {"id": unit.event.id})
-                        await self._board.take(self, SERVER, message, fields, _nothing)
+                        await self._take(message, fields)
         elif is_message(body := await response.read()):
-            await self._board.take(self, SERVER, body, self.fields, _nothing)
+            await self._take(body, self.fields)
+
+    async def _take(self, data: bytes, fields: dict[str, Value]) -> None:
+        def keep(ticket: int) -> None:
+            self._kept[ticket] = data
+
+        await self._board.take(self, SERVER, data, fields, keep)
 
     def _fail(self, why: str) -> None:
         if self._request_id is not None:
@@ -128,7 +149,3 @@ class Errand:
             **more,
         }
         await self._proxy.note("http", fields)
-
-
-def _nothing(ticket: int) -> None:
-    """Nothing is kept of what nobody holds."""

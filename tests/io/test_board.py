@@ -222,6 +222,31 @@ async def test_what_comes_with_our_answer_and_is_not_for_us_goes_to_the_client(p
         assert await client.body() == b""
 
 
+@pytest.mark.parametrize("is_bug", [False, True], ids=["viewer", "bug"])
+async def test_what_is_held_of_what_came_with_our_answer_goes_to_the_client_when_it_is_let_go(
+    proxy: Start, is_bug: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_module, "say", lambda _: None)
+    async with proxy() as spy, visiting() as visit:
+        client, stream = await listening(spy)
+        await posted(spy)
+        await visit.order("hold", query="list_changed")
+        answer = await visit.order("request", method="tools/call", params={"name": "x"})
+        said = b'{"jsonrpc":"2.0","id":%b,"result":{}}' % answer["id"].encode()
+        await (await spy.server.call()).send(EVENTS + chunk(event(CHANGED) + event(said)) + chunk(b""))
+        held = await next_event(visit, "held")
+        assert (await next_event(visit, "answer"))["message"]["result"] == {}
+        await spy.ended(2)
+        if is_bug:
+            monkeypatch.setattr(desk_module, "read_frame", lambda frame: 1 / 0)
+            await posted(spy)
+        else:
+            await visit.order("release", ticket=held["ticket"])
+        assert await client.some() == b"data: " + CHANGED + b"\n\n"
+        await stream.send(chunk(b""))
+        assert await client.body() == b""
+
+
 async def test_a_viewer_that_leaves_lets_go_and_so_does_the_end(proxy: Start) -> None:
     async with proxy() as spy:
         async with visiting() as visit:
