@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn
 from mcpspy.core.mock.choice import Choice
 from mcpspy.core.mock.conversation import Conversation, Options
 from mcpspy.core.mock.patient import Patient
-from mcpspy.io.pipes import END, STDOUT, read_lines
+from mcpspy.io.pipes import END, STDOUT, read_together
 from mcpspy.io.serve.served import Served
 
 TYPE_CHECKING = False
@@ -28,7 +28,10 @@ LONGEST = 3600.0
 """Seconds of one wait: a recording may hold a time that no clock can wait for."""
 
 TOGETHER = 64
-"""Requests of a flood whose answers go out in one write."""
+"""Lines of a flood whose answers go out in one write."""
+
+LARGE = 1 << 20
+"""Bytes of answers that are written before more are read from the recording."""
 
 ENDING = (signal.SIGTERM, signal.SIGINT)
 
@@ -50,20 +53,15 @@ class Relayed(NamedTuple):
 
 
 class Input:
-    """The lines of stdin, and what else comes from outside."""
+    """The lines of stdin, those that came at once together, and what else comes from outside."""
 
     def __init__(self) -> None:
-        self._lines: SimpleQueue[bytes | Relayed | None] = SimpleQueue()
-        read_lines(self._lines.put)
+        self._lines: SimpleQueue[list[bytes] | Relayed | None] = SimpleQueue()
+        read_together(self._lines.put)
 
-    def get(self, seconds: float | None) -> bytes | Relayed | None:
+    def get(self, seconds: float | None) -> list[bytes] | Relayed | None:
         """Return the next, END at the end of stdin; raise Empty if none comes in time."""
         return self._lines.get(timeout=seconds)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is there."""
-        return self._lines.empty()
 
     def relay(self, data: bytes) -> None:
         """Put what the real server said behind the lines that are there; from any thread."""
@@ -138,27 +136,23 @@ def _talk(
     Reads on in the recording whenever there is nothing to say.
     """
     is_open = is_more = True
-    unsent = 0
     while True:
-        if lines.is_empty or unsent >= TOGETHER:
-            _send(conversation)
-            unsent = 0
+        _send(conversation)
         if not (is_open or conversation.owes):
             return
         is_quiet = False
         try:
-            line = lines.get(0.0 if is_more else _until(conversation.next_at))
+            said = lines.get(0.0 if is_more else _until(conversation.next_at))
         except Empty:
             is_quiet = True
         else:
-            if line is END:
+            if said is END:
                 is_open = False
                 conversation.close(monotonic())
-            elif isinstance(line, Relayed):
-                conversation.hear(line.data, monotonic())
+            elif isinstance(said, Relayed):
+                conversation.hear(said.data, monotonic())
             else:
-                conversation.receive(line, monotonic())
-                unsent += 1
+                _hear(conversation, said)
         if is_more and (is_quiet or conversation.waits):
             is_more = _undisturbed(served.read_on)
             conversation.go_on(monotonic())
@@ -170,11 +164,29 @@ def _talk(
             complain(text)
 
 
+def _hear(conversation: Conversation, lines: list[bytes]) -> None:
+    for number, line in enumerate(lines):
+        if number and not number % TOGETHER:
+            _send(conversation)
+        conversation.receive(line, monotonic())
+
+
 def _until(due: float | None) -> float | None:
     return None if due is None else min(max(0.0, due - monotonic()), LONGEST)
 
 
 def _send(conversation: Conversation) -> None:
-    said = b"".join(outgoing.data + b"\n" for outgoing in conversation.take(monotonic()))
-    while said:
-        said = said[os.write(STDOUT, said) :]
+    pieces: list[bytes] = []
+    size = 0
+    for outgoing in conversation.take(monotonic()):
+        pieces += outgoing.data, b"\n"
+        size += len(outgoing.data)
+        if size > LARGE:
+            _write(b"".join(pieces))
+            pieces, size = [], 0
+    _write(b"".join(pieces))
+
+
+def _write(data: bytes) -> None:
+    while data:
+        data = data[os.write(STDOUT, data) :]

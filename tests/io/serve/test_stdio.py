@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from mcpspy.io.serve import stdio
 from mcpspy.io.serve.served import HEAD
-from mcpspy.io.serve.stdio import ENDING, Ended, _undisturbed, end_by_signals
+from mcpspy.io.serve.stdio import ENDING, LARGE, TOGETHER, Ended, _undisturbed, end_by_signals
+from tests.core.mock.talking import Talk
 
 BOUND = 20
 """Seconds after which a wait is a failure."""
@@ -119,6 +121,29 @@ def test_a_last_line_without_an_end_is_answered(recording: Path) -> None:
     said, _, code = played(ask(1).rstrip(b"\n"), recording)
     assert [each["id"] for each in said] == [1]
     assert code == 0
+
+
+def test_a_flood_is_answered_in_its_order(recording: Path) -> None:
+    asked = [1 + number % 2 for number in range(3 * TOGETHER)]
+    flood = HELLO + b"".join(
+        line(id=f"{place}", method="tools/call", params={"name": f"tool {number}"})
+        for place, number in enumerate(asked)
+    )
+    said, complaints, code = played(flood, recording)
+    assert [each["id"] for each in said] == ["hello", *map(str, range(len(asked)))]
+    assert (complaints, code) == ("", 0)
+
+
+def test_large_answers_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    monkeypatch.setattr(stdio, "_write", lambda data: written.append(len(data)))
+    live = Talk().call(1, answer="x" * (LARGE // 2)).live()
+    for number in range(4):
+        params = {"name": "echo", "arguments": {}}
+        live.conversation.receive(line(id=number, method="tools/call", params=params), 0.0)
+    stdio._send(live.conversation)
+    assert len(written) == 3, "twice two of them, and nothing"
+    assert max(written) < 2 * LARGE
 
 
 def test_a_client_that_sends_garbage_never_stops_it(recording: Path) -> None:

@@ -1,0 +1,78 @@
+"""What a client posted to the mock, read; and what is refused in HTTP's own way.
+
+Owns the body, its limit, and what of the headers says how it is to be answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from aiohttp import hdrs, web
+
+from mcpspy.core.message import AnyMessage, Malformed, Request, read_frame
+from mcpspy.core.mock import making
+from mcpspy.core.mock.conversation import refused
+from mcpspy.core.record import Frame
+from mcpspy.core.spec import CLIENT
+
+JSON, EVENTS = "application/json", "text/event-stream"
+
+LARGEST = 64 << 20
+"""Bytes of a body that are taken."""
+
+SERVER_ERROR = -32000
+"""The code of what HTTP refuses and JSON-RPC has no word for."""
+
+
+class Post(NamedTuple):
+    """What a client sent."""
+
+    request: web.BaseRequest
+    body: bytes
+    messages: Sequence[AnyMessage]
+
+    @property
+    def ids(self) -> list[bytes]:
+        """The ids of the requests in it, JSON text."""
+        return [message.id.encode() for message in self.messages if isinstance(message, Request)]
+
+    @property
+    def only(self) -> AnyMessage | None:
+        """The message, if it is one and no batch."""
+        return self.messages[0] if len(self.messages) == 1 and self.messages[0].index is None else None
+
+    def takes(self, kind: str) -> bool:
+        """Whether the client reads this type of content; one that does not say reads all."""
+        accept = self.request.headers.get(hdrs.ACCEPT, "*/*").lower()
+        return kind in accept or "*/*" in accept or f"{kind.partition('/')[0]}/*" in accept
+
+
+class Refused(Exception):  # noqa: N818 - reads as what it says at every raise.
+    """An HTTP exchange that ends with an error of ours."""
+
+    def __init__(self, status: int, code: int, why: str, **headers: str) -> None:
+        super().__init__(why)
+        self.response = web.Response(
+            status=status, body=making.error(b"null", code, why), content_type=JSON, headers=headers
+        )
+
+
+async def read_post(request: web.BaseRequest) -> Post:
+    """Read a body that should be messages."""
+    if JSON not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
+        raise Refused(415, SERVER_ERROR, f"Content-Type must be {JSON}")
+    pieces, size = [], 0
+    async for piece in request.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGEST:
+            raise Refused(413, SERVER_ERROR, f"a message of more than {LARGEST} bytes")
+    body = b"".join(pieces)
+    post = Post(request, body, read_frame(Frame(0.0, CLIENT, body)))
+    for message in post.messages:
+        if isinstance(message, Malformed):
+            refused_ = Refused(400, making.PARSE_ERROR, "")
+            refused_.response.body = refused(message)
+            raise refused_
+    return post
