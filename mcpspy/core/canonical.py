@@ -8,7 +8,6 @@ know what a request is.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,8 +19,8 @@ Pointer = tuple[str, ...]
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
-_DOUBTFUL = re.compile(rb"[0-9][.e]|null")
-"""What orjson may have written otherwise than the one text: floats; and NaN, which it calls null."""
+_SHAPES = bytes.maketrans(b"123456789e", b"000000000.")
+"""Makes one digit of all digits, and a point of the `e` of a number: no search of an expression is as quick."""
 
 
 def canonical(value: Any) -> str:
@@ -41,7 +40,7 @@ def quickly(value: Any) -> bytes | None:
         written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # An integer beyond 64 bits, a lone surrogate, nested too deep for it.
         return None
-    return written if _DOUBTFUL.search(written) is None else None
+    return None if _is_doubtful(written) else written
 
 
 def slowly(value: Any) -> bytes:
@@ -102,6 +101,11 @@ def differences(one: Any, other: Any, at: Pointer = ()) -> Iterator[str]:
                 yield spelled((*at, str(number)))
     elif not same(one, other):
         yield spelled(at)
+
+
+def _is_doubtful(written: bytes) -> bool:
+    """Whether orjson may have written something otherwise than the one text: floats; and NaN, which it calls null."""
+    return b"0." in written.translate(_SHAPES) or b"null" in written
 
 
 def _is_index(token: str, items: list[Any]) -> bool:

@@ -25,16 +25,26 @@ LAST = 1.0
 def read_lines(put: Callable[[bytes | None], object]) -> None:
     """Have a thread call `put` with each line of stdin, its end left out, and with END at the end."""
 
+    def each(lines: list[bytes] | None) -> None:
+        for line in (END,) if lines is END else lines:
+            put(line)
+
+    read_together(each)
+
+
+def read_together(put: Callable[[list[bytes] | None], object]) -> None:
+    """Have a thread call `put` with the lines of stdin that came at once, and with END at the end."""
+
     def read() -> None:
         framer = LineFramer()
         try:
             while chunk := os.read(STDIN, 1 << 16):
-                for line in framer.feed(chunk):
-                    put(line)
+                if lines := framer.feed(chunk):
+                    put(lines)
         except OSError:  # A terminal that is gone, a stdin that was never open.
             pass
         if torn := b"".join(framer.close()):
-            put(torn)
+            put([torn])
         put(END)
 
     Thread(target=read, name="stdin", daemon=True).start()

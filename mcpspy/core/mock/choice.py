@@ -51,6 +51,19 @@ class Choice:
         self._used.add(scene.order)
         return scene
 
+    def plain_answer(self, digest: bytes) -> bytes | None:
+        """Return what is answered to a plain request, by its digest; None if `answer` has to say."""
+        if self._match is Match.METHOD:
+            return None
+        number = self._taken.get(digest, 0)
+        found = self._library.plain_answer(digest, number, repeats=self._repeats)
+        if found is None:
+            return None
+        order, data = found
+        self._taken[digest] = number + 1
+        self._used.add(order)
+        return data
+
     def notice(self, method: str) -> Scene | None:
         """Return what follows a notification of the client; None if nothing does, or no more."""
         number = self._noticed.get(method, 0)

@@ -8,7 +8,7 @@ sends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
 from msgspec import Struct
@@ -30,6 +30,7 @@ from mcpspy.core.mock.choice import Choice, Match
 from mcpspy.core.mock.introduction import discover, initialize
 from mcpspy.core.mock.library import Library
 from mcpspy.core.mock.miss import miss
+from mcpspy.core.mock.ready import ready
 from mcpspy.core.mock.relay import Relay
 from mcpspy.core.mock.run import Run
 from mcpspy.core.mock.scene import EOF, Scene, Step
@@ -113,13 +114,8 @@ class Conversation:
 
     def receive(self, data: bytes, now: float) -> None:
         """Take what the client sent: one line or one body, whatever is in it."""
-        messages = read_frame(Frame(now, CLIENT, data))
-        if data.lstrip()[:1] == b"[" and self.revision not in BATCHES:
-            said = f"batches are not part of {self.revision or 'this protocol'}"
-            self._make(now, making.error(b"null", making.INVALID_REQUEST, said))
-            return
-        for message in messages:
-            self._receive(message, now)
+        if not self._is_answered(data, now):
+            self._take(read_frame(Frame(now, CLIENT, data)), data, now)
 
     def cancel(self, id: str, now: float) -> None:  # noqa: A002
         """Stop a request by its id's JSON text: `notifications/cancelled`, or a client that hung up (HTTP, 2026-07-28)."""
@@ -155,6 +151,24 @@ class Conversation:
                     self._forget(run)
                 if said is not None:
                     yield Outgoing(at, said, request, what.is_answer)
+
+    def _is_answered(self, data: bytes, now: float) -> bool:
+        """Answer a plain request that is answered at once; whether it was."""
+        if self._options.speed:
+            return False
+        answer = ready(data, self.choice, self.library.ignored)
+        if answer is not None:
+            self._make(now, answer.data, answer.id)
+        return answer is not None
+
+    def _take(self, messages: Sequence[AnyMessage], data: bytes, now: float) -> None:
+        """Take the messages of a line or body."""
+        if data.lstrip()[:1] == b"[" and self.revision not in BATCHES:
+            said = f"batches are not part of {self.revision or 'this protocol'}"
+            self._make(now, making.error(b"null", making.INVALID_REQUEST, said))
+            return
+        for message in messages:
+            self._receive(message, now)
 
     def _receive(self, message: AnyMessage, now: float) -> None:
         if isinstance(message, Request):

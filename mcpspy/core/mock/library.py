@@ -22,6 +22,9 @@ from mcpspy.core.parties import Party
 from mcpspy.core.redact.placeholder import fits
 from mcpspy.core.session import Session
 
+SMALL = 1 << 16
+"""Bytes of an answer that may be kept until it is sent."""
+
 
 class Queue:
     """Scenes that are answered one after the other; it may grow while recordings are read."""
@@ -158,6 +161,29 @@ class Library:
         for shelf in reversed(self._shelves):
             if digest in shelf.queues:
                 return Queue(self, shelf.rows(digest), shelf.order(0))
+        return None
+
+    def plain_answer(self, digest: bytes, number: int, *, repeats: bool) -> tuple[int, bytes] | None:
+        """Return what a request is answered after it was answered so often, and the scene's `order`.
+
+        None if there is more to the scene than one answer at once, if that is better read when it is told, or if
+        the rest of the recordings has a say in it.
+        """
+        for shelf in reversed(self._shelves):
+            rows = shelf.rows(digest)
+            if not rows:
+                if shelf.is_whole:
+                    continue
+                return None
+            if number >= len(rows):
+                if not (repeats and shelf.is_whole):
+                    return None
+                number = len(rows) - 1
+            row = rows[number]
+            place = shelf.plain_answer(row) if shelf.is_settled(row) else None
+            if place is None or place[1] > SMALL:
+                return None
+            return shelf.order(row), shelf.read(*place)
         return None
 
     def queue_of(self, method: str, *, answers: bool) -> Queue | None:

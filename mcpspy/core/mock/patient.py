@@ -41,20 +41,18 @@ class Patient(Conversation):
 
     def receive(self, data: bytes, now: float) -> None:
         """Take what the client sent, or have it wait."""
-        if self.library.is_whole and not self._held:
-            super().receive(data, now)
-            return
-        messages = read_frame(Frame(now, CLIENT, data))
-        is_heard = any(isinstance(message, Request | Notification) for message in messages)
-        if is_heard and (self._held or not self._is_sure(messages)):
-            self._held.append(data)
-        else:
-            super().receive(data, now)
+        if self._held or not self._is_answered(data, now):
+            messages = read_frame(Frame(now, CLIENT, data))
+            is_heard = any(isinstance(message, Request | Notification) for message in messages)
+            if is_heard and (self._held or not self._is_sure(messages)):
+                self._held.append(data)
+            else:
+                self._take(messages, data, now)
 
     def go_on(self, now: float) -> None:
         """Take what waited and need not any more."""
-        while self._held and self._is_sure(read_frame(Frame(now, CLIENT, self._held[0]))):
-            super().receive(self._held.popleft(), now)
+        while self._held and self._is_sure(messages := read_frame(Frame(now, CLIENT, self._held[0]))):
+            self._take(messages, self._held.popleft(), now)
         if self._is_closed and not self._held:
             self._is_closed = False
             super().close(now)

@@ -9,30 +9,25 @@ lenient reader takes. That goes the way of `script`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-import orjson
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 
-from mcpspy.core.canonical import canonical_bytes, quickly
 from mcpspy.core.exchange import SUBSCRIBE, Event
-from mcpspy.core.message import Result, loads, read_frame
-from mcpspy.core.mock.asked import comparable, digest, distinction
+from mcpspy.core.message import Result, read_frame
+from mcpspy.core.mock.glance import glance, is_plain
 from mcpspy.core.mock.script import Script, Slot
-from mcpspy.core.mock.shelf import MODERN as MODERN_FLAG
-from mcpspy.core.mock.shelf import Shelf
+from mcpspy.core.mock.shelf import MODERN, Shelf
 from mcpspy.core.parties import INTRODUCTIONS
 from mcpspy.core.record import Entry, Frame, Header, Note, read_entry
 from mcpspy.core.redact.placeholder import MARK
-from mcpspy.core.spec import CLIENT, META, METHODS, MODERN, SERVER
+from mcpspy.core.spec import CLIENT, SERVER
 
 _ABSENT = Raw(b"")
 _PAYLOAD = b',"msg":'
 _GREAT = (*INTRODUCTIONS, SUBSCRIBE)
 """Requests that say more than what they ask for."""
 
-_VERSION = META + "protocolVersion"
 _COMPLETE = ("", "complete")
 
 
@@ -76,16 +71,6 @@ _decode_head = Decoder(_Head).decode
 _decode_note = Decoder(_HttpNote).decode
 _decode = Decoder(_Message).decode
 
-_SUBJECTS = {name: method.subject for name, method in METHODS.items()}
-
-
-class _Wanted(NamedTuple):
-    digest: bytes
-    subject: str | None
-    version: str | None
-    token: str | None
-    """JSON text of the progress token."""
-
 
 class QuickScript(Script):
     """A script of lines."""
@@ -94,7 +79,6 @@ class QuickScript(Script):
         super().__init__(shelf, header)
         self._asked: dict[str, int] = {}
         """Ids of plain requests over stdio that wait for their answer, and that pairing need not know of; their rows."""
-        self._distinctions: dict[tuple[str, str | None], bytes] = {}
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
         """Take lines that follow each other, the first at `offset`; return where the next one begins."""
@@ -111,11 +95,11 @@ class QuickScript(Script):
         """Take any entry."""
         for id, row in self._asked.items():  # noqa: A001
             key = (None, CLIENT, id)
-            is_modern = bool(self.shelf.flags(row) & MODERN_FLAG)
+            is_modern = bool(self.shelf.flags(row) & MODERN)
             self._pairing.ask_plainly(
                 Slot(row, self.shelf.number_of(row), key, is_modern=is_modern), key, None
             )
-            self._wait(row, None)
+            self.placement.wait(row, None)
         self._asked.clear()
         super().add(entry, line, offset)
 
@@ -126,6 +110,7 @@ class QuickScript(Script):
         read while somebody waits: calls and attributes would cost twice the time.
         """
         shelf, pairing, asked = self.shelf, self._pairing, self._asked
+        placement, tampering = self.placement, self._tampering
         while number < len(lines):
             line = lines[number]
             split = line.find(_PAYLOAD)
@@ -141,7 +126,7 @@ class QuickScript(Script):
                 id = raw_id.decode()  # noqa: A001
             except (DecodeError, UnicodeDecodeError, RecursionError):
                 break
-            if not raw_id.isdigit() and (raw_id[:1] != b'"' or b"\\" in raw_id):
+            if not is_plain(raw_id):
                 break
             if message.jsonrpc != "2.0" or message.error is not _ABSENT:
                 break
@@ -152,11 +137,11 @@ class QuickScript(Script):
             if method is not UNSET:
                 if head.side != CLIENT or result is not UNSET or method in _GREAT or MARK in line:
                     break
-                wanted = self._wanted(method, message.params)
+                wanted = glance(method, bytes(message.params), shelf.ignored)
                 if wanted is None or id in asked or pairing.knows(key):
                     break
                 version = wanted.version
-                flags = 0 if version is None else MODERN_FLAG
+                flags = 0 if version is None else MODERN
                 row = shelf.begin(where, head.t, self.exchanges, flags)
                 shelf.file(row, wanted.digest, method, wanted.subject, answers=False)
                 if version is not None:
@@ -170,10 +155,11 @@ class QuickScript(Script):
                     else:
                         frame = Frame(head.t, CLIENT, b"", head.stream, http)
                         pairing.request(slot, frame, id, wanted.token, modern=True)
-                        self._posted[http] = row
-                    self._wait(row, head.stream)
-                self._moves_on(head.stream, row)
+                        placement.posted[http] = row
+                    placement.wait(row, head.stream)
+                placement.moves_on(head.stream, row)
                 self.exchanges += 1
+                tampering.last = None
             else:
                 if (
                     head.side != SERVER
@@ -186,6 +172,7 @@ class QuickScript(Script):
                 answered = asked.pop(id, None) if is_alone else None
                 if answered is not None:
                     shelf.answer(answered, where, max(0.0, head.t - shelf.at(answered)), Result)
+                    tampering.last = answered, 0
                 elif (waited := pairing.answer_plainly(key, Event.RESULT)) is not None:
                     if waited.introduced is not None:
                         (said,) = read_frame(Frame(head.t, SERVER, line[split + 7 : -1]))
@@ -206,44 +193,7 @@ class QuickScript(Script):
             note = _decode_note(line)
         except (DecodeError, RecursionError):
             return False
+        self._tampering.last = None
         fields = {"http": note.http, "status": note.status, "hung_up": note.hung_up}
         self._add_note(Note(note.t, note.note, fields))
         return True
-
-    def _wanted(self, method: str, raw: Raw) -> _Wanted | None:
-        """Return what a request asks for; None if that takes more than a look."""
-        try:
-            data = bytes(raw)
-            params = orjson.loads(data) if data else {}
-        except ValueError:
-            return None
-        if not isinstance(params, dict) or "requestState" in params or "inputResponses" in params:
-            return None
-        version = token = subject = None
-        meta = params.pop("_meta", None)
-        if meta is not None:
-            if not isinstance(meta, dict) or not isinstance(
-                number := meta.get("progressToken", ""), str | int
-            ):
-                return None
-            if isinstance(said := meta.get(_VERSION), str) and said >= MODERN:
-                version = said
-            if "progressToken" in meta:
-                token = orjson.dumps(number).decode()
-        if (name := _SUBJECTS.get(method)) is not None:
-            subject = params.get(name)
-            if subject is not None and not isinstance(subject, str):
-                return None
-        ignored = self.shelf.ignored
-        if not ignored and params.get("arguments") == {}:
-            del params["arguments"]
-        written = None if ignored else quickly(params)
-        if written is None:  # orjson makes floats of integers beyond 64 bits.
-            try:
-                written = canonical_bytes(comparable(loads(raw) if data else {}, ignored))
-            except RecursionError:
-                return None
-        apart = self._distinctions.get((method, version))
-        if apart is None:
-            apart = self._distinctions[method, version] = distinction(method, version)
-        return _Wanted(digest(written, apart), subject, version, token)

@@ -1,13 +1,9 @@
 """A recorded session, read as causes and effects, entry by entry.
 
-Owns the question after which message of the client each message of the server
-has to come. Answers and progress say so themselves. For the rest, order is all
-there is: a server request, a log message or a `list_changed` follows the
-client's last message if that still waits for its answer, or is itself an
-answer; else the youngest request that waits; else the last message.
-
-What belongs to what is `core.pairing`'s. Nothing is kept here of what was
-read but what still waits: the rest is on the shelf.
+Owns which message of the client each message of the server has to come after,
+and what it waits for besides. Answers and progress say so themselves, which is
+`core.pairing`'s; of the rest `placement` says it. Nothing is kept here of what
+was read but what still waits: the rest is on the shelf.
 """
 
 from __future__ import annotations
@@ -16,6 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from mcpspy.core.effects import RULE
 from mcpspy.core.exchange import SUBSCRIBE, State
 from mcpspy.core.message import (
     Failure,
@@ -27,8 +24,10 @@ from mcpspy.core.message import (
     text,
 )
 from mcpspy.core.mock.asked import asked
+from mcpspy.core.mock.placement import Placement
 from mcpspy.core.mock.scene import CANCEL, EOF, Said
-from mcpspy.core.mock.shelf import MODERN, NOTICE, OPENING, SUBSCRIPTION, Introduced, Place, Shelf
+from mcpspy.core.mock.shelf import MODERN, NOTICE, SUBSCRIPTION, Introduced, Place, Shelf
+from mcpspy.core.mock.tampering import Tampering, is_heard
 from mcpspy.core.pairing import Key, Pairing
 from mcpspy.core.parties import INTRODUCTIONS, Parties
 from mcpspy.core.record import Damaged, Entry, Frame, Header, Note
@@ -38,8 +37,6 @@ from mcpspy.core.spec import CLIENT, META, SERVER
 
 CONNECTION_CLOSED = -32000
 """What SDK servers answer to everything that still waits when the client has closed its end."""
-
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 class Slot(Struct, gc=False, eq=False):
@@ -87,26 +84,28 @@ class Script(Parties):
         """When the client closed its end."""
         self._since: dict[int, tuple[tuple[int, ...], float]] = {}
         """The gates of a scene so far, and when the last of them opened; none and its beginning, if it is not here."""
-        self._posted: dict[int, int] = {}
-        self._open: dict[str | None, dict[int, None]] = {}
-        """Rows of the requests that wait, by stream, the oldest first."""
-        self._last: dict[str | None, tuple[int, bool]] = {}
-        """The row of the client's last message in a stream, and whether that was an answer."""
-        self._last_stream: str | None = None
+        self.placement = Placement(shelf)
         self._owed: dict[int, int] = {}
         """Rows that wait for answers of the client, or for what their tasks bring; how many."""
+        self._tampering = Tampering(shelf)
         shelf.settles = self.is_settled
         if header is not None:
             shelf.name, shelf.upstream = header.name, header.upstream
 
     def add(self, entry: Entry, line: bytes = b"", offset: int = 0) -> None:
         """Take the next entry, and its line, if it is in a file; what is in none is kept."""
+        if isinstance(entry, Note) and entry.kind == RULE:
+            self._tampering.add(entry, line, offset)
+            return
+        self._tampering.last = None
         if isinstance(entry, Frame):
             if self._pairing.comes_again(entry):
                 return
             for message in read_frame(entry):
-                if isinstance(message, Request | Notification | Result | Failure):
+                if is_heard(message):
                     self._add_message(message, self._where(message.data, line, offset))
+                else:
+                    self.exchanges += isinstance(message, Request)
         elif isinstance(entry, Note):
             self._add_note(entry)
 
@@ -114,8 +113,9 @@ class Script(Parties):
         """Nothing more will come."""
         self.shelf.is_whole, self.shelf.settles = True, None
         self._pairing = Waiting()
-        for kept in (self._since, self._posted, self._open, self._last, self._owed):
-            kept.clear()
+        self.placement = Placement(self.shelf)
+        self._since.clear()
+        self._owed.clear()
 
     def is_settled(self, row: int) -> bool:
         """Whether nothing that may still come belongs to a scene.
@@ -123,13 +123,10 @@ class Script(Parties):
         It may, as long as the scene waits for an answer of the server or of the
         client, or is what the client said last.
         """
-        flags, last = self.shelf.flags(row), self._last.get(self._last_stream)
+        flags = self.shelf.flags(row)
         if not flags & NOTICE and (flags & SUBSCRIPTION or not self.shelf.is_answered(row)):
             return False
-        if self._owed.get(row) or (last is not None and last[0] == row):
-            return False
-        # A modern request has a stream of its own over HTTP, in which nothing follows it.
-        return bool(flags & MODERN) or all(row != said for said, _ in self._last.values())
+        return not (self._owed.get(row) or self._tampering.may_change(row) or self.placement.may_follow(row))
 
     def _where(self, data: bytes, line: bytes, offset: int) -> Place:
         within = line.find(data)
@@ -173,10 +170,10 @@ class Script(Parties):
             if wanted.version is not None:
                 shelf.versions.add(wanted.version)
         if frame.http is not None:
-            self._posted[frame.http] = slot.row
+            self.placement.posted[frame.http] = slot.row
         if not slot.is_subscription:
-            self._wait(slot.row, frame.stream)
-        self._moves_on(frame.stream, slot.row)
+            self.placement.wait(slot.row, frame.stream)
+        self.placement.moves_on(frame.stream, slot.row)
 
     def _client_notifies(self, message: Notification, where: Place) -> None:
         frame = message.frame
@@ -189,7 +186,7 @@ class Script(Parties):
         elif message.method != "notifications/progress":
             row = self.shelf.begin(where, message.at, 0, NOTICE)
             self.shelf.notice(message.method, row)
-            self._moves_on(frame.stream, row)
+            self.placement.moves_on(frame.stream, row)
 
     def _client_answers(self, message: Result | Failure) -> None:
         slot, _ = self._pairing.answer(message.frame, message.id, event_of(message))
@@ -200,7 +197,7 @@ class Script(Parties):
             if slot.is_owed:
                 slot.is_owed = False
                 self._owed[slot.row] -= 1
-            self._moves_on(message.frame.stream, slot.row, is_answer=True)
+            self.placement.moves_on(message.frame.stream, slot.row, is_answer=True)
 
     def _server_answers(self, message: Result | Failure, where: Place) -> None:
         slot, _ = self._pairing.answer(message.frame, message.id, event_of(message))
@@ -216,7 +213,7 @@ class Script(Parties):
 
     def _server_asks(self, message: Request, where: Place) -> None:
         frame = message.frame
-        row = self._place(frame, message.method)
+        row = self.placement.place(frame, message.method)
         slot = Slot(row, self.exchanges, (frame.stream, SERVER, message.id))
         slot.place = self.shelf.count(row)
         slot.is_owed = True
@@ -242,12 +239,14 @@ class Script(Parties):
             listens = text(meta_raw(body.meta, META + "subscriptionId")) if bytes(body.meta) else None
             slot = self._pairing.subscription(frame, listens)
         if slot is None:
-            self._add(self._place(frame, message.method), Notification, message.at, where)
+            self._add(self.placement.place(frame, message.method), Notification, message.at, where)
         elif slot.place is not None:
             self._add(slot.row, Notification, message.at, where, withdraws=slot.place)
         else:
             number = slot.number if slot.is_subscription else None
-            self._add(self._place(frame, message.method), Notification, message.at, where, listens=number)
+            self._add(
+                self.placement.place(frame, message.method), Notification, message.at, where, listens=number
+            )
 
     def _add_note(self, note: Note) -> None:
         fields = note.fields
@@ -265,7 +264,7 @@ class Script(Parties):
                     self._refused(slot, flaw or "refused", note.at)
                 self._over(slot, slot.key[0])
             if isinstance(number, int):
-                self._posted.pop(number, None)
+                self.placement.posted.pop(number, None)
 
     def _refused(self, slot: Slot, why: str, at: float) -> None:
         """Take an HTTP error without a message for the answer it was."""
@@ -280,7 +279,7 @@ class Script(Parties):
         if slot.place is None:
             if slot.state in (State.CANCELLED, State.LATE):
                 self.shelf.cancel(slot.row)
-            self._close(slot.row, stream)
+            self.placement.over(slot.row, stream)
 
     def _hear(self, slot: Slot, message: Result | Failure) -> None:
         """Take what an answer says of the server."""
@@ -310,7 +309,7 @@ class Script(Parties):
         if self._closed_at is not None and (is_subscription or code == CONNECTION_CLOSED):
             self._gate(row, EOF, self._closed_at)
         self._add(row, kind, at, where, listens=slot.number if is_subscription else None)
-        self._close(row, slot.key[0])
+        self.placement.over(row, slot.key[0])
 
     def _begin(self, slot: Slot, at: float, where: Place) -> None:
         self.exchanges += 1
@@ -335,42 +334,12 @@ class Script(Parties):
         withdraws: int | None = None,
     ) -> None:
         shelf = self.shelf
+        self._tampering.last = row, shelf.count(row)
         gates, since = self._since.get(row) or ((), shelf.at(row))
         after = max(0.0, at - since)
         is_answer = kind is Result or kind is Failure
         if gates or not is_answer or listens is not None or not shelf.answer(row, where, after, kind):
             shelf.add(row, kind, where, after, gates=gates, listens=listens, withdraws=withdraws)
-
-    def _wait(self, row: int, stream: str | None) -> None:
-        if (waiting := self._open.get(stream)) is None:
-            self._open[stream] = {row: None}
-        else:
-            waiting[row] = None
-
-    def _close(self, row: int, stream: str | None) -> None:
-        waiting = self._open.get(stream)
-        if waiting is not None and row in waiting:
-            del waiting[row]
-            if not waiting:
-                del self._open[stream]
-
-    def _moves_on(self, stream: str | None, row: int, *, is_answer: bool = False) -> None:
-        self._last[stream], self._last_stream = (row, is_answer), stream
-
-    def _place(self, frame: Frame, method: str) -> int:
-        """Return the row of the scene in which it has to come."""
-        stream = frame.stream
-        if frame.http is not None and (posted := self._posted.get(frame.http)) is not None:
-            if not self.shelf.flags(posted) & SUBSCRIPTION or method == ACKNOWLEDGED:
-                return posted
-            stream = self._last_stream  # What it listens for was brought about in another stream.
-        waiting = self._open.get(stream)
-        if stream in self._last:
-            row, is_answer = self._last[stream]
-            is_subscription = row != OPENING and self.shelf.flags(row) & SUBSCRIPTION
-            if not waiting or is_answer or is_subscription or row in waiting:
-                return row
-        return next(reversed(waiting)) if waiting else OPENING
 
 
 def entries(session: Session) -> Iterator[Entry]:

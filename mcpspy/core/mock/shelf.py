@@ -15,7 +15,7 @@ from struct import Struct as Packed
 from msgspec import Struct
 
 from mcpspy.core.canonical import Pointer
-from mcpspy.core.message import Failure, Notification, Request, Result
+from mcpspy.core.message import Failure, Notification, Request, Result, loads
 from mcpspy.core.mock.scene import Read, Said, Scene, Step
 from mcpspy.core.parties import Party
 
@@ -31,6 +31,9 @@ STEP = Packed("<BQIdIii")
 
 OPENING = -1
 """The row of what the server said before it had heard anything."""
+
+NOTED = 1 << 59
+"""Places from here on are of notes, whose `sent` is the message."""
 
 OURS = 1 << 60
 """Places from here on are not in a file but with us."""
@@ -178,6 +181,19 @@ class Shelf:
             -1 if withdraws is None else withdraws,
         )
 
+    def amend(self, row: int, place: int, where: Place | None, later: float = 0.0) -> None:
+        """Have a message of a scene be where it was not, or nowhere (with no length), or come later."""
+        steps = self.steps.get(row)
+        if steps is None:
+            if where is not None:
+                self._answer[row], self._answer_length[row] = where
+            self._after[row] += later
+            return
+        kind, at, length, after, *rest = STEP.unpack_from(steps, place * STEP.size)
+        at, length = (at, length) if where is None else where
+        kind = kind if length else KINDS.index(Notification)
+        STEP.pack_into(steps, place * STEP.size, kind, at, length, after + later, *rest)
+
     def count(self, row: int) -> int:
         """Return how many steps a scene has."""
         if row in self.steps:
@@ -206,6 +222,11 @@ class Shelf:
             return any(kind in ANSWERS for kind in self.steps[row][:: STEP.size])
         return bool(self._answer_length[row])
 
+    def plain_answer(self, row: int) -> Place | None:
+        """Return where the answer of a request is, if that is all there is to its scene."""
+        length = 0 if row in self.steps else self._answer_length[row]
+        return (self._answer[row], length) if length else None
+
     def is_settled(self, row: int) -> bool:
         """Whether nothing is added to a scene any more."""
         return self.is_whole or (self.settles is not None and self.settles(row))
@@ -216,10 +237,18 @@ class Shelf:
         self._ours += data
         return place, len(data)
 
+    def noted(self, offset: int, length: int) -> Place:
+        """Return the place and length of the message that a note of the file says was sent."""
+        return NOTED + offset, length
+
     def read(self, place: int, length: int) -> bytes:
         """Return a message; an error in its place if it is not there any more."""
         if place >= OURS:
             return bytes(self._ours[place - OURS : place - OURS + length])
+        if place >= NOTED:
+            note = loads(self.read(place - NOTED, length))
+            sent = note.get("sent") if isinstance(note, dict) else None
+            return sent.encode("utf-8", "replace") if isinstance(sent, str) else LOST
         data = self._read(place, length) if self._read is not None else b""
         return data if len(data) == length and data[-1:] in b"}] \t\r\n" else LOST
 

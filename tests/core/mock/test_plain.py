@@ -111,6 +111,12 @@ NOTES = [
     b'{"t":1.0,"note":"http-end","http":2,"hung_up":"client"}',
     b'{"t":1.0,"note":"http-end","http":null}',
     b'{"t":1.0,"note":"exit","code":0,"signal":null}',
+    b'{"t":1.0,"note":"rule","action":"replace","from":"server","id":"1","sent":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":1}"}',
+    b'{"t":1.0,"note":"rule","action":"hold","from":"server","id":"1","ticket":1}',
+    b'{"t":1.0,"note":"rule","action":"release","from":"server","id":"1","ticket":1,"why":"dropped"}',
+    b'{"t":1.0,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}',
+    b'{"t":1.0,"from":"server","to":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"result":{}}}',
+    b'{"t":1.0,"from":"server","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"error":{"code":-32000}}}',
     b"{oops",
     b"",
 ]
