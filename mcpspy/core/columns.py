@@ -36,10 +36,18 @@ FROM_CLIENT, FROM_SERVER, FROM_NOBODY = 0, 8, 16
 """What stands beside the kind in `what`."""
 
 _KIND, _SIDE, _FAILED, _ALONE = 7, 24, 32, 64
+
+_IS_ANSWER = bytes(what & _KIND in _ANSWERS for what in range(256))
+"""By `what`, for all rows of a range at once."""
+
+TOLD = 128
+"""Beside them, of a request or a result of which nothing is odd: nothing in it would be said beyond what is known here."""
+
 _SIDES = {FROM_CLIENT: CLIENT, FROM_SERVER: SERVER, FROM_NOBODY: ""}
 
 _KINDS = tuple(Kind)
 _STATES = tuple(State)
+_STATUSES = tuple(state.value for state in State)
 STATE_NUMBERS = {state: number for number, state in enumerate(_STATES)}
 
 _BLOCK = 4096
@@ -133,6 +141,10 @@ class Columns:
         """Return who sent it; nobody sent a note."""
         return _SIDES[self.what[row] & _SIDE]
 
+    def is_told(self, row: int) -> bool:
+        """Whether all that is said of a request or a result in a list is known without its message."""
+        return bool(self.what[row] & TOLD)
+
     def id(self, row: int) -> str | None:
         """Return the id's JSON text; an answer without one has none."""
         code = self._id[row]
@@ -158,11 +170,11 @@ class Columns:
 
     def leading(self, begin: int, end: int) -> list[int]:
         """Return the rows of a range without the answers that requests got."""
-        what, pair = self.what, self._pair
+        pair, answers = self._pair, self.what[begin:end].tobytes().translate(_IS_ANSWER)
         return [
             row
-            for row in range(begin, end)
-            if what[row] & _KIND not in _ANSWERS or not (request := pair[row]) or pair[request - 1] != row + 1
+            for row, is_answer, request in zip(range(begin, end), answers, pair[begin:end], strict=True)
+            if not is_answer or not request or pair[request - 1] != row + 1
         ]
 
     def is_answer(self, row: int) -> bool:
@@ -175,14 +187,21 @@ class Columns:
         request = self.request(row)
         return None if request is None else _STATES[self._state[request]]
 
+    def status(self, row: int) -> str:
+        """Return the name of that state; empty if it is about no request."""
+        what = self.what[row]
+        request = row if what & (_KIND | _ALONE) == REQUEST else self._pair[row] - 1
+        return _STATUSES[self._state[request]] if request >= 0 else ""
+
     def latency(self, row: int) -> float | None:
         """Return the seconds from request to answer, of a row that is one of the two."""
-        kind = self.what[row] & _KIND
         other = self._pair[row]
-        if not other or kind not in (REQUEST, RESULT, FAILURE):
+        if not other:
             return None
-        later = self.at[other - 1] - self.at[row]
-        return later if kind == REQUEST else -later
+        kind = self.what[row] & _KIND
+        if kind == REQUEST:
+            return self.at[other - 1] - self.at[row]
+        return self.at[row] - self.at[other - 1] if kind in _ANSWERS else None
 
     def http(self, row: int) -> int | None:
         """Return the number of the HTTP exchange that carried it."""
@@ -250,6 +269,7 @@ class Columns:
             self._mark(row)
 
     def _is_odd(self, row: int, flaw: str) -> None:
+        self.what[row] &= ~TOLD
         before = self.flaws.get(row)
         self.flaws[row] = flaw if before is None else f"{before}; {flaw}"
         self._mark(row)

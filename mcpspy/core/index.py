@@ -26,6 +26,7 @@ from mcpspy.core.columns import (
     NOTIFICATION,
     REQUEST,
     RESULT,
+    TOLD,
     Columns,
 )
 from mcpspy.core.effects import RULE, words
@@ -154,6 +155,9 @@ class Index(Columns, Parties):
                 self._take_answer(message)
             else:
                 self._show(message)
+            is_told = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
+            if is_told and frame.by is None and row not in self.flaws:
+                self.what[row] |= TOLD
             if isinstance(message, Malformed):
                 self._is_odd(row, message.why)
             if message.index:

@@ -20,6 +20,7 @@ from mcpspy.core.columns import (
     REQUEST,
     RESULT,
     STATE_NUMBERS,
+    TOLD,
     Columns,
 )
 from mcpspy.core.exchange import SUBSCRIBE, Event, State
@@ -95,6 +96,9 @@ PAYLOAD = b',"msg":'
 _GREAT = (*INTRODUCTIONS, SUBSCRIBE)
 """Requests that say more than their id."""
 
+_ASKS_CLIENT, _ASKS_SERVER = REQUEST | FROM_CLIENT | TOLD, REQUEST | FROM_SERVER | TOLD
+_ANSWERS_CLIENT, _ANSWERS_SERVER = RESULT | FROM_CLIENT | TOLD, RESULT | FROM_SERVER | TOLD
+
 _OK, _TOOL_ERROR = STATE_NUMBERS[State.OK], STATE_NUMBERS[State.TOOL_ERROR]
 
 _ATTRIBUTES = dict(zip(_Params.__struct_encode_fields__, _Params.__struct_fields__, strict=True))
@@ -168,7 +172,7 @@ class PlainLines:
             slot.is_modern = meta.revision >= MODERN
         if not self._pairing.ask_plainly(slot, (None, head.side, id_text), token):
             return False
-        rows.what[row] = REQUEST | FROM_CLIENT if head.side == CLIENT else REQUEST | FROM_SERVER
+        rows.what[row] = _ASKS_CLIENT if head.side == CLIENT else _ASKS_SERVER
         rows.method[row] = rows._text(method)
         if (about := _SUBJECTS.get(method)) is not None:
             rows.subject[row] = rows._text(getattr(params, about))
@@ -184,7 +188,7 @@ class PlainLines:
         if slot is None:
             return False
         request = slot.row
-        rows.what[row] = RESULT | FROM_CLIENT if is_client else RESULT | FROM_SERVER
+        rows.what[row] = _ANSWERS_CLIENT if is_client else _ANSWERS_SERVER
         method = rows.method[row] = rows.method[request]
         rows.subject[row] = rows.subject[request]
         rows._pair[request] = row + 1

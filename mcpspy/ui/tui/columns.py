@@ -71,11 +71,11 @@ def heading(columns: Sequence[Column], width: int) -> str:
 
 def joined(cells: Sequence[Piece], placed: Sequence[Placed], width: int) -> list[Piece]:
     """Return a line of cells, each in its column; the last one may use all that is left."""
-    gap = gap_at(width)
+    gap = " " * gap_at(width)
     pieces: list[Piece] = []
     for (text, role), (column, wide) in zip(cells[:-1], placed, strict=False):
-        pieces += [(pad(steady(text), wide, right=column.right), role), (" " * gap, None)]
-        width -= wide + gap
+        pieces.append((pad(steady(text), wide, right=column.right) + gap, role))
+        width -= wide + len(gap)
     return [*pieces, *((pad(steady(text), width), role) for text, role in cells[-1:])]
 
 

@@ -72,6 +72,7 @@ class Listing(Scrolled, can_focus=True, inherit_bindings=False):
         self.empty: list[Piece] = []
         """What is said in place of rows."""
         self._placed: list[Placed] = []
+        self._width = self._wide = self._top = 0
         self._at_cursor = self._of_heading = Style()
 
     @property
@@ -171,7 +172,9 @@ class Listing(Scrolled, can_focus=True, inherit_bindings=False):
 
     def prepare(self) -> None:
         """Look up what all lines share; draw them anew if it has changed."""
-        placed = share(self.columns, self.scrollable_content_region.width - MARGIN)
+        self._width, self._wide = self.scrollable_content_region.width, self.outer_size.width
+        self._top = self.scroll_offset.y
+        placed = share(self.columns, self._width - MARGIN)
         at_cursor = self._ground + self.get_component_rich_style("row--cursor", partial=True)
         if (placed, at_cursor) != (self._placed, self._at_cursor):
             was_placed, self._placed, self._at_cursor = self._placed, placed, at_cursor
@@ -182,8 +185,8 @@ class Listing(Scrolled, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the widget."""
-        width, ground = self.scrollable_content_region.width, self._ground
-        index = y - 1 + self.scroll_offset.y
+        width, ground = self._width, self._ground
+        index = y - 1 + self._top
         pieces: list[Piece] = []
         if y == 0:
             ground = self._of_heading
@@ -196,7 +199,7 @@ class Listing(Scrolled, can_focus=True, inherit_bindings=False):
                 ground = self._at_cursor
             pieces = [(f"{self.mark(index):<2}", None), *self.line(index, width - MARGIN)]
         # As wide as the widget: the scrollbar is drawn over its end.
-        return Strip(self.paint(pieces, self.outer_size.width, ground), self.outer_size.width)
+        return Strip(self.paint(pieces, self._wide, ground), self._wide)
 
     def _page(self) -> int:
         return max(self.size.height - 1, 1)

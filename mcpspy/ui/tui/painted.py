@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Region
@@ -17,7 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from mcpspy.ui.tui.reader.page import Piece
-from mcpspy.ui.tui.text import steady
+from mcpspy.ui.tui.text import cells, steady
 
 
 class Painted(Widget):
@@ -27,7 +26,8 @@ class Painted(Widget):
         super().__init__(**arguments)
         self._drawn: dict[int, Strip] = {}
         """Lines as they were drawn last."""
-        self._looks: dict[tuple[str | None, Style], Style] = {}
+        self._looks: dict[Style, dict[str | None, Style]] = {}
+        """Ground → role → how that looks there."""
         self._ground = Style()
         self._theme = ""
 
@@ -71,17 +71,21 @@ class Painted(Widget):
     def paint(self, pieces: list[Piece], width: int, ground: Style | None = None) -> list[Segment]:
         """Return pieces in their colours as so many columns, on the widget's own ground or another."""
         base = self._ground if ground is None else ground
+        looks = self._looks.setdefault(base, {})
         segments: list[Segment] = []
-        run, before = "", None
+        run, before, used = "", None, 0
         for text, role in pieces:
             if text:
-                look = self._look(role, base)
+                if (look := looks.get(role)) is None:
+                    look = self._look(role, base)
                 if look is not before and run:
                     segments.append(Segment(run, before))
+                    used += cells(run)
                     run = ""
                 run, before = run + steady(text), look
-        plain = self._look(None, base)
-        used = sum(cell_len(segment.text) for segment in segments) + cell_len(run)
+        if (plain := looks.get(None)) is None:
+            plain = self._look(None, base)
+        used += cells(run)
         if used < width:
             if before is not plain and run:
                 segments.append(Segment(run, before))
@@ -103,7 +107,5 @@ class Painted(Widget):
         return segments[0].style or style
 
     def _look(self, role: str | None, base: Style) -> Style:
-        found = self._looks.get((role, base))
-        if found is None:
-            found = self._looks[role, base] = self.filtered(base + self.look(role) if role else base)
+        found = self._looks[base][role] = self.filtered(base + self.look(role) if role else base)
         return found

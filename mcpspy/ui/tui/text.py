@@ -41,6 +41,11 @@ def steady(text: str) -> str:
     return text if text.isascii() else text.translate(_STEADY)
 
 
+def cells(text: str) -> int:
+    """Return how many columns a text takes."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
 def fit(text: str, start: int, width: int) -> int:
     """Return where text that begins at `start` has filled `width` columns."""
     if text.isascii():
@@ -56,7 +61,7 @@ def cut(text: str, width: int) -> str:
     """Return at most `width` columns of a text, with an ellipsis where something is gone."""
     if width <= 0:
         return ""
-    if len(text) <= width * 4 and cell_len(text) <= width:
+    if len(text) <= width * 4 and cells(text) <= width:
         return text
     return text[: fit(text[: width * 4], 0, width - 1)] + ELLIPSIS
 
@@ -72,8 +77,10 @@ def cut_middle(text: str, width: int) -> str:
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
     """Return exactly `width` columns: the text cut, or filled with blanks."""
+    if text.isascii() and len(text) <= width:
+        return text.rjust(width) if right else text.ljust(width)
     text = cut(text, width)
-    room = " " * (width - cell_len(text))
+    room = " " * (width - cells(text))
     return room + text if right else text + room
 
 

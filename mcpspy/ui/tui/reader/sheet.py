@@ -59,6 +59,7 @@ class Sheet(Scrolled, can_focus=False, inherit_bindings=False):
         self.is_active = False
         """Whether keys arrive here, so that the cursor is of use."""
         self._sought: Query | None = None
+        self._top = self._wide = 0
         self._at_cursor = Style()
 
     @property
@@ -234,19 +235,21 @@ class Sheet(Scrolled, can_focus=False, inherit_bindings=False):
 
     def prepare(self) -> None:
         """Look up what all lines share."""
+        self._top, self._wide = self.scroll_offset.y, self.outer_size.width
         self._at_cursor = self._ground + self.get_component_rich_style("row--cursor", partial=True)
 
     def render_line(self, y: int) -> Strip:
         """Draw one row."""
-        row = y + self.scroll_offset.y
+        row, wide = y + self._top, 0
         segments: list[Segment] = []
         for column, page in enumerate(self.pages):
             if column:
                 segments += self.paint([(BESIDE, "quiet")], len(BESIDE))
+                wide += len(BESIDE)
             segments += self._row(page, row, column == self.column)
-        return Strip(segments).adjust_cell_length(
-            self.outer_size.width, segments[-1].style if segments else None
-        )
+            wide += page.width + GUTTER
+        strip = Strip(segments, wide)
+        return strip.adjust_cell_length(self._wide, segments[-1].style if segments else None)
 
     def _row(self, page: Page, row: int, has_cursor: bool) -> list[Segment]:
         width, ground, drawn = page.width + GUTTER, self._ground, list[Piece]()

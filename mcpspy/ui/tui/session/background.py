@@ -25,11 +25,20 @@ SLICE = 0.004
 class Background:
     """Two tasks that never end, each a slice at a time."""
 
-    def __init__(self, feed: Feed, view: View, linting: Linting, found: Callable[[], None]) -> None:
-        """`found` is called when there are findings."""
+    def __init__(
+        self,
+        feed: Feed,
+        view: View,
+        linting: Linting,
+        *,
+        judged: Callable[[], None],
+        found: Callable[[], None],
+    ) -> None:
+        """`judged` is called when the rows have caught up with the log, `found` when there are findings."""
         self._feed = feed
         self._view = view
         self._linting = linting
+        self._judged = judged
         self._found = found
         self._is_behind = asyncio.Event()
         self._is_unlinted = asyncio.Event()
@@ -40,8 +49,14 @@ class Background:
         """Keep the rows that are shown up with the log."""
         while True:
             self._is_behind.clear()
+            was_behind = self._view.is_behind
             self.judge_some()
-            await (asyncio.sleep(0) if self._view.is_behind else self._is_behind.wait())
+            if self._view.is_behind:
+                await asyncio.sleep(0)
+                continue
+            if was_behind and not self._feed.is_behind:
+                self._judged()
+            await self._is_behind.wait()
 
     async def lint(self) -> None:
         """Look for what is wrong in what was read, once nothing else is to be done."""

@@ -95,7 +95,7 @@ class SessionScreen(Screen[None]):
         self.listing = self.panes.listing
         self.view.marked = self.listing.marked
         self.filter = FilterBar()
-        self.background = Background(self.feed, self.view, self.linting, self._found)
+        self.background = Background(self.feed, self.view, self.linting, judged=self._tick, found=self._found)
         self.holds = Holds(self.feed, self.view, self.listing)
         drafts = Drafts(self)
         self.decisions = Decisions(self, self.holds, drafts)

@@ -41,7 +41,13 @@ def parts(count: int, linted: int = 0) -> tuple[Any, View, Looked, list[str], Ba
     view, linting = View(file.log), Looked(linted)
     feed: Any = SimpleNamespace(log=file.log, is_behind=False)
     some: Any = linting
-    return feed, view, linting, found, Background(feed, view, some, lambda: found.append("found"))
+    return feed, view, linting, found, _background(feed, view, some, found)
+
+
+def _background(feed: Any, view: View, linting: Any, said: list[str]) -> Background:
+    return Background(
+        feed, view, linting, judged=lambda: said.append("judged"), found=lambda: said.append("found")
+    )
 
 
 async def while_running(work: Any, turns: int = 20) -> None:
@@ -56,11 +62,16 @@ async def while_running(work: Any, turns: int = 20) -> None:
 
 async def test_rows_are_judged_a_portion_at_a_time_until_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "SLICE", 0.0)
-    _, view, _, _, work = parts(3 * PORTION)
+    _, view, _, said, work = parts(3 * PORTION)
     work.judge_some()
     assert view.judged == PORTION, "no longer than a slice"
     await while_running(work.judge())
     assert view.judged == 3 * PORTION
+    assert said == ["judged"], "at once, and once"
+    feed, _, _, said, work = parts(PORTION)
+    feed.is_behind = True
+    await while_running(work.judge())
+    assert said == [], "while the file is read this is no end"
 
 
 async def test_findings_are_looked_for_once_nothing_else_is_to_be_done() -> None:
