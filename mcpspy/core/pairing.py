@@ -23,7 +23,8 @@ from mcpspy.core.spec import CLIENT, other
 
 P = TypeVar("P", bound=Paired)
 
-_FROM_PENDING = TRANSITIONS[State.PENDING]
+_PENDING = State.PENDING  # A look at an Enum's member is Python, and one at a name is not.
+_FROM_PENDING = TRANSITIONS[_PENDING]
 
 Key = tuple[str | None, str, str]
 """Stream, side that asked, id as JSON text."""
@@ -114,7 +115,7 @@ class Pairing(Generic[P]):
         if waiting is None or len(waiting) > 1:
             return None
         request = waiting[0]
-        if request.state is not State.PENDING:
+        if request.state is not _PENDING:
             return None
         del self._asked[key]
         self._answered[key] = request

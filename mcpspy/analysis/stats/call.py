@@ -32,6 +32,8 @@ class Call(Struct, gc=False, eq=False):
     id: str
     method: str
     group: Group
+    subject: str = ""
+    stream: str | None = None
     is_subscription: bool = False
     is_modern: bool = False
     is_task: bool = False
@@ -39,8 +41,6 @@ class Call(Struct, gc=False, eq=False):
     is_out: bool = False
     """Whether nobody waits for it any more, though it may still be answered."""
     chain: Chain | None = None
-    subject: str = ""
-    stream: str | None = None
     odd: bool = False
     data: bytes = b""
 

@@ -6,7 +6,6 @@ resources also what they are about. How a request went is `core.exchange`'s.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -27,6 +26,13 @@ class Kind(StrEnum):
     NOTIFICATION = "notification"
 
     __hash__ = str.__hash__  # Enum's own is Python, and is asked for every message.
+
+
+class States(dict[State, int]):
+    """State → how many requests; of a state that none came to, 0."""
+
+    def __missing__(self, _: State) -> int:
+        return 0
 
 
 class Chains:
@@ -70,7 +76,7 @@ class Group:
         self.subject = subject
         """Which tool, prompt or resource; None: any, or the method has none."""
         self.count = 0
-        self.states: Counter[State] = Counter()
+        self.states = States()
         """What became of the requests; they add up to `count`."""
         self.late_errors = 0
         """Errors that came after their request had been cancelled."""
@@ -97,7 +103,8 @@ def merged(groups: Iterable[Group], method: str = "") -> Group:
     whole = Group(groups[0].side, groups[0].kind, method)
     for group in groups:
         whole.count += group.count
-        whole.states += group.states
+        for state, count in group.states.items():
+            whole.states[state] += count
         whole.late_errors += group.late_errors
         whole.sent += group.sent
         whole.back += group.back

@@ -17,6 +17,10 @@ MOST = 2000
 """Groups there may be, before what is new is counted with others of its kind."""
 
 
+_Key = tuple[str, str, str | None]
+"""Who sends it, the method, and what it is about."""
+
+
 class Large(NamedTuple):
     """A message that is among the largest."""
 
@@ -38,31 +42,26 @@ class Groups:
     """What was counted, by what it is."""
 
     def __init__(self, top: int) -> None:
-        self._groups: dict[tuple[str, Kind, str, str | None], Group] = {}
+        self._requests: dict[_Key, Group] = {}
+        self._notifications: dict[_Key, Group] = {}
         self._top = top
         self._largest: list[Large] = []
         self.least = 0 if top else 1 << 62
         """A message that is not larger is not among the largest."""
 
-    def find(self, side: str, kind: Kind, method: str, subject: str) -> Group:
-        """Return the group of a message; a subject that its method is not counted by does not matter."""
-        about = subject if kind is Kind.REQUEST and method in BY_SUBJECT else None
-        key = side, kind, method, about
-        group = self._groups.get(key)
-        if group is not None:
-            return group
-        if len(self._groups) >= MOST:
-            key = side, kind, method if (side, kind, method, None) in self._groups else "", None
-            if about is not None and any(known[:3] == (side, kind, method) for known in self._groups):
-                key = side, kind, method, None
-            if key in self._groups:
-                return self._groups[key]
-        group = self._groups[key] = Group(*key)
-        return group
+    def requests(self, side: str, method: str, subject: str) -> Group:
+        """Return the group of a request; a subject that its method is not counted by does not matter."""
+        key = side, method, subject if method in BY_SUBJECT else None
+        return self._requests.get(key) or self._new(Kind.REQUEST, key)
+
+    def notifications(self, side: str, method: str) -> Group:
+        """Return the group of a notification."""
+        key = side, method, None
+        return self._notifications.get(key) or self._new(Kind.NOTIFICATION, key)
 
     def of(self, side: str, kind: Kind) -> list[Group]:
         """Return the groups of one side."""
-        return [group for group in self._groups.values() if (group.side, group.kind) == (side, kind)]
+        return [group for group in self._known(kind).values() if group.side == side]
 
     def total(self, side: str) -> Group:
         """Return all requests of one side."""
@@ -92,3 +91,20 @@ class Groups:
             heappushpop(self._largest, large)
         if len(self._largest) == self._top:
             self.least = self._largest[0].size
+
+    def _known(self, kind: Kind) -> dict[_Key, Group]:
+        return self._requests if kind is Kind.REQUEST else self._notifications
+
+    def _new(self, kind: Kind, key: _Key) -> Group:
+        """Return a new group; where there are too many, one for what has none of its own."""
+        known = self._known(kind)
+        side, method, about = key
+        if len(self._requests) + len(self._notifications) >= MOST:
+            key = side, method if (side, method, None) in known else "", None
+            if about is not None and any(of[:2] == (side, method) for of in known):
+                key = side, method, None
+            if key in known:
+                return known[key]
+        side, method, about = key
+        group = known[key] = Group(side, kind, method, about)
+        return group

@@ -1,13 +1,15 @@
 """A message of which nothing is odd, read from its line in one go.
 
 Owns what is decoded of such a line, and which methods say more than that they
-were asked. What does not fit is read the long way, by `core.record` and
-`core.message`; nothing is read that those would read otherwise.
+were asked. What does not fit its types is read the long way, by `core.record`
+and `core.message`; nothing is read that those would read otherwise.
 """
 
 from __future__ import annotations
 
-from msgspec import Raw, Struct, field
+from typing import Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 
 from mcpspy.core.exchange import SUBSCRIBE
@@ -22,36 +24,41 @@ PAYLOAD = b',"msg":'
 HEAD = 128
 """Bytes in which the head of a frame ends."""
 
-VERSION = META.encode() + b"protocolVersion"
-"""Member of a request's `_meta` that says that it is of a revision without a handshake."""
+
+class Meta(Struct, gc=False):
+    """What a request says of itself."""
+
+    revision: Raw = field(name=META + "protocolVersion", default=ABSENT)
+    """It is of a revision without a handshake (2026-07-28)."""
 
 
 class Params(Struct, gc=False):
-    """What a request is about, and whether it goes on with another one (2026-07-28)."""
+    """What a request is about; not one that goes on with another one (2026-07-28)."""
 
     name: str = ""
     uri: str = ""
-    meta: Raw = field(name="_meta", default=ABSENT)
-    request_state: Raw = field(name="requestState", default=ABSENT)
-    input_responses: Raw = field(name="inputResponses", default=ABSENT)
+    meta: Meta | None = field(name="_meta", default=None)
+    request_state: UnsetType = field(name="requestState", default=UNSET)
+    input_responses: UnsetType = field(name="inputResponses", default=UNSET)
 
 
 class Result(Struct, gc=False):
-    """How an answer went."""
+    """How an answer went; not a question or a task (2026-07-28)."""
 
     is_error: bool = field(name="isError", default=False)
-    result_type: str = field(name="resultType", default="")
+    result_type: Literal["", "complete"] = field(name="resultType", default="")
 
 
 class Message(Struct, gc=False):
-    """The members of a message, payloads skipped."""
+    """The members of a message, payloads skipped; not of an error."""
 
-    jsonrpc: str
-    id: Raw = ABSENT
+    jsonrpc: Literal["2.0"]
+    id: int | UnsetType = UNSET
+    """0 may have been `-0`, which is another id: pairing goes by the text."""
     method: str = ""
     params: Params | None = None
     result: Result | None = None
-    error: Raw = ABSENT
+    error: UnsetType = UNSET
 
 
 class Line(Struct, gc=False, forbid_unknown_fields=True):
@@ -59,16 +66,13 @@ class Line(Struct, gc=False, forbid_unknown_fields=True):
 
     t: float
     msg: Message
-    side: str = field(name="from")
+    side: Literal["client", "server"] = field(name="from")
     stream: str | None = None
     http: int | None = None
 
 
 decode = Decoder(Line).decode
 """Return the line; raise DecodeError or RecursionError if it does not fit."""
-
-COMPLETE = ("", "complete")
-"""Types of a result that is the answer (2026-07-28), and not a question or a task."""
 
 SUBJECTS = {
     name: method.subject for name, method in METHODS.items() if method.subject in Params.__struct_fields__

@@ -40,11 +40,9 @@ class Times(NamedTuple):
 class Spread:
     """Numbers, not below 0, and how they are spread."""
 
-    __slots__ = ("_fresh", "_room", "_runs", "_sorted", "most")
+    __slots__ = ("_fresh", "_room", "_runs", "_sorted")
 
     def __init__(self) -> None:
-        self.most = 0.0
-        """The largest; of none, 0."""
         # Tools that are called in turn must not all come to be sorted at the same moment.
         self._room = max(RUN - next(_made) * 37 % RUN // 2, 1)
         self._sorted = 0
@@ -58,7 +56,6 @@ class Spread:
         union = Spread()
         union._runs = [run for spread in spreads for run in spread._all()]
         union._sorted = sum(map(len, union._runs))
-        union.most = max((spread.most for spread in spreads), default=0.0)
         return union
 
     def __len__(self) -> int:
@@ -66,13 +63,17 @@ class Spread:
 
     def add(self, number: float) -> None:
         """Take one more."""
-        self.most = max(self.most, number)
         fresh = self._fresh
         fresh.append(number)
         if len(fresh) == self._room:
             self._runs.append(array("d", sorted(fresh)))
             self._sorted += len(fresh)
             self._fresh = array("d")
+
+    @property
+    def most(self) -> float:
+        """The largest; of none, 0."""
+        return max((run[-1] for run in self._all() if run), default=0.0)
 
     def times(self) -> Times:
         """Return what people ask of them."""

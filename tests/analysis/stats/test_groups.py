@@ -12,24 +12,18 @@ from mcpspy.analysis.stats.groups import Groups, Large
 def test_calls_are_counted_by_their_tool_and_lists_are_not_by_their_cursor() -> None:
     groups = Groups(0)
 
-    assert groups.find("client", Kind.REQUEST, "tools/call", "a") is not groups.find(
-        "client", Kind.REQUEST, "tools/call", "b"
-    )
-    assert groups.find("client", Kind.REQUEST, "tools/list", "a") is groups.find(
-        "client", Kind.REQUEST, "tools/list", "b"
-    )
-    assert groups.find("client", Kind.REQUEST, "ping", "") is not groups.find(
-        "server", Kind.REQUEST, "ping", ""
-    )
+    assert groups.requests("client", "tools/call", "a") is not groups.requests("client", "tools/call", "b")
+    assert groups.requests("client", "tools/list", "a") is groups.requests("client", "tools/list", "b")
+    assert groups.requests("client", "ping", "") is not groups.requests("server", "ping", "")
 
 
 def test_what_is_too_many_is_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 3)
     groups = Groups(0)
     for number in range(10):
-        groups.find("client", Kind.REQUEST, "resources/read", f"file:///{number}").count += 1
+        groups.requests("client", "resources/read", f"file:///{number}").count += 1
     for number in range(4):
-        groups.find("client", Kind.REQUEST, f"x/{number}", "").count += 1
+        groups.requests("client", f"x/{number}", "").count += 1
 
     counts = {(each.method, each.subject): each.count for each in groups.of("client", Kind.REQUEST)}
 

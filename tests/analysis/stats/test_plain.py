@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import DecodeError
 
-from mcpspy.analysis.stats.plain import ABSENT, LONG_WAY, SUBJECTS, decode
+from mcpspy.analysis.stats.plain import LONG_WAY, SUBJECTS, decode
 from mcpspy.core.spec import METHODS
 
 
@@ -14,7 +14,7 @@ def test_a_line_is_read_by_its_numbers() -> None:
         b'{"t":1.5,"from":"server","msg":{"jsonrpc":"2.0","id":7,"result":{"isError":true,"x":[1]}}}'
     )
 
-    assert (line.t, line.side, bytes(line.msg.id), line.msg.error) == (1.5, "server", b"7", ABSENT)
+    assert (line.t, line.side, line.msg.id) == (1.5, "server", 7)
     assert line.msg.result is not None
     assert line.msg.result.is_error
 
@@ -27,6 +27,13 @@ def test_a_line_is_read_by_its_numbers() -> None:
         b'{"t":1.5,"from":"server","msg":[{"jsonrpc":"2.0"}]}',
         b'{"t":1.5,"from":"server","msg":{"jsonrpc":"2.0","params":{"name":5}}}',
         b'{"t":1.5,"from":"server","msg":{"jsonrpc":"2.0","result":{"isError":"yes"}}}',
+        b'{"t":1.5,"from":"server","msg":{"jsonrpc":"2.0","id":1,"result":{"resultType":"task"}}}',
+        b'{"t":1.5,"from":"server","msg":{"jsonrpc":"2.0","id":1,"error":null}}',
+        b'{"t":1.5,"from":"server","msg":{"jsonrpc":"2.0","id":1.0,"result":{}}}',
+        b'{"t":1.5,"from":"server","msg":{"jsonrpc":"2.0","id":null,"result":{}}}',
+        b'{"t":1.5,"from":"server","msg":{"jsonrpc":"1.0","id":1,"result":{}}}',
+        b'{"t":1.5,"from":"somebody","msg":{"jsonrpc":"2.0","id":1,"result":{}}}',
+        b'{"t":1.5,"from":"client","msg":{"jsonrpc":"2.0","method":"x","params":{"requestState":""}}}',
         b'{"t":1.5,"from":"server","msg":{oops}}',
     ],
 )
