@@ -10,17 +10,16 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mcpspy.analysis.lint import Finding, Linter, PassingSession, Place, Rule, Severity, selected
+from mcpspy.analysis.lint import Finding, Severity, selected
 from mcpspy.core.inert import inert
 from mcpspy.core.query import Query
-from mcpspy.core.record import read_entry
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.blocks import Blocks
-from mcpspy.io.store import Recording, State
+from mcpspy.io.store import Recording
 from mcpspy.ui.cli.meant import query_of, recordings
 from mcpspy.ui.cli.output import Output
 from mcpspy.ui.cli.progress import Progress
 from mcpspy.ui.lint.linted import RULES_BY_CODE, Linted
+from mcpspy.ui.lint.looked import Looked
 from mcpspy.ui.lint.terminal import MOST, explanation, finding_lines, more_lines, verdict
 
 EPILOG = """\
@@ -90,13 +89,13 @@ def main(args: argparse.Namespace) -> int:
     gc.disable()  # What is made of a line is gone with it: there is nothing to look for.
     try:
         for title, path in meant:
-            parts: list[Path] = []
+            looked = Looked(path, rules)
             findings: list[Finding] = []
-            linted.append(Linted(title, parts, findings))
-            for finding in _findings(path, rules, parts, query, report):
+            linted.append(Linted(title, looked.parts, findings))
+            for finding in _findings(looked, path, query, report):
                 counts[finding.severity] += 1
                 if report is not None:
-                    report.finding(finding, parts[finding.place.part - 1].as_posix())
+                    report.finding(finding, linted[-1].path(finding))
                 else:
                     findings.append(finding)
             if report is not None:
@@ -124,47 +123,25 @@ def _explain(code: str) -> int:
     return 0
 
 
-def _findings(
-    path: Path, rules: tuple[Rule, ...], parts: list[Path], query: Query | None, report: _Text | None
-) -> Iterator[Finding]:
-    """Yield what is found on what the filter finds, and name the recording's files on the way."""
+def _findings(looked: Looked, path: Path, query: Query | None, report: _Text | None) -> Iterator[Finding]:
+    """Yield what is found on what the filter finds, and say if the last line is torn."""
     with Progress(path.name) as progress:
         if report is not None:
             report.progress = progress
         if query is None:
-            yield from _looked(path, rules, parts, progress)
-            return
-        from mcpspy.ui.lint.chosen import Chosen
+            yield from looked.findings(progress.show)
+        else:
+            from mcpspy.ui.lint.chosen import Chosen
 
-        with closing(Chosen(path, query, progress.show)) as chosen:
-            for finding in _looked(path, rules, parts, progress):
-                if chosen.has(finding.number):
-                    yield finding
-
-
-def _looked(path: Path, rules: tuple[Rule, ...], parts: list[Path], progress: Progress) -> Iterator[Finding]:
-    blocks = Blocks(path)
-    is_live = Recording(path).state is State.LIVE  # Before it is read: what comes meanwhile is not its end.
-    session, linter = PassingSession(blocks.header), Linter(blocks.header, rules)
-    add, look = session.add, linter.add
-    number = 0
-    for block in blocks:
-        if block.part == len(parts):
-            parts.append(blocks.paths[block.part])
-            number = 1
-        for line in block.lines:
-            number += 1
-            for change in add(read_entry(line)):
-                yield from look(change, Place(number, len(parts)))
-        progress.show(block.read, block.size)
-    if blocks.torn and not is_live:
-        progress.clear()
-        sys.stderr.write(
-            f"mcpspy: {inert(str(path))}: the last line is torn ({blocks.torn} bytes, left out)\n"
-        )
-    if not is_live:
-        session.end()
-        yield from linter.end()
+            with closing(Chosen(path, query, progress.show)) as chosen:
+                for finding in looked.findings(progress.show):
+                    if chosen.has(finding.number):
+                        yield finding
+        if looked.torn:
+            progress.clear()
+            sys.stderr.write(
+                f"mcpspy: {inert(str(path))}: the last line is torn ({looked.torn} bytes, left out)\n"
+            )
 
 
 def _write(form: str, linted: list[Linted], fail_on: Severity) -> None:

@@ -7,16 +7,16 @@ fixture gives (what was said in the test so far), or the path of a recording.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
 from mcpspy.analysis.diff import DiffOptions, Severity, compare, ignored, unlisted
 from mcpspy.analysis.diff.options import LISTED
-from mcpspy.analysis.lint import Finding, Linter, PassingSession, Place, Rule, selected
 from mcpspy.analysis.lint import Severity as LintSeverity
-from mcpspy.io.store import Recording, State
+from mcpspy.analysis.lint import selected
 from mcpspy.ui.diff.terminal import terminal
+from mcpspy.ui.lint.looked import Looked
 from mcpspy.ui.lint.terminal import finding_lines
 from mcpspy.ui.pytest_plugin.place import recorded, shown_path
 from mcpspy.ui.pytest_plugin.recording import McpRecording, read_session
@@ -41,7 +41,7 @@ def assert_lint_clean(
     lines: list[str] = []
     count = 0
     for path in _paths(session):
-        for finding in _findings(path, rules):
+        for finding in Looked(path, rules).findings():
             if finding.severity.rank <= least.rank:
                 count += 1
                 lines += (line for line, _ in finding_lines(finding, shown_path(path)))
@@ -97,20 +97,6 @@ def _paths(said: Said) -> list[Path]:
     if isinstance(said, McpRecording):
         return said.sessions
     return recorded(Path(said)) or [Path(said)]
-
-
-def _findings(path: Path, rules: tuple[Rule, ...]) -> Iterator[Finding]:
-    recording = Recording(path)
-    session, linter = PassingSession(recording.header), Linter(recording.header, rules)
-    parts = [path]
-    for entry, part, number, _ in recording.lines():
-        if part != parts[-1]:
-            parts.append(part)
-        for change in session.add(entry):
-            yield from linter.add(change, Place(number, len(parts)))
-    if recording.state is not State.LIVE:
-        session.end()
-        yield from linter.end()
 
 
 def _counted(paths: list[Path]) -> str:

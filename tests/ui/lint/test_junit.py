@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from mcpspy.analysis.lint import Severity
 from mcpspy.ui.lint.junit import junit
 from tests.ui.lint.linting import HOSTILE, finding, linted
@@ -38,3 +40,49 @@ def test_what_peers_say_is_text_that_xml_can_hold() -> None:
 
     ET.fromstring(text)
     assert not set(text) & set("\x1b\u202e\ud800")
+
+
+COUNTS = {"tests", "failures", "errors"}
+
+# Element → attributes it has to have, others it may have, elements that may be in it: what the schema of Jenkins'
+# xUnit plugin (junit-10.xsd) says, by which GitLab, Azure and Buildkite read, too. The counts of a suite, which that
+# schema lets be left out, are asked for by Maven Surefire's.
+FORM: dict[str, tuple[set[str], set[str], set[str]]] = {
+    "testsuites": (COUNTS, {"name", "time", "disabled"}, {"testsuite"}),
+    "testsuite": (
+        {"name", "skipped", *COUNTS},
+        {"time", "timestamp", "hostname", "id", "package", "disabled"},
+        {"properties", "testcase", "system-out", "system-err"},
+    ),
+    "testcase": (
+        {"name", "classname"},
+        {"time", "assertions", "status", "group"},
+        {"skipped", "error", "failure", "system-out", "system-err"},
+    ),
+    "failure": ({"message", "type"}, set(), set()),
+    "system-out": (set(), set(), set()),
+}
+
+
+@pytest.mark.parametrize("fail_on", list(Severity))
+def test_a_document_is_of_the_form_that_ci_servers_read(fail_on: Severity) -> None:
+    several = [
+        HOSTILE,
+        linted(title="clean"),
+        linted(finding(), finding("ENV102"), finding("SEC201", Severity.INFO)),
+    ]
+    for recordings in ([], several[:1], several):
+        root = ET.fromstring(junit(recordings, fail_on=fail_on))
+        assert root.tag == "testsuites"
+        for element in root.iter():
+            required, optional, inside = FORM[element.tag]
+            assert required <= set(element.attrib) <= required | optional
+            assert {child.tag for child in element} <= inside
+            assert not inside or not (element.text or "").strip()
+        for group in (root, *root):
+            cases = list(group.iter("testcase"))
+            assert int(group.attrib["tests"]) == len(cases)
+            assert int(group.attrib["failures"]) == sum(case.find("failure") is not None for case in cases)
+            assert (group.attrib["errors"], group.attrib.get("skipped", "0")) == ("0", "0")
+            named = [(case.attrib["classname"], case.attrib["name"]) for case in group.findall("testcase")]
+            assert len(named) == len(set(named))

@@ -1,0 +1,53 @@
+"""A recording looked through by the rules, once, as it is now.
+
+Owns where each line stands, and that a session that goes on has no end to
+judge. Which findings matter, and how they are told, is the caller's. A session
+whose messages are shown besides is `live`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from mcpspy.analysis.lint import RULES, Finding, Linter, PassingSession, Place, Rule
+from mcpspy.core.record import read_entry
+from mcpspy.io.blocks import Blocks
+from mcpspy.io.store import Recording, State
+
+
+class Looked:
+    """A recording, as far as it has been looked through."""
+
+    def __init__(self, path: Path, rules: Iterable[Rule] = RULES) -> None:
+        """Read the header; raise UsageError or CannotStart if that cannot be."""
+        self._rules = rules
+        self._blocks = Blocks(path)
+        # Before it is read: what comes meanwhile is not its end.
+        self._is_live = Recording(path).state is State.LIVE
+        self.parts: list[Path] = []
+        """Its files, as far as they have been reached: a finding's `place.part` counts them from 1."""
+
+    def findings(self, show: Callable[[int, int], None] = lambda _, __: None) -> Iterator[Finding]:
+        """Yield what the rules find; `show` is told how many bytes of how many have been read."""
+        blocks, parts = self._blocks, self.parts
+        session, linter = PassingSession(blocks.header), Linter(blocks.header, self._rules)
+        add, look = session.add, linter.add
+        number = 0
+        for block in blocks:
+            if block.part == len(parts):
+                parts.append(blocks.paths[block.part])
+                number = 1
+            for line in block.lines:
+                number += 1
+                for change in add(read_entry(line)):
+                    yield from look(change, Place(number, len(parts)))
+            show(block.read, block.size)
+        if not self._is_live:
+            session.end()
+            yield from linter.end()
+
+    @property
+    def torn(self) -> int:
+        """Once looked through: bytes of a last line that never got its end; of one that is being written, 0."""
+        return 0 if self._is_live else self._blocks.torn
