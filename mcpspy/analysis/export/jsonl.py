@@ -12,12 +12,8 @@ from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import orjson
-from msgspec import DecodeError
-from msgspec.json import format as lay_out
-
 from mcpspy.analysis.export.recorded import Recorded
-from mcpspy.analysis.export.strict_json import dumps
+from mcpspy.analysis.export.strict_json import dumps, fragment
 from mcpspy.analysis.export.wall_clock import WallClock
 from mcpspy.core.exchange import Exchange
 from mcpspy.core.message import Failure, Message
@@ -42,7 +38,7 @@ def _line(session: Recorded, exchange: Exchange, clock: WallClock) -> dict[str, 
         "from": request.side,
         "method": request.method,
         "about": request.subject,
-        "id": _fragment(request.id.encode("utf-8", "surrogatepass")) or request.id,
+        "id": fragment(request.id.encode("utf-8", "surrogatepass")) or request.id,
         "status": str(exchange.state),
         "latency": None if exchange.latency is None else round(exchange.latency, 6),
         **_message("request", request),
@@ -67,20 +63,9 @@ def _line(session: Recorded, exchange: Exchange, clock: WallClock) -> dict[str, 
 
 def _message(name: str, message: Message) -> dict[str, Any]:
     """Return a message under its name; one that is not strict JSON as `NAME_raw` or `NAME_b64`."""
-    fragment = _fragment(message.data)
-    if fragment is not None:
-        return {name: fragment}
+    if (spliced := fragment(message.data)) is not None:
+        return {name: spliced}
     try:
         return {f"{name}_raw": message.data.decode()}
     except UnicodeDecodeError:
         return {f"{name}_b64": b2a_base64(message.data, newline=False).decode()}
-
-
-def _fragment(data: bytes) -> orjson.Fragment | None:
-    """Return what can be spliced into a line as it is; None if it is not strict JSON."""
-    try:
-        orjson.loads(data)
-        # A line end between two members is legal in JSON, and the end of a line here.
-        return orjson.Fragment(lay_out(data, indent=-1) if b"\n" in data or b"\r" in data else data)
-    except (ValueError, DecodeError, RecursionError):
-        return None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from mcpspy.analysis import rows
+from mcpspy.analysis.export.strict_json import fragment
 from mcpspy.core.exchange import Exchange
 from mcpspy.core.inert import inert
 from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
@@ -244,11 +245,8 @@ class Json:
 
     def _body(self, data: bytes) -> dict[str, Any]:
         """Return the body as it was, if that is JSON, else as text."""
-        try:
-            orjson.loads(data)
-        except ValueError:
-            return {"raw": data.decode("utf-8", "backslashreplace")}
-        return {"msg": orjson.Fragment(data)}
+        spliced = fragment(data)
+        return {"raw": data.decode("utf-8", "backslashreplace")} if spliced is None else {"msg": spliced}
 
 
 def _finding(finding: Finding) -> dict[str, str]:

@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.analysis.export.strict_json import dumps
+from mcpspy.analysis.export.strict_json import dumps, fragment
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -34,6 +35,21 @@ def test_what_json_has_not_is_there_as_text() -> None:
         "a": ["\\ud800x", *map(str, beyond), *numbers],
         "b": "é",
     }
+
+
+def test_a_message_is_spliced_as_it_was_and_in_one_line() -> None:
+    laid_out = fragment(b'{\r\n "n": 1E5,\n "a": "b\\nc", "a": 10000000000000000000000000000000\n}')
+
+    assert laid_out is not None
+    assert dumps([laid_out]) == '[{"n":1E5,"a":"b\\nc","a":10000000000000000000000000000000}]'
+    assert dumps([fragment(b'{ "n": 1 }')]) == '[{ "n": 1 }]'
+
+
+@pytest.mark.parametrize(
+    "data", [b"{oops}", b"", b"NaN", b'"\\ud800"', b"\xff", b"[" * 100_000], ids=lambda data: repr(data[:8])
+)
+def test_what_is_no_strict_json_is_not_spliced(data: bytes) -> None:
+    assert fragment(data) is None
 
 
 def test_a_fragment_stands_as_it_is() -> None:

@@ -110,6 +110,24 @@ def test_a_torn_last_line_is_left_out_and_said(
     assert "the last line is torn (20 bytes, left out)" in capsys.readouterr().out
 
 
+def test_json_is_an_object_a_line_where_a_body_over_http_was_laid_out(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    body = '{\r\n  "jsonrpc": "2.0",\n  "id": 1,\n  "result": {"n": 1E5, "text": "a\\nb"}\n}'
+    said = {"t": 0.1, "from": "server", "stream": "1", "http": 1, "raw": body}
+    path = tmp_path / "http.jsonl"
+    header = {"mcpspy": 1, "id": "ab12cd34", "started": "2026-01-01T00:00:00.000Z", "transport": "http"}
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in (header, said)))
+
+    assert main(["show", str(path), "--json", "-v"]) == 0
+
+    (line,) = capfdbinary.readouterr().out.split(b"\n")[:-1]
+    answer = orjson.loads(line)
+    assert (answer["kind"], answer["size"]) == ("result", len(body))
+    assert answer["msg"] == orjson.loads(body)
+    assert b"1E5" in line
+
+
 def test_json_says_of_a_torn_line_on_stderr(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
     path = make_recording(exit_code=None, torn=b'{"t":')
 
