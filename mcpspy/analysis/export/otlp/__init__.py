@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from mcpspy.analysis.export.otlp.resource import resource, scope
-from mcpspy.analysis.export.otlp.spans import Span, Spans
+from mcpspy.analysis.export.otlp.spans import Spans
 from mcpspy.analysis.export.recorded import Recorded
 from mcpspy.analysis.export.strict_json import dumps
 from mcpspy.core.spec import CLIENT, SERVER
@@ -26,7 +26,7 @@ def export(sessions: Iterable[Recorded]) -> Iterator[str]:
     for session in sessions:
         for begin, spans in _sides(session):
             yield f"{before}\n{begin}"
-            yield from (f"{',' if number else ''}\n{dumps(span)}" for number, span in enumerate(spans))
+            yield from (f"{',' if number else ''}\n{span}" for number, span in enumerate(spans))
             yield "]}]}"
             before = ","
     yield "\n]}\n"
@@ -38,16 +38,19 @@ def batches(sessions: Iterable[Recorded], most: int = BATCH) -> Iterator[tuple[i
         for begin, spans in _sides(session):
             rest = iter(spans)
             while batch := list(islice(rest, most)):
-                body = f'{{"resourceSpans":[{begin}{",".join(map(dumps, batch))}]}}]}}]}}'
+                body = f'{{"resourceSpans":[{begin}{",".join(batch)}]}}]}}]}}'
                 yield len(batch), body.encode()
 
 
-def _sides(session: Recorded) -> Iterator[tuple[str, list[Span]]]:
-    """Yield for each side that asked for anything how its spans are introduced, and the spans."""
+def _sides(session: Recorded) -> Iterator[tuple[str, list[str]]]:
+    """Yield for each side that asked for anything how its spans are introduced, and the spans, written out.
+
+    Who a side is may be said in its last message, so all of them wait for that: as text they take least.
+    """
     spans = Spans(session)
-    said: dict[str, list[Span]] = {CLIENT: [], SERVER: []}
+    said: dict[str, list[str]] = {CLIENT: [], SERVER: []}
     for side, span in spans:
-        said[side].append(span)
+        said[side].append(dumps(span))
     for side in (CLIENT, SERVER):
         if said[side]:
             who = dumps(resource(session.header, spans.parties(side), side))
