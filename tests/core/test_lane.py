@@ -108,6 +108,16 @@ def test_a_message_is_recorded_when_its_lf_comes_and_not_before() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "stream", [b'{"a":{"b":1}}\n', b'{"a":\xff}\n', b'{"a":1}\n{"b":{}}\n', b'{"a":"\xc3\xa9"}\n', b"oops}\n"]
+)
+def test_a_chunk_that_looks_like_one_message_need_not_be_one(stream: bytes) -> None:
+    for cut in range(len(stream)):
+        assert recorded(Lane("client"), stream, [cut]) == recorded(
+            Lane("client"), stream, [*range(len(stream))]
+        )
+
+
 @pytest.mark.parametrize("lane", [Lane("server"), TextLane("stderr")])
 def test_nothing_said_is_nothing_recorded(lane: Lane | TextLane) -> None:
     assert joined(lane.close(0.0)) == b""
