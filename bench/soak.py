@@ -49,6 +49,8 @@ SLOPE = 1.0
 """Megabytes an hour that a session may grow."""
 ENOUGH = 600
 """Seconds below which a slope says nothing."""
+REMEMBERED = 1100
+"""Sessions over HTTP to begin with: what the proxy remembers of the last thousand is there, then, and is no growth."""
 
 
 class Wrapped:
@@ -338,6 +340,10 @@ def on_stdio(folder: Path) -> tuple[Wrapped, Steady]:
 def over_http(place: Place, pid: int) -> Steady:
     """Begin the session over HTTP: a connection is used for a hundred calls, as servers close what rests."""
     echo = Echo("text", 1000)
+    for number in range(REMEMBERED):
+        passing = Connection(place)
+        echo.ask(passing, number)
+        passing.close()
     connection = [Connection(place)]
 
     def ask(number: int) -> None:
