@@ -44,9 +44,8 @@ def test_what_peers_say_is_text_that_xml_can_hold() -> None:
 
 COUNTS = {"tests", "failures", "errors"}
 
-# Element → attributes it has to have, others it may have, elements that may be in it: what the schema of Jenkins'
-# xUnit plugin (junit-10.xsd) says, by which GitLab, Azure and Buildkite read, too. The counts of a suite, which that
-# schema lets be left out, are asked for by Maven Surefire's.
+# Element → attributes it has to have, others it may have, elements that may be in it: the plain form that the readers
+# of CI servers share. It is our reading of it, not a schema of theirs.
 FORM: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": (COUNTS, {"name", "time", "disabled"}, {"testsuite"}),
     "testsuite": (
