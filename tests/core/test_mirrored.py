@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.core import mirrored as mirrored_module
@@ -139,6 +139,7 @@ def test_only_so_many_tools_are_remembered_those_listed_last(monkeypatch: pytest
     assert [bool(tools.places(call(name))) for name in "tuv"] == [True, False, True]
 
 
+@settings(max_examples=50)
 @given(
     st.recursive(
         st.one_of(st.none(), st.text()),
