@@ -15,9 +15,10 @@ from itertools import islice
 from mcpspy.core.canonical import Pointer
 from mcpspy.core.message import Failure, Result
 from mcpspy.core.mock.asked import Asked
+from mcpspy.core.mock.keys import Introduced, subject_number
 from mcpspy.core.mock.scene import Scene
 from mcpspy.core.mock.script import Script, entries
-from mcpspy.core.mock.shelf import OPENING, Introduced, Shelf, subject_number
+from mcpspy.core.mock.shelf import OPENING, Shelf
 from mcpspy.core.parties import Party
 from mcpspy.core.redact.placeholder import fits
 from mcpspy.core.session import Session
@@ -87,19 +88,19 @@ class Library:
     @property
     def is_modern(self) -> bool:
         """Whether the server speaks a revision without a handshake, as far as is known."""
-        return any(shelf.versions for shelf in self._shelves)
+        return any(shelf.keys.versions for shelf in self._shelves)
 
     @property
     def versions(self) -> list[str]:
         """Revisions without a handshake that the server took, the oldest first."""
-        return sorted({version for shelf in self._shelves for version in shelf.versions})
+        return sorted({version for shelf in self._shelves for version in shelf.keys.versions})
 
     @property
     def has_handshakes(self) -> bool:
         """Whether each recording is known to be of one client with a handshake: then nobody probed the server in it."""
         return all(
             shelf.upstream is None
-            and any(found.is_taken for found in shelf.introductions.get("initialize", ()))
+            and any(found.is_taken for found in shelf.keys.introductions.get("initialize", ()))
             for shelf in self._shelves
         )
 
@@ -127,12 +128,14 @@ class Library:
     @property
     def methods(self) -> list[str]:
         """What was asked of the server, introductions aside."""
-        return list(dict.fromkeys(method for shelf in self._shelves for method, _ in shelf.methods))
+        return list(dict.fromkeys(method for shelf in self._shelves for method, _ in shelf.keys.methods))
 
     @property
     def introductions(self) -> dict[str, list[Introduced]]:
         """The recorded introductions, by method."""
-        return {method: found for shelf in self._shelves for method, found in shelf.introductions.items()}
+        return {
+            method: found for shelf in self._shelves for method, found in shelf.keys.introductions.items()
+        }
 
     @property
     def scenes(self) -> list[Scene]:
@@ -142,9 +145,9 @@ class Library:
     def orders(self) -> Iterator[int]:
         """Yield the `order` of each of `scenes`, key by key."""
         for shelf, later in self._with_later():
-            for digest in shelf.queues:
+            for digest in shelf.keys.queues:
                 if not _has(later, digest):
-                    yield from map(shelf.order, shelf.rows(digest))
+                    yield from map(shelf.order, shelf.keys.rows(digest))
 
     def scene(self, order: int) -> Scene:
         """Return a scene by its `order`."""
@@ -159,8 +162,8 @@ class Library:
     def queue(self, digest: bytes) -> Queue | None:
         """Return the answers to exactly one request."""
         for shelf in reversed(self._shelves):
-            if digest in shelf.queues:
-                return Queue(self, shelf.rows(digest), shelf.order(0))
+            if digest in shelf.keys.queues:
+                return Queue(self, shelf.keys.rows(digest), shelf.order(0))
         return None
 
     def plain_answer(self, digest: bytes, number: int, *, repeats: bool) -> tuple[int, bytes] | None:
@@ -170,7 +173,7 @@ class Library:
         the rest of the recordings has a say in it.
         """
         for shelf in reversed(self._shelves):
-            rows = shelf.rows(digest)
+            rows = shelf.keys.rows(digest)
             if not rows:
                 if shelf.is_whole:
                     continue
@@ -190,7 +193,7 @@ class Library:
         """Return the answers to a method, whatever it asks for; of several recordings, once they are whole."""
         orders: Sequence[int]
         if len(self._shelves) == 1:
-            orders = self._shelves[0].methods.get((method, answers), ())
+            orders = self._shelves[0].keys.methods.get((method, answers), ())
         else:
             orders = self._merged.get((method, answers), ()) if self.is_whole else ()
         return Queue(self, orders) if orders else None
@@ -199,7 +202,7 @@ class Library:
         """Yield the digests of the requests of which this may be what they were before they were redacted."""
         params = None
         for shelf in reversed(self._shelves):
-            for row in shelf.redacted:
+            for row in shelf.keys.redacted:
                 recorded = shelf.scene(row).asked
                 if recorded is not None and recorded[:1] + recorded[2:4] == asked[:1] + asked[2:4]:
                     params = json.loads(asked.params) if params is None else params
@@ -213,7 +216,7 @@ class Library:
         """Return the digest of the only request of its subject; None if there are others, or none."""
         digests = set()
         for shelf in self._shelves:
-            first = shelf.subjects.get(
+            first = shelf.keys.subjects.get(
                 subject_number(asked.method, asked.subject, answers=asked.question is not None)
             )
             if first is not None:
@@ -226,14 +229,14 @@ class Library:
     def notice(self, method: str, number: int) -> Scene | None:
         """Return what followed a notification of the client, the first, the second …; None if there was no such."""
         for shelf in reversed(self._shelves):
-            if (rows := shelf.notices.get(method)) is not None:
+            if (rows := shelf.keys.notices.get(method)) is not None:
                 return shelf.scene(rows[number]) if number < len(rows) else None
         return None
 
     def introduced(self, method: str) -> list[tuple[Introduced, int]]:
         """Return the recorded introductions of a method, and the `order` of each."""
         for shelf in reversed(self._shelves):
-            if (found := shelf.introductions.get(method)) is not None:
+            if (found := shelf.keys.introductions.get(method)) is not None:
                 return [(each, shelf.order(each.row)) for each in found]
         return []
 
@@ -241,13 +244,15 @@ class Library:
         """Yield requests that might nearly be what is asked: of its subject, of its method, of others."""
         number = subject_number(asked.method, asked.subject, answers=asked.question is not None)
         for shelf in self._shelves:
-            if (first := shelf.subjects.get(number)) is not None:
+            if (first := shelf.keys.subjects.get(number)) is not None:
                 yield shelf.scene(first if first >= 0 else ~first)
-        here = (shelf.scene(row) for shelf in self._shelves for row in shelf.firsts.get(asked.method, ()))
+        here = (
+            shelf.scene(row) for shelf in self._shelves for row in shelf.keys.firsts.get(asked.method, ())
+        )
         there = (
             shelf.scene(row)
             for shelf in self._shelves
-            for method, rows in shelf.firsts.items()
+            for method, rows in shelf.keys.firsts.items()
             if method != asked.method
             for row in rows
         )
@@ -260,19 +265,21 @@ class Library:
         found = []
         for number, shelf in enumerate(self._shelves[1:]):
             earlier = self._shelves[number::-1]
-            for digest in shelf.queues:
-                other = next((each for each in earlier if digest in each.queues), None)
-                if other is not None and _answers(shelf, shelf.rows(digest)) != _answers(
-                    other, other.rows(digest)
+            for digest in shelf.keys.queues:
+                other = next((each for each in earlier if digest in each.keys.queues), None)
+                if other is not None and _answers(shelf, shelf.keys.rows(digest)) != _answers(
+                    other, other.keys.rows(digest)
                 ):
-                    asked = shelf.scene(shelf.rows(digest)[0]).asked
+                    asked = shelf.scene(shelf.keys.rows(digest)[0]).asked
                     about = asked.about if asked is not None else ""
                     found.append(f"{about}: answered as in {shelf.label}, not as in {other.label}")
-            for method, introduced in shelf.introductions.items():
-                other = next((each for each in earlier if method in each.introductions), None)
+            for method, introduced in shelf.keys.introductions.items():
+                other = next((each for each in earlier if method in each.keys.introductions), None)
                 if other is None:
                     continue
-                one, two = ([each.row for each in its] for its in (introduced, other.introductions[method]))
+                one, two = (
+                    [each.row for each in its] for its in (introduced, other.keys.introductions[method])
+                )
                 if _answers(shelf, one) != _answers(other, two):
                     found.append(f"{method}: answered as in {shelf.label}, not as in {other.label}")
         return found
@@ -282,8 +289,10 @@ class Library:
         """The requests of a method in several recordings, in their order."""
         merged: dict[tuple[str, bool], list[int]] = {}
         for shelf, later in self._with_later():
-            replaced = {row for digest in shelf.queues if _has(later, digest) for row in shelf.rows(digest)}
-            for key, rows in shelf.methods.items():
+            replaced = {
+                row for digest in shelf.keys.queues if _has(later, digest) for row in shelf.keys.rows(digest)
+            }
+            for key, rows in shelf.keys.methods.items():
                 kept = (shelf.order(row) for row in rows if row not in replaced)
                 merged.setdefault(key, []).extend(kept)
         return merged
@@ -294,7 +303,7 @@ class Library:
 
 
 def _has(shelves: Sequence[Shelf], digest: bytes) -> bool:
-    return any(digest in shelf.queues for shelf in shelves)
+    return any(digest in shelf.keys.queues for shelf in shelves)
 
 
 def _answers(shelf: Shelf, rows: Sequence[int]) -> list[bytes]:

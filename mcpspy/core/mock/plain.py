@@ -143,9 +143,9 @@ class QuickScript(Script):
                 version = wanted.version
                 flags = 0 if version is None else MODERN
                 row = shelf.begin(where, head.t, self.exchanges, flags)
-                shelf.file(row, wanted.digest, method, wanted.subject, answers=False)
+                shelf.keys.file(row, wanted.digest, method, wanted.subject, answers=False)
                 if version is not None:
-                    shelf.versions.add(version)
+                    shelf.keys.versions.add(version)
                 if wanted.token is None and is_alone:
                     asked[id] = row
                 else:

@@ -24,9 +24,10 @@ from mcpspy.core.message import (
     text,
 )
 from mcpspy.core.mock.asked import asked
+from mcpspy.core.mock.keys import Introduced
 from mcpspy.core.mock.placement import Placement
 from mcpspy.core.mock.scene import CANCEL, EOF, Said
-from mcpspy.core.mock.shelf import MODERN, NOTICE, SUBSCRIPTION, Introduced, Place, Shelf
+from mcpspy.core.mock.shelf import MODERN, NOTICE, SUBSCRIPTION, Place, Shelf
 from mcpspy.core.mock.tampering import Tampering, is_heard
 from mcpspy.core.pairing import Key, Pairing
 from mcpspy.core.parties import INTRODUCTIONS, Parties
@@ -161,14 +162,14 @@ class Script(Parties):
         self.hear_request(message)
         if message.method in INTRODUCTIONS:
             slot.introduced = Introduced(message.method, slot.row)
-            shelf.introductions.setdefault(message.method, []).append(slot.introduced)
+            shelf.keys.introductions.setdefault(message.method, []).append(slot.introduced)
         else:
             answers = wanted.question is not None
-            shelf.file(slot.row, wanted.digest, message.method, wanted.subject, answers=answers)
+            shelf.keys.file(slot.row, wanted.digest, message.method, wanted.subject, answers=answers)
             if MARK in message.data:
-                shelf.redacted.append(slot.row)
+                shelf.keys.redacted.append(slot.row)
             if wanted.version is not None:
-                shelf.versions.add(wanted.version)
+                shelf.keys.versions.add(wanted.version)
         if frame.http is not None:
             self.placement.posted[frame.http] = slot.row
         if not slot.is_subscription:
@@ -185,7 +186,7 @@ class Script(Parties):
                 self._over(slot, frame.stream)
         elif message.method != "notifications/progress":
             row = self.shelf.begin(where, message.at, 0, NOTICE)
-            self.shelf.notice(message.method, row)
+            self.shelf.keys.notice(message.method, row)
             self.placement.moves_on(frame.stream, row)
 
     def _client_answers(self, message: Result | Failure) -> None:
@@ -297,7 +298,7 @@ class Script(Parties):
         if introduced.method == "server/discover" and isinstance(
             versions := said.get("supportedVersions"), list
         ):
-            self.shelf.versions.update(version for version in versions if isinstance(version, str))
+            self.shelf.keys.versions.update(version for version in versions if isinstance(version, str))
 
     def _answered(
         self, slot: Slot, kind: type[Said], at: float, where: Place, code: int | None = None

@@ -1,6 +1,6 @@
 """The scenes of one recording, kept small: numbers in columns, and every message left where it is.
 
-Owns what is kept of a scene, and under what it is found. A recording may have
+Owns what is kept of a scene; under what it is found is `keys`'. A recording may have
 a million: most are a request and its answer, which take a row of numbers; what
 is more than that takes a list of steps besides. Who reads the messages again
 is the owner of the file; what is in no file is kept here.
@@ -9,13 +9,12 @@ is the owner of the file; what is in no file is kept here.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct as Packed
-
-from msgspec import Struct
 
 from mcpspy.core.canonical import Pointer
 from mcpspy.core.message import Failure, Notification, Request, Result, loads
+from mcpspy.core.mock.keys import Keys
 from mcpspy.core.mock.scene import Read, Said, Scene, Step
 from mcpspy.core.parties import Party
 
@@ -38,9 +37,6 @@ NOTED = 1 << 59
 OURS = 1 << 60
 """Places from here on are not in a file but with us."""
 
-FIRSTS = 300
-"""Keys of a method that a miss is compared with."""
-
 LOST = (
     b'{"jsonrpc":"2.0","id":0,"error":'
     b'{"code":-32603,"message":"mcpspy mock: the recording was changed while it was served"}}'
@@ -49,18 +45,6 @@ LOST = (
 
 Place = tuple[int, int]
 """Where a message is, and its length."""
-
-
-class Introduced(Struct, gc=False):
-    """A recorded `initialize` or `server/discover`."""
-
-    method: str
-    row: int
-    is_answered: bool = False
-    is_taken: bool = False
-    """Whether the server answered it with a result."""
-    revision: str | None = None
-    """What the result of `initialize` agrees on."""
 
 
 class Shelf:
@@ -74,21 +58,7 @@ class Shelf:
         self.ignored = tuple(ignored)
         self.is_whole = False
         """Whether nothing more will come."""
-        self.queues: dict[bytes, int | array[int]] = {}
-        """Digest of a key → its rows."""
-        self.methods: dict[tuple[str, bool], array[int]] = {}
-        """Method, whether a question is answered → the rows."""
-        self.subjects: dict[int, int] = {}
-        """Hash of method, subject and whether a question is answered → its first row; inverted if there are other keys."""
-        self.firsts: dict[str, list[int]] = {}
-        """Method → rows of the first keys."""
-        self.redacted: list[int] = []
-        """Rows of requests in which secrets were redacted."""
-        self.notices: dict[str, array[int]] = {}
-        """Notifications of the client, by method."""
-        self.introductions: dict[str, list[Introduced]] = {}
-        self.versions: set[str] = set()
-        """Revisions without a handshake that the server took."""
+        self.keys = Keys()
         self.server: Party | None = None
         self.name = ""
         self.upstream: str | None = None
@@ -122,27 +92,6 @@ class Shelf:
         self._number.append(number)
         self._flags.append(flags)
         return row
-
-    def file(self, row: int, digest: bytes, method: str, subject: str | None, *, answers: bool) -> None:
-        """Have a row be found by what its request asks for."""
-        rows = self.queues.get(digest)
-        if rows is None:
-            self.queues[digest] = row
-            self._file_new(row, method, subject, answers)
-        elif isinstance(rows, int):
-            self.queues[digest] = array("I", (rows, row))
-        else:
-            rows.append(row)
-        queue = self.methods.get((method, answers))
-        if queue is None:
-            queue = self.methods[method, answers] = array("I")
-        queue.append(row)
-
-    def notice(self, method: str, row: int) -> None:
-        """Have a row be found by its notification."""
-        if (rows := self.notices.get(method)) is None:
-            rows = self.notices[method] = array("I")
-        rows.append(row)
 
     def answer(self, row: int, where: Place, after: float, kind: type[Said]) -> bool:
         """Take the answer of a request, if that is all there is to its scene; say whether it is."""
@@ -280,11 +229,6 @@ class Shelf:
         """Return the place of a row among those of all recordings."""
         return (self.number << 32) + row
 
-    def rows(self, digest: bytes) -> Sequence[int]:
-        """Return the rows of a key."""
-        rows = self.queues.get(digest)
-        return () if rows is None else (rows,) if isinstance(rows, int) else rows
-
     def _kind(self, row: int) -> type[Said]:
         """Return what a plain answer is."""
         return Failure if self._flags[row] & FAILED else Result
@@ -311,19 +255,3 @@ class Shelf:
         if not length:
             return []
         return [Step(self._kind(row), self.read, self._answer[row], length, self._after[row])]
-
-    def _file_new(self, row: int, method: str, subject: str | None, answers: bool) -> None:
-        number = subject_number(method, subject, answers=answers)
-        first = self.subjects.get(number)
-        if first is None:
-            self.subjects[number] = row
-        elif first >= 0:
-            self.subjects[number] = ~first
-        firsts = self.firsts.setdefault(method, [])
-        if len(firsts) < FIRSTS:
-            firsts.append(row)
-
-
-def subject_number(method: str, subject: str | None, *, answers: bool) -> int:
-    """Return the number under which the first request of a subject is found."""
-    return hash((method, subject, answers))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcpspy.core.message import Failure, Notification, Result
-from mcpspy.core.mock.shelf import FIRSTS, LOST, OPENING, OURS, Shelf
+from mcpspy.core.mock.shelf import LOST, OPENING, OURS, Shelf
 
 FILE = b'{"id":1,"method":"m"}{"id":1,"result":{}}{"id":1,"error":{}}{"method":"n"}'
 CAUSE, ANSWER, ERROR, NOTICE = (0, 21), (21, 20), (41, 19), (60, 14)
@@ -58,17 +58,3 @@ def test_a_message_that_is_not_there_any_more_is_an_error() -> None:
 def test_a_message_may_end_in_white_space() -> None:
     its = Shelf("r", (), lambda place, length: b'{"id":1,"result":{}} \r'[place : place + length])
     assert its.read(0, 22).endswith(b"} \r")
-
-
-def test_rows_are_found_by_what_is_asked() -> None:
-    its = shelf()
-    for number in range(FIRSTS + 3):
-        row = its.begin(CAUSE, 0.0, number, 0)
-        digest = b"same" if number < 3 else b"%16d" % number
-        its.file(row, digest, "tools/call", "a" if number < 3 else "b", answers=False)
-    assert list(its.rows(b"same")) == [0, 1, 2]
-    assert list(its.rows(b"%16d" % 5)) == [5]
-    assert list(its.rows(b"none")) == []
-    assert len(its.methods["tools/call", False]) == FIRSTS + 3
-    assert len(its.firsts["tools/call"]) == FIRSTS
-    assert sorted(its.subjects.values()) == [~3, 0], "the only one of a, the first of b"
