@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from mcpspy.analysis.lint.finding import Place
+from mcpspy.analysis.lint.posts import Post
 from mcpspy.analysis.lint.schemas import Checked, Schemas
 from mcpspy.core.exchange import Exchange
 from mcpspy.core.mirrored import ANNOTATION, NOTHING, Mirrored, mirrored
@@ -36,24 +37,6 @@ class Asked(Struct, gc=False):
     subject: str | None = None
     progress: float | None = None
     """The last that was reported."""
-
-
-class Post(Struct, gc=False):
-    """An HTTP exchange, as far as it has come."""
-
-    place: Place
-    number: int
-    at: float
-    posted: list[tuple[str, str, str | None, str | None]]
-    """Of each message in its body: what it is, its method, its subject, the revision it says of itself."""
-    answers: list[int | None]
-    """Of each answer in the response: the error's code, None for a result."""
-    heard: int = 0
-    """Messages in the response."""
-    head: dict[str, Any] | None = None
-    """The `http` note's fields."""
-    mirrored: dict[str, str] | None = None
-    """Headers that the arguments of the call in its body want, and their values."""
 
 
 class Conversation(Parties):
@@ -85,6 +68,11 @@ class Conversation(Parties):
         self.closed_at: float | None = None
         """When the client closed the server's stdin, in seconds since the start."""
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether it is under way: past its beginning, and before its end."""
+        return self.is_initialized and self.closed_at is None
+
 
 class Tool(Struct):
     """A tool as the server listed it last."""
@@ -112,6 +100,10 @@ class Known:
     def __init__(self, upstream: str | None) -> None:
         self.upstream = upstream
         self.conversations: OrderedDict[str | None, Conversation] = OrderedDict()
+        self.revision: str | None = None
+        """The one that was agreed on last, in any conversation."""
+        self.open: dict[int, Asked] = {}
+        """Identity of an exchange → its request, which waits for its answer."""
         self.posts: OrderedDict[int, Post] = OrderedDict()
         self.schemas = Schemas()
         self.tools: OrderedDict[str, Tool] = OrderedDict()
@@ -124,9 +116,8 @@ class Known:
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         """Stream and id of a server-sent event → hash of its message."""
         self.gate = Gate()
-        self.secrets: list[tuple[str, str]] = []
-        """What the redactor found in the last message: its rule, and where."""
-        self.redactor = Redactor(b"", found=lambda rule, pointer: self.secrets.append((rule, pointer)))
+        self._secrets: list[tuple[str, str]] = []
+        self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
         self.torn = {CLIENT: Torn(), SERVER: Torn()}
 
     def conversation(self, stream: str | None) -> Conversation:
@@ -136,6 +127,12 @@ class Known:
             found = self.conversations[stream] = Conversation(stream)
             forget(self.conversations)
         return found
+
+    def secrets_in(self, data: bytes) -> list[tuple[str, str]]:
+        """Return what the redactor finds in a message: its rule, and where. Good until the next call."""
+        self._secrets.clear()
+        self._redactor.message(data)
+        return self._secrets
 
     def learn_tools(self, listed: dict[str, Any], place: Place, data: bytes) -> None:
         """Take a page of tools, and the message it came in."""

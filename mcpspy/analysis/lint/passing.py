@@ -51,7 +51,7 @@ class PassingSession(Session):
             if (exchange := change.exchange) is not None:
                 exchange.progress.clear()
                 if exchange.answer is not None:
-                    _lighten(exchange)
+                    _lighten(exchange, exchange.answer)
         self.changes.clear()
         self._entries += 1
         if self._entries % EVERY == 0:
@@ -67,9 +67,9 @@ class PassingSession(Session):
         return change
 
 
-def _lighten(exchange: Exchange) -> None:
+def _lighten(exchange: Exchange, answer: Result | Failure) -> None:
     """Let go of what an answered exchange carries, if it is much."""
-    request, answer = exchange.request, exchange.answer
+    request = exchange.request
     if len(request.data) > HEAVY:
         exchange.request = Request(
             frame=_bare(request.frame),
@@ -79,7 +79,7 @@ def _lighten(exchange: Exchange) -> None:
             raw_params=Raw(b""),
             body=Body(name=Raw(bytes(request.body.name)), uri=Raw(bytes(request.body.uri))),
         )
-    if answer is not None and len(answer.data) > HEAVY:
+    if len(answer.data) > HEAVY:
         frame = _bare(answer.frame)
         if isinstance(answer, Failure):
             exchange.answer = Failure(frame=frame, data=b"", id=answer.id, raw_error=Raw(b""))

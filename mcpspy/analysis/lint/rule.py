@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -58,7 +58,10 @@ class Told(NamedTuple):
     """A value, or bytes as they came; None for the message as a whole."""
 
 
-Look: TypeAlias = Callable[["Seen"], Iterator[Told]]
+Look: TypeAlias = Callable[["Seen"], Iterable[Told]]
+
+Only: TypeAlias = Callable[[Kind, str, str], bool]
+"""Kind, method and side → whether a rule looks at all there is of them: asked once for each."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,11 @@ class Rule:
     """Page of the specification, from the revision on."""
     on: tuple[Kind, ...]
     about: frozenset[str] | None
-    """Methods (of an answer: of its request) or kinds of note; None for all. `rpc.*` is all that begin so."""
+    """Methods (of an answer: of its request), kinds of note, or what an HTTP exchange carried (`posts`); None for all.
+    `rpc.*` is all that begin so.
+    """
+    by: str | None
+    only: Only | None
     since: str
     until: str | None
     once: bool
@@ -107,8 +114,16 @@ class Rule:
             return f"{self.until} and earlier"
         return self.since if self.since == self.until else f"{self.since} to {self.until}"
 
-    def is_about(self, method: str) -> bool:
-        """Whether it looks at this method, or kind of note."""
+    def concerns(self, kind: Kind, method: str, side: str) -> bool:
+        """Whether it looks at such things, from that side."""
+        return (
+            kind in self.on
+            and (self.by is None or side == self.by)
+            and self._is_about(method)
+            and (self.only is None or self.only(kind, method, side))
+        )
+
+    def _is_about(self, method: str) -> bool:
         return (
             self.about is None
             or method in self.about
@@ -138,6 +153,8 @@ class Rules(list[Rule]):
         page: str,
         on: Kind | tuple[Kind, ...],
         about: str | tuple[str, ...] | None = None,
+        by: str | None = None,
+        only: Only | None = None,
         since: str = REVISIONS[0],
         until: str | None = None,
         once: bool = False,
@@ -148,8 +165,10 @@ class Rules(list[Rule]):
     ) -> Callable[[Look], Look]:
         """Add the decorated function; raise ValueError if the rule does not tell all it should.
 
+        `by`: it only looks at what this side sent.
+        `only`: what else can be told from the kind, the method and the side alone.
         `once`: one finding a side and session is enough, as every message has the same flaw.
-        `odd`: it only looks at messages that `Linter` takes for odd, which are few.
+        `odd`: it only looks at what `Seen.is_odd` says is odd, which is little.
         `beyond_text`: there is nothing for it in a tool's result of plain text, which most are.
         """
         if not _CODE.fullmatch(code) or any(other.code == code for other in self):
@@ -170,6 +189,8 @@ class Rules(list[Rule]):
                     page=page,
                     on=(on,) if isinstance(on, Kind) else on,
                     about=None if about is None else frozenset((about,) if isinstance(about, str) else about),
+                    by=by,
+                    only=only,
                     since=since,
                     until=until,
                     once=once,

@@ -1,100 +1,70 @@
 """One thing that happened, as a rule sees it.
 
-Owns decoding, at most once for all rules and only if one of them asks.
+Owns what all rules share of it: each is worked out at most once, and only if one of them asks.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import orjson
+from msgspec import Struct
 
-from mcpspy.analysis.lint.conversation import Asked, Conversation, Known, Post
+from mcpspy.analysis.lint.conversation import Asked, Conversation, Known, Tool
 from mcpspy.analysis.lint.finding import Place
+from mcpspy.analysis.lint.posts import Post
 from mcpspy.core.exchange import Exchange
 from mcpspy.core.message import AnyMessage, Failure, Message, Notification, Request, Result, loads
 from mcpspy.core.record import Damaged, Note
 
 _UNREAD = object()
 
+_FOLD = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in bytes(range(256)).lower())
 
-class Seen:
+
+class Seen(Struct, gc=False, eq=False):
     """A message, a note, the end of an HTTP exchange, or a request that got no answer."""
 
-    __slots__ = (
-        "_document",
-        "_params",
-        "_result",
-        "_subject",
-        "asked",
-        "at",
-        "conversation",
-        "exchange",
-        "flaw",
-        "is_odd",
-        "is_text",
-        "known",
-        "method",
-        "number",
-        "parts",
-        "place",
-        "post",
-        "revision",
-        "side",
-        "what",
-    )
+    what: AnyMessage | Note | Damaged
+    known: Known
+    conversation: Conversation
+    place: Place
+    number: int
+    revision: str | None
+    method: str = ""
+    """Its own, or that of the request it answers; of an HTTP exchange, what it carried; empty if none is known."""
+    side: str = ""
+    exchange: Exchange | None = None
+    flaw: str | None = None
+    asked: Asked | None = None
+    """The request that it answers, or reports on."""
+    subject: str | None = None
+    """Which tool, resource, prompt … the request is about, or the one that it answers."""
+    post: Post | None = None
+    is_odd: bool = True
+    """Whether there is something about it, or the time it comes at, that most messages do not have."""
+    blocks: list[Any] | None = None
+    """Its content blocks, once a rule has asked for them."""
+    _document: Any = _UNREAD
+    _params: dict[str, Any] | None = None
+    _result: dict[str, Any] | None = None
+    _is_compact: bool | None = None
+    _folded: bytes | None = None
 
-    def __init__(
-        self,
-        what: AnyMessage | Note | Damaged,
-        known: Known,
-        conversation: Conversation,
-        *,
-        place: Place,
-        number: int,
-        revision: str | None,
-        method: str = "",
-        side: str = "",
-        exchange: Exchange | None = None,
-        flaw: str | None = None,
-        asked: Asked | None = None,
-        post: Post | None = None,
-    ) -> None:
-        self.what = what
-        self.known = known
-        self.conversation = conversation
-        self.place = place
-        self.number = number
-        self.revision = revision
-        self.method = method
-        """Its own, or that of the request it answers; empty if neither is known."""
-        self.side = side
-        self.exchange = exchange
-        self.flaw = flaw
-        self.asked = asked
-        self.post = post
-        self.at = what.at
-        self.is_odd = (
-            not conversation.is_initialized
-            or conversation.closed_at is not None
-            or (isinstance(what, Message) and is_odd(what, flaw))
-        )
-        """Whether there is something about it, or the time it comes at, that most messages do not have."""
-        self.is_text = False
-        """Whether it is a tool's result of plain text, and nothing else."""
-        self.parts: dict[str, Any] = {}
-        """What a rule took out of it, for others to use."""
-        self._document: Any = _UNREAD
-        self._params: Any = None
-        self._result: Any = None
-        self._subject: Any = _UNREAD
-        if method == "tools/call" and isinstance(what, Result) and exchange is not None:
-            self.is_text = _is_text(self.result)
+    @property
+    def at(self) -> float:
+        """Seconds since the recording started."""
+        return self.what.at
 
     @property
     def message(self) -> Message:
         """The message."""
-        return cast(Message, self.what)
+        return self.what  # type: ignore[return-value]  # A rule for messages.
+
+    @property
+    def data(self) -> bytes:
+        """The message's own bytes."""
+        return self.what.data  # type: ignore[union-attr]  # A rule for messages.
 
     @property
     def request(self) -> Request:
@@ -102,54 +72,71 @@ class Seen:
         return self.what if isinstance(self.what, Request) or self.exchange is None else self.exchange.request  # type: ignore[return-value]  # A rule for requests.
 
     @property
-    def subject(self) -> str | None:
-        """Which tool, resource, prompt … the request is about."""
-        subject = self._subject
-        if subject is _UNREAD:
-            is_answer = self.asked is not None and not isinstance(self.what, Request)
-            subject = self.asked.subject if is_answer else self.request.subject  # type: ignore[union-attr]
-            self._subject = subject
-        return cast("str | None", subject)
+    def tool(self) -> Tool | None:
+        """The tool that the call is of, or the answer to one; None if it was not listed."""
+        tool: Tool | None = self.known.tools.get(self.subject or "")
+        return tool
 
     @property
     def notification(self) -> Notification:
         """The notification."""
-        return cast(Notification, self.what)
+        return self.what  # type: ignore[return-value]  # A rule for notifications.
 
     @property
     def note(self) -> Note:
         """The note."""
-        return cast(Note, self.what)
+        return self.what  # type: ignore[return-value]  # A rule for notes.
 
     @property
     def failure(self) -> Failure:
         """The error response."""
-        return cast(Failure, self.what)
+        return self.what  # type: ignore[return-value]  # A rule for errors.
 
     @property
     def document(self) -> Any:
         """The message, decoded; None if that cannot be."""
         if self._document is _UNREAD:
-            data = self.message.data
             try:
-                self._document = orjson.loads(data)
+                self._document = orjson.loads(self.data)
             except ValueError:
-                self._document = loads(data.decode("utf-8", "replace").encode())
+                self._document = loads(self.data.decode("utf-8", "replace").encode())
         return self._document
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether it is written as orjson would write it: then no key is there twice, and its bytes hide nothing."""
+        if self._is_compact is None:
+            try:
+                self._is_compact = orjson.dumps(self.document) == self.data
+            except TypeError:  # Integers beyond 64 bits, lone surrogates.
+                self._is_compact = False
+        return self._is_compact
+
+    @property
+    def folded(self) -> bytes:
+        """Its bytes, letters in lower case and every digit a 0: to search for words and for numbers."""
+        if self._folded is None:
+            self._folded = self.data.translate(_FOLD)
+        return self._folded
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a result as tools have it, of plain text and nothing else."""
+        return self.is_result and _is_text(self.result)
 
     @property
     def params(self) -> dict[str, Any]:
         """`params`; empty if it is no object."""
         if self._params is None:
-            self._params = self._member("params")
-        return cast("dict[str, Any]", self._params)
+            self._params = self._object("params") or {}
+        return self._params
 
     @property
     def result(self) -> dict[str, Any]:
         """`result`; empty if it is no object."""
         if self._result is None:
-            self._result = self._member("result")
-        return cast("dict[str, Any]", self._result)
+            self._result = self._object("result") or {}
+        return self._result
 
     @property
     def error(self) -> Any:
@@ -159,8 +146,7 @@ class Seen:
 
     def has_object(self, name: str) -> bool:
         """Whether this member of the message is there, and an object."""
-        document = self.document
-        return isinstance(document, dict) and isinstance(document.get(name), dict)
+        return self._object(name) is not None
 
     @property
     def is_result(self) -> bool:
@@ -174,10 +160,10 @@ class Seen:
             return self.conversation.server_capabilities
         return self.known.server_capabilities
 
-    def _member(self, name: str) -> dict[str, Any]:
+    def _object(self, name: str) -> dict[str, Any] | None:
         document = self.document
         value = document.get(name) if isinstance(document, dict) else None
-        return value if isinstance(value, dict) else {}
+        return value if isinstance(value, dict) else None
 
 
 def is_odd(message: Message, flaw: str | None) -> bool:

@@ -169,7 +169,7 @@ def test_rules_ask_for_no_more_than_the_latest() -> None:
                 linter.add(change)
 
     assert len(kept.conversations) == len(kept.tools) == len(kept.events) == len(kept.posts) == 4096
-    assert not linter._open
+    assert not kept.open
     pairing = session._pairing
     known = len(pairing._seen_events), len(pairing._answered), len(pairing._progress)
     assert max(known) < 4096 + 600

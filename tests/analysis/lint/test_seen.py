@@ -54,3 +54,24 @@ def test_what_is_not_strict_is_read_all_the_same(data: bytes, value: str) -> Non
 )
 def test_few_messages_are_odd(frame: Frame, flaw: str | None, odd: bool) -> None:
     assert is_odd(read_frame(frame)[0], flaw) is odd
+
+
+@pytest.mark.parametrize(
+    ("data", "compact"),
+    [
+        (b'{"jsonrpc":"2.0","method":"a","params":{"b":"\xc3\xbc"}}', True),
+        (b'{"jsonrpc":"2.0","method":"a", "params":{}}', False),
+        (b'{"jsonrpc":"2.0","method":"a","method":"a"}', False),
+        (b'{"jsonrpc":"2.0","method":"\\u0061"}', False),
+        (b'{"jsonrpc":"2.0","method":"a","params":{"n":123456789012345678901}}', False),
+        (b'{"jsonrpc":"2.0","method":"a","params":{"n":"\\ud800"}}', False),
+        (b"{oops}", False),
+    ],
+    ids=["compact", "blank", "twice", "escape", "large", "surrogate", "garbage"],
+)
+def test_what_is_compact_hides_no_key(data: bytes, compact: bool) -> None:
+    assert seen(data).is_compact is compact
+
+
+def test_folded_bytes_are_searched_for_words_and_numbers() -> None:
+    assert seen(b'{"A":"\xc3\x9c","n":1907}').folded == b'{"a":"\xc3\x9c","n":0000}'

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from mcpspy.analysis.lint.conversation import Tool
 from mcpspy.analysis.lint.rule import ERROR, INFO, LEGACY, WARNING, Kind, Rules, Told
 from mcpspy.analysis.lint.rules.tools import LIST
 from mcpspy.analysis.lint.seen import Seen
@@ -38,16 +37,13 @@ _GOOD = _LISTED + _CALL % (f'{{{_TEXT},"structuredContent":{{"sum":1}}}}')
         _GOOD.replace(',"arguments":{"n":1}', ""),
     ),
 )
-def arguments(seen: Seen) -> Iterator[Told]:
+def arguments(seen: Seen) -> Iterable[Told]:
     """The client sent what the server said it does not take. A model makes such mistakes, and the server should tell
     it (`isError`); a host that fills arguments in should not.
     """
-    tool = _tool(seen)
-    if tool is None:
-        return
-    given = seen.params.get("arguments", {})
-    for breach in tool.arguments.breaches(given):
-        yield Told(f"arguments of {seen.subject}: {breach}", given)
+    tool, given = seen.tool, seen.params.get("arguments", {})
+    breaches = tool.arguments.breaches(given) if tool is not None else ()
+    return [Told(f"arguments of {seen.subject}: {breach}", given) for breach in breaches]
 
 
 @rule(
@@ -69,7 +65,7 @@ def output(seen: Seen) -> Iterator[Told]:
     """A server that declares an `outputSchema` must return what conforms to it. The SDK clients raise an error and
     the model sees nothing.
     """
-    tool = _tool(seen)
+    tool = seen.tool
     if tool is not None and tool.output is not None and "structuredContent" in seen.result:
         given = seen.result["structuredContent"]
         for breach in tool.output.breaches(given):
@@ -87,13 +83,14 @@ def output(seen: Seen) -> Iterator[Told]:
     valid=(_GOOD, _LISTED + _CALL % (f'{{{_TEXT},"isError":true}}')),
     invalid=(_LISTED + _CALL % (f"{{{_TEXT}}}"),),
 )
-def unstructured(seen: Seen) -> Iterator[Told]:
+def unstructured(seen: Seen) -> Iterable[Told]:
     """A tool with an `outputSchema` must answer with `structuredContent`, unless it failed (`isError`)."""
-    tool = _tool(seen)
-    if tool is None or tool.output is None or not _is_plain(seen):
-        return
-    if "structuredContent" not in seen.result and seen.result.get("isError") is not True:
-        yield Told(f"{seen.subject} has an outputSchema, but its result no structuredContent")
+    tool = seen.tool
+    if tool is None or tool.output is None or "structuredContent" in seen.result or not _is_plain(seen):
+        return ()
+    if seen.result.get("isError") is True:
+        return ()
+    return [Told(f"{seen.subject} has an outputSchema, but its result no structuredContent")]
 
 
 @rule(
@@ -169,19 +166,14 @@ def is_error(seen: Seen) -> Iterator[Told]:
         + '\n> {"id":3,"method":"tools/call","params":{"name":"A"}}\n< {"id":3,"result":{"content":[]}}',
     ),
 )
-def unlisted(seen: Seen) -> Iterator[Told]:
+def unlisted(seen: Seen) -> Iterable[Told]:
     """The server listed its tools, all pages, and this is none of them. A model's invention, a typing error (names
     are case-sensitive), or a list that has changed meanwhile.
     """
     name = seen.subject
-    if seen.known.is_listed and name is not None and name not in seen.known.tools:
-        yield Told(f"the tool {name[:60]} is not among those that were listed")
-
-
-def _tool(seen: Seen) -> Tool | None:
-    """Return the tool that is called, if it was listed."""
-    tool: Tool | None = seen.known.tools.get(seen.subject or "")
-    return tool
+    if name is None or name in seen.known.tools or not seen.known.is_listed:
+        return ()
+    return [Told(f"the tool {name[:60]} is not among those that were listed")]
 
 
 def _is_plain(seen: Seen) -> bool:

@@ -42,9 +42,9 @@ _LISTS = {"tools/list": "tools", "resources/list": "resources", "resources/templ
 
 def blocks_of(seen: Seen) -> list[Any]:
     """Return the content blocks of a tool's result or a prompt."""
-    found: list[Any] | None = seen.parts.get("blocks")
+    found = seen.blocks
     if found is None:
-        found = seen.parts["blocks"] = []
+        found = seen.blocks = []
         if seen.method == "tools/call":
             content = seen.result.get("content")
             found += content if isinstance(content, list) else ()

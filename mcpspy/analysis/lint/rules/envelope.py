@@ -6,13 +6,14 @@ Owns the rules that look at a message without asking what came before it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import orjson
+from msgspec import Raw
 
 from mcpspy.analysis.lint.rule import ANSWERS, ERROR, EVERY_LINE, WARNING, Kind, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Failure, Malformed, Message, Request
+from mcpspy.core.message import Malformed
 from mcpspy.core.spec import SERVER
 
 RULES = Rules()
@@ -48,9 +49,7 @@ def not_json(seen: Seen) -> Iterator[Told]:
         what = "stdout" if seen.side == SERVER else "stdin"
         place = f"on {what}" if seen.message.frame.stream is None else "in an HTTP message"
         detail = (
-            why.removeprefix("not JSON: ")
-            if seen.message.data.lstrip()[:1] in b"{[" and why != "not JSON"
-            else ""
+            why.removeprefix("not JSON: ") if seen.data.lstrip()[:1] in b"{[" and why != "not JSON" else ""
         )
         yield Told(f"not JSON {place}" + (f": {detail}" if detail else ""))
 
@@ -108,7 +107,7 @@ def blank(seen: Seen) -> Iterator[Told]:
 )
 def version(seen: Seen) -> Iterator[Told]:
     """Every message says `"jsonrpc":"2.0"`. The SDKs drop one that does not, and the request never gets its answer."""
-    if seen.message.flaws and 'jsonrpc is not "2.0"' in seen.message.flaws and _is_object(seen):
+    if 'jsonrpc is not "2.0"' in seen.message.flaws and not isinstance(seen.what, Malformed):
         document = seen.document
         given = document.get("jsonrpc") if isinstance(document, dict) else None
         yield Told('no "jsonrpc":"2.0"' if given is None else f'jsonrpc is {json.dumps(given)}, not "2.0"')
@@ -173,10 +172,12 @@ def error_shape(seen: Seen) -> Iterator[Told]:
         '> {"method":"notifications/x","params":null}',
     ),
 )
-def params_shape(seen: Seen) -> Iterator[Told]:
+def params_shape(seen: Seen) -> Iterable[Told]:
     """JSON-RPC also allows a list; MCP does not, and `null` is no way to leave them out."""
-    if not seen.has_object("params") and bytes(seen.what.raw_params):  # type: ignore[union-attr]  # Of both kinds.
-        yield Told("params is not an object", bytes(seen.what.raw_params))  # type: ignore[union-attr]
+    raw: Raw = seen.what.raw_params  # type: ignore[union-attr]  # Of both kinds.
+    if seen.params or not raw or seen.has_object("params"):
+        return ()
+    return [Told("params is not an object", bytes(raw))]
 
 
 @rule(
@@ -185,16 +186,18 @@ def params_shape(seen: Seen) -> Iterator[Told]:
     "a result that is no object",
     page=MESSAGES_PAGE,
     on=Kind.RESULT,
+    beyond_text=True,
     valid=(PING,),
     invalid=(
         '> {"id":2,"method":"ping"}\n< {"id":2,"result":null}',
         '> {"id":2,"method":"ping"}\n< {"id":2,"result":"pong"}',
     ),
 )
-def result_shape(seen: Seen) -> Iterator[Told]:
+def result_shape(seen: Seen) -> Iterable[Told]:
     """Results are objects, empty ones too: `"result":{}`."""
-    if not seen.has_object("result") and "both result and error" not in seen.message.flaws:
-        yield Told("result is not an object", bytes(seen.what.raw_result))  # type: ignore[union-attr]  # A result.
+    if seen.has_object("result") or "both result and error" in seen.message.flaws:
+        return ()
+    return [Told("result is not an object", bytes(seen.what.raw_result))]  # type: ignore[union-attr]  # A result.
 
 
 @rule(
@@ -260,13 +263,13 @@ def pretty_printed(seen: Seen) -> Iterator[Told]:
     if torn.number != seen.number - 1 or len(torn.lines) >= TORN_MOST:
         torn.lines.clear()
     torn.number = seen.number
-    data = seen.message.data.strip()
+    data = seen.data.strip()
     if data in (b"{", b"["):
         torn.lines[:] = [data]
         return
     if not torn.lines:
         return
-    torn.lines.append(seen.message.data)
+    torn.lines.append(seen.data)
     if data[-1:] in (b"}", b"]"):
         whole = b"\n".join(torn.lines)
         try:
@@ -280,8 +283,3 @@ def pretty_printed(seen: Seen) -> Iterator[Told]:
 def reason(seen: Seen) -> str:
     """Return why a line is no message; empty if it is one."""
     return seen.what.why if isinstance(seen.what, Malformed) else ""
-
-
-def _is_object(seen: Seen) -> bool:
-    """Whether it is a message at all: what is none has a rule of its own."""
-    return isinstance(seen.what, Request | Failure | Message) and not isinstance(seen.what, Malformed)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.lint.rule import ERROR, INFO, LEGACY, WARNING, Kind, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.spec import ERRORS, METHODS, MODERN
+from mcpspy.core.spec import ERRORS, METHODS, MODERN, SERVER
 
 RULES = Rules()
 rule = RULES.rule
@@ -79,6 +79,7 @@ def misused(seen: Seen) -> Iterator[Told]:
     "method not found, for a method that was declared",
     page="2025-11-25/server/tools#error-handling",
     on=Kind.FAILURE,
+    by=SERVER,
     valid=(_FAIL % ("tools/call", _CALL, -32602), _FAIL % ("x/y", "", -32601)),
     invalid=(_FAIL % ("tools/call", _CALL, -32601), _FAIL % ("prompts/get", _CALL, -32601)),
 )
@@ -87,7 +88,7 @@ def found(seen: Seen) -> Iterator[Told]:
     (invalid params). A task that a tool needs (`taskSupport`) is the exception, and says so.
     """
     method = METHODS.get(seen.method)
-    if seen.failure.code != -32601 or method is None or method.needs is None or seen.side != "server":
+    if seen.failure.code != -32601 or method is None or method.needs is None:
         return
     declared = seen.capabilities or {}
     about = seen.request.subject

@@ -44,7 +44,7 @@ def _asked(seen: Seen) -> list[dict[str, Any]]:
     """Return the params of the questions in a message: in the request, or in the result of 2026-07-28."""
     if not isinstance(seen.what, Result):
         return [seen.params] if seen.method == "elicitation/create" else []
-    if not bytes(seen.what.body.input_requests):
+    if not seen.what.body.input_requests:
         return []
     requests = seen.result.get("inputRequests")
     return [

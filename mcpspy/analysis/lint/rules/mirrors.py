@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis.lint.rule import ERROR, Kind, Rules, Told
+from mcpspy.analysis.lint.rules.headers import posted
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.mirrored import ANNOTATION, differs, mirrored
 from mcpspy.core.spec import MODERN
@@ -49,7 +50,7 @@ def annotation(seen: Seen) -> Iterator[Told]:
     """It names a header, once whatever the case, on a string, an integer or a boolean that is reached through
     `properties` alone. Clients drop the whole tool otherwise, over HTTP; on stdio it means nothing.
     """
-    if seen.message.frame.http is None or ANNOTATION.encode() not in seen.message.data:
+    if seen.message.frame.http is None or ANNOTATION.encode() not in seen.data:
         return
     tools = seen.result.get("tools")
     for tool in tools if isinstance(tools, list) else ():
@@ -87,14 +88,12 @@ def parameter(seen: Seen) -> Iterator[Told]:
     """The tool says which arguments a gateway wants to see (`x-mcp-header`); a client sends each that is there and not
     null, and a server must refuse a call where the header is missing or says something else (-32020).
     """
-    assert seen.post is not None
-    head = seen.post.head or {}
-    status, sent = head.get("status"), head.get("request")
-    if not seen.post.mirrored or not isinstance(status, int) or status >= 400 or not isinstance(sent, dict):
+    post = posted(seen)
+    if not post.mirrored or not isinstance((post.head or {}).get("status"), int) or post.status >= 400:
         return
-    for name, value in seen.post.mirrored.items():
-        given = sent.get(name.lower())
+    for name, value in post.mirrored.items():
+        given = post.request.get(name.lower())
         if given is None:
-            yield Told(f"no {name} header", sent)
+            yield Told(f"no {name} header", post.request)
         elif differs(str(given), value):
-            yield Told(f"{name} is {str(given)[:60]}, the argument {value[:60]}", sent)
+            yield Told(f"{name} is {str(given)[:60]}, the argument {value[:60]}", post.request)

@@ -14,9 +14,9 @@ RULES = Rules()
 rule = RULES.rule
 
 BASIC = "2026-07-28/basic#"
-_CALL = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
-_DONE = '< {"id":2,"result":{"content":[]}}'
-GOOD = _CALL + _DONE
+CALL = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
+DONE = '< {"id":2,"result":{"content":[]}}'
+GOOD = CALL + DONE
 _LISTED = '@ 2026-07-28\n> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]%s}}'
 _BARE = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"%s}}'
 _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")  # fmt: skip
@@ -29,6 +29,8 @@ _LISTENED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "pr
     "a request without its revision or its capabilities",
     page=BASIC + "meta",
     on=Kind.REQUEST,
+    by=CLIENT,
+    only=lambda _, method, __: method != "initialize",
     since=MODERN,
     valid=(GOOD,),
     invalid=(
@@ -37,17 +39,15 @@ _LISTENED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "pr
         + _BARE
         % ',"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"}}'
         + "\n"
-        + _DONE,
+        + DONE,
     ),
 )
 def meta(seen: Seen) -> Iterator[Told]:
     """There is no handshake to remember: every request says in `_meta` which revision it is of, and what the client
     can do, if nothing (`{}`). A server must refuse one that does not (-32602).
     """
-    if seen.side != CLIENT or seen.method == "initialize":
-        return
     for key in ("protocolVersion", "clientCapabilities"):
-        if not bytes(meta_raw(seen.request.body.meta, META + key)):
+        if not meta_raw(seen.request.body.meta, META + key):
             yield Told(f"{seen.method}: _meta has no {META}{key}")
 
 
@@ -57,6 +57,7 @@ def meta(seen: Seen) -> Iterator[Told]:
     "a client that does not say who it is",
     page=BASIC + "meta",
     on=Kind.REQUEST,
+    by=CLIENT,
     since=MODERN,
     once=True,
     valid=(GOOD,),
@@ -65,17 +66,13 @@ def meta(seen: Seen) -> Iterator[Told]:
         + _BARE
         % ',"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
         + "\n"
-        + _DONE,
+        + DONE,
     ),
 )
 def client_info(seen: Seen) -> Iterator[Told]:
     """`clientInfo` should be in the `_meta` of every request. Told once."""
     meta = seen.request.body.meta
-    if (
-        seen.side == CLIENT
-        and bytes(meta_raw(meta, META + "protocolVersion"))
-        and not bytes(meta_raw(meta, META + "clientInfo"))
-    ):
+    if meta_raw(meta, META + "protocolVersion") and not meta_raw(meta, META + "clientInfo"):
         yield Told(f"_meta has no {META}clientInfo")
 
 
@@ -85,19 +82,16 @@ def client_info(seen: Seen) -> Iterator[Told]:
     "a server that does not say who it is",
     page=BASIC + "meta",
     on=Kind.RESULT,
+    by=SERVER,
     since=MODERN,
     once=True,
     valid=(GOOD,),
-    invalid=(_CALL + '<< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}',),
+    invalid=(CALL + '<< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}',),
 )
 def server_info(seen: Seen) -> Iterator[Told]:
     """`serverInfo` should be in the `_meta` of every result. Told once."""
     assert isinstance(seen.what, Result)
-    if (
-        seen.side == SERVER
-        and seen.is_result
-        and not bytes(meta_raw(seen.what.body.meta, META + "serverInfo"))
-    ):
+    if seen.is_result and not meta_raw(seen.what.body.meta, META + "serverInfo"):
         yield Told(f"_meta has no {META}serverInfo")
 
 
@@ -107,6 +101,7 @@ def server_info(seen: Seen) -> Iterator[Told]:
     "a request from the server",
     page=MRTR,
     on=Kind.REQUEST,
+    by=SERVER,
     since=MODERN,
     valid=(QUESTION,),
     invalid=(
@@ -118,8 +113,7 @@ def server_request(seen: Seen) -> Iterator[Told]:
     """Servers ask by answering: with `resultType: input_required`, and what they want to know in `inputRequests`.
     Nobody answers a request of theirs.
     """
-    if seen.side == SERVER:
-        yield Told(f"the server asks: {seen.method}")
+    yield Told(f"the server asks: {seen.method}")
 
 
 @rule(
@@ -128,14 +122,14 @@ def server_request(seen: Seen) -> Iterator[Told]:
     "a response from the client",
     page="2026-07-28/basic/transports/streamable-http#sending-messages",
     on=ANSWERS,
+    by=CLIENT,
     since=MODERN,
     valid=(QUESTION,),
     invalid=(GOOD + '\n> {"id":0,"result":{}}',),
 )
 def client_response(seen: Seen) -> Iterator[Told]:
     """Nobody asks clients anything in this revision; their answers travel in `inputResponses`."""
-    if seen.side == CLIENT:
-        yield Told("the client sends a response")
+    yield Told("the client sends a response")
 
 
 @rule(
@@ -144,10 +138,11 @@ def client_response(seen: Seen) -> Iterator[Told]:
     "a result without resultType",
     page=BASIC + "resulttype",
     on=Kind.RESULT,
+    by=SERVER,
     since=MODERN,
     valid=(GOOD,),
     invalid=(
-        _CALL
+        CALL
         + '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"1"}}}}',
     ),
 )
@@ -156,12 +151,7 @@ def result_type(seen: Seen) -> Iterator[Told]:
     not for complete, since servers of older revisions do not.
     """
     assert isinstance(seen.what, Result)
-    if (
-        seen.is_result
-        and seen.side == SERVER
-        and seen.has_object("result")
-        and not bytes(seen.what.body.result_type)
-    ):
+    if seen.is_result and not seen.what.body.result_type and seen.has_object("result"):
         yield Told(f"{seen.method}: the result has no resultType")
 
 
@@ -174,8 +164,8 @@ def result_type(seen: Seen) -> Iterator[Told]:
     since=MODERN,
     valid=(GOOD, QUESTION),
     invalid=(
-        _CALL + '< {"id":2,"result":{"resultType":"done","content":[]}}',
-        _CALL + '< {"id":2,"result":{"resultType":1,"content":[]}}',
+        CALL + '< {"id":2,"result":{"resultType":"done","content":[]}}',
+        CALL + '< {"id":2,"result":{"resultType":1,"content":[]}}',
     ),
 )
 def other_type(seen: Seen) -> Iterator[Told]:
@@ -200,7 +190,7 @@ def hints(seen: Seen) -> Iterator[Told]:
     """`ttlMs`, milliseconds from 0 on, and `cacheScope`, `public` or `private`, are required on lists, on what is
     read, and on `server/discover`: a client, or a gateway between, keeps the answer so long.
     """
-    if not seen.is_result or not isinstance(seen.what, Result) or seen.what.result_type != "complete":
+    if not isinstance(seen.what, Result) or seen.what.result_type != "complete":
         return
     ttl, scope = seen.result.get("ttlMs"), seen.result.get("cacheScope")
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl < 0:
@@ -214,34 +204,13 @@ def _given(seen: Seen, name: str) -> str:
 
 
 @rule(
-    "MOD401",
-    ERROR,
-    "a log message that nobody asked for",
-    page="2026-07-28/server/utilities/logging",
-    on=Kind.NOTIFICATION,
-    about="notifications/message",
-    since=MODERN,
-    valid=(
-        '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}\n< {"method":"notifications/message","params":{"level":"info","data":"a"}}\n'
-        + _DONE,
-    ),
-    invalid=(_CALL + '< {"method":"notifications/message","params":{"level":"info","data":"a"}}\n' + _DONE,),
-)
-def unasked_log(seen: Seen) -> Iterator[Told]:
-    """There is no `logging/setLevel` any more: a request says in its `_meta` from which `logLevel` on it wants log
-    messages. Without it a server sends none.
-    """
-    if seen.side == SERVER and not seen.conversation.wants_logs:
-        yield Told("a log message, and no request said a logLevel")
-
-
-@rule(
     "MOD402",
     ERROR,
     "news that do not say which subscription they are for",
     page="2026-07-28/basic/patterns/subscriptions",
     on=Kind.NOTIFICATION,
     about=_LISTENED,
+    by=SERVER,
     since=MODERN,
     valid=(
         (
@@ -255,5 +224,5 @@ def unasked_log(seen: Seen) -> Iterator[Told]:
 )
 def anonymous_news(seen: Seen) -> Iterator[Told]:
     """List changes and updates come only to who listens, with the `subscriptionId` of its request in `_meta`."""
-    if seen.side == SERVER and not bytes(meta_raw(seen.notification.body.meta, META + "subscriptionId")):
+    if not meta_raw(seen.notification.body.meta, META + "subscriptionId"):
         yield Told(f"{seen.method}: _meta has no {META}subscriptionId")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mcpspy.analysis.lint.rule import ERROR, Kind, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
@@ -100,16 +100,15 @@ def unasked(seen: Seen) -> Iterator[Told]:
     valid=(GOOD + _ASK % 3 + _ANSWER % 3,),
     invalid=(_ASK % 2 + _ASK % 3 + _ANSWER % 2 + _ANSWER % 3,),
 )
-def taken(seen: Seen) -> Iterator[Told]:
+def taken(seen: Seen) -> Iterable[Told]:
     """Of the requests under way, each has a token of its own: else nobody can tell whose progress it is."""
-    if not bytes(seen.request.body.meta):
-        return
-    token = seen.request.progress_token
+    token = seen.request.progress_token if seen.request.body.meta else None
     earlier = seen.conversation.tokens.get((seen.side, token)) if token is not None else None
-    if token is not None and earlier is not None and earlier.exchange.is_open:
-        yield Told(
-            f"the progress token {token[:40]} is in use by the request {earlier.exchange.request.id[:40]}"
-        )
+    if token is None or earlier is None or not earlier.exchange.is_open:
+        return ()
+    return [
+        Told(f"the progress token {token[:40]} is in use by the request {earlier.exchange.request.id[:40]}")
+    ]
 
 
 @rule(

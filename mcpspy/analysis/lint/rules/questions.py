@@ -40,7 +40,7 @@ def state(seen: Seen) -> Iterator[Told]:
     """
     body = seen.request.body
     if (
-        (bytes(body.input_responses) or bytes(body.request_state))
+        (body.input_responses or body.request_state)
         and seen.exchange is not None
         and seen.exchange.continues is None
     ):

@@ -132,5 +132,5 @@ def deprecated(seen: Seen) -> Iterator[Told]:
         if isinstance(request, dict)
     ]
     for method in asked:
-        if method in _DEPRECATED:
+        if isinstance(method, str) and method in _DEPRECATED:
             yield Told(f"{_DEPRECATED[method]} is deprecated: {method}")

@@ -6,8 +6,8 @@ Refuses to look deeper: what stands inside has rules of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
 from mcpspy.analysis.lint.rule import ERROR, Kind, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
@@ -73,6 +73,23 @@ RESULTS = {
     "elicitation/create": {"action": "string"},
 }
 
+_Members: TypeAlias = tuple[tuple[str, str, bool], ...]
+"""Name, what it is, whether it is required."""
+
+
+def _members(required: dict[str, str], optional: dict[str, str]) -> _Members:
+    return (
+        *((name, kind, True) for name, kind in required.items()),
+        *((name, kind, False) for name, kind in optional.items()),
+    )
+
+
+_PARAMS = {
+    method: _members(PARAMS.get(method, {}), OPTIONAL_PARAMS.get(method, {}))
+    for method in (PARAMS | OPTIONAL_PARAMS)
+}
+_RESULTS = {method: _members(required, {}) for method, required in RESULTS.items()}
+
 _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
 
 
@@ -82,7 +99,7 @@ _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
     "params without what they must hold",
     page="2025-11-25/schema",
     on=(Kind.REQUEST, Kind.NOTIFICATION),
-    about=tuple(PARAMS | OPTIONAL_PARAMS),
+    about=tuple(_PARAMS),
     valid=(
         '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}',
         '> {"id":2,"method":"tools/list","params":{"cursor":"b"}}\n< {"id":2,"result":{"tools":[]}}',
@@ -93,15 +110,11 @@ _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
         '> {"id":2,"method":"tools/list","params":{"cursor":null}}\n< {"id":2,"result":{"tools":[]}}',
     ),
 )
-def params(seen: Seen) -> Iterator[Told]:
+def params(seen: Seen) -> Iterable[Told]:
     """Each method has members that are required, and each has its type. An optional one that is not known is left
     out; `null` is another value.
     """
-    given = seen.params
-    yield from _missing(seen, given, PARAMS.get(seen.method, {}), "params")
-    for name, kind in OPTIONAL_PARAMS.get(seen.method, {}).items():
-        if name in given and not _is(given[name], kind):
-            yield Told(f"{seen.method}: params.{name} is no {kind}", given[name])
+    return _breaches(seen.method, "params", seen.params, _PARAMS[seen.method])
 
 
 @rule(
@@ -123,16 +136,16 @@ def params(seen: Seen) -> Iterator[Told]:
         _ANSWERED.replace("tools/list", "prompts/list") % '{"prompts":null}',
     ),
 )
-def result(seen: Seen) -> Iterator[Told]:
+def result(seen: Seen) -> Iterable[Told]:
     """Each method has members of its result that are required. A tool's result has `content`, be it empty, even
     where it has `structuredContent`.
     """
     assert isinstance(seen.what, Result)
     if not seen.has_object("result") or seen.what.is_task:
-        return
+        return ()
     if (seen.revision or "") >= MODERN and seen.what.result_type != "complete":
-        return
-    yield from _missing(seen, seen.result, RESULTS[seen.method], "result")
+        return ()
+    return _breaches(seen.method, "result", seen.result, _RESULTS[seen.method])
 
 
 @rule(
@@ -179,12 +192,13 @@ _LISTED = {
 }
 
 
-def _missing(seen: Seen, given: dict[str, Any], required: dict[str, str], where: str) -> Iterator[Told]:
-    for name, kind in required.items():
-        if name not in given:
-            yield Told(f"{seen.method}: {where} has no {name}")
-        elif not _is(given[name], kind):
-            yield Told(f"{seen.method}: {where}.{name} is no {kind}", given[name])
+def _breaches(method: str, where: str, given: dict[str, Any], members: _Members) -> Iterator[Told]:
+    for name, kind, is_required in members:
+        if name in given:
+            if not _is(given[name], kind):
+                yield Told(f"{method}: {where}.{name} is no {kind}", given[name])
+        elif is_required:
+            yield Told(f"{method}: {where} has no {name}")
 
 
 def _is(value: Any, kind: str) -> bool:

@@ -105,6 +105,7 @@ def failed(seen: Seen) -> Iterator[Told]:
     "a server that asks after the client has left",
     page=SHUTDOWN,
     on=Kind.REQUEST,
+    by=SERVER,
     until=LEGACY,
     odd=True,
     valid=('> {"id":2,"method":"ping"}\n' + BYE + '< {"id":2,"result":{}}\n* exit {"code":0}',),
@@ -112,7 +113,7 @@ def failed(seen: Seen) -> Iterator[Told]:
 )
 def asks(seen: Seen) -> Iterator[Told]:
     """The client has closed the server's stdin: nobody can answer any more."""
-    if seen.side == SERVER and seen.conversation.closed_at is not None:
+    if seen.conversation.closed_at is not None:
         yield Told(f"{seen.method} after the client closed stdin: it cannot be answered")
 
 
@@ -122,11 +123,12 @@ def asks(seen: Seen) -> Iterator[Told]:
     "a notification after the client has left",
     page=SHUTDOWN,
     on=Kind.NOTIFICATION,
+    by=SERVER,
     odd=True,
     valid=('< {"method":"notifications/x"}\n' + BYE,),
     invalid=(BYE + '< {"method":"notifications/x"}',),
 )
 def talks(seen: Seen) -> Iterator[Told]:
     """The client has closed the server's stdin, and is likely gone: what is said now is said to nobody."""
-    if seen.side == SERVER and seen.conversation.closed_at is not None:
+    if seen.conversation.closed_at is not None:
         yield Told(f"{seen.method} after the client closed stdin")

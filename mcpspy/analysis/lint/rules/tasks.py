@@ -111,7 +111,7 @@ def unasked(seen: Seen) -> Iterator[Told]:
     """Who asks decides: an answer is a task only if the request had `task`. Others take its result for the tool's own,
     and find no `content`. From 2026-07-28 on the server decides.
     """
-    if isinstance(seen.what, Result) and seen.what.is_task and not bytes(seen.request.body.task):
+    if isinstance(seen.what, Result) and seen.what.is_task and not seen.request.body.task:
         yield Told(f"{seen.method} was answered by a task, and had none")
 
 
@@ -158,7 +158,7 @@ def unrelated(seen: Seen) -> Iterator[Told]:
     """What `tasks/result` returns is the tool's own result, which knows nothing of tasks: so its `_meta` must say
     `io.modelcontextprotocol/related-task`.
     """
-    if isinstance(seen.what, Result) and not bytes(meta_raw(seen.what.body.meta, META + "related-task")):
+    if isinstance(seen.what, Result) and not meta_raw(seen.what.body.meta, META + "related-task"):
         yield Told(f"_meta has no {META}related-task")
 
 
@@ -181,7 +181,7 @@ def forbidden(seen: Seen) -> Iterator[Told]:
     """A tool is called as a task only if the server declared `tasks.requests.tools.call`, and the tool itself
     `execution.taskSupport` as `optional` or `required`.
     """
-    if not bytes(seen.request.body.task):
+    if not seen.request.body.task:
         return
     support = _support(seen)
     if not _declared(seen):
@@ -206,13 +206,13 @@ def required(seen: Seen) -> Iterator[Told]:
     """The tool says `execution.taskSupport: required`: the client must call it as a task, and the server refuses it
     otherwise (-32601).
     """
-    if not bytes(seen.request.body.task) and _support(seen) == "required" and _declared(seen):
+    if not seen.request.body.task and _support(seen) == "required" and _declared(seen):
         yield Told(f"{seen.subject} is called without the task that it requires")
 
 
 def _support(seen: Seen) -> str | None:
     """Return what a tool says of tasks; None if it is not known."""
-    tool = seen.known.tools.get(seen.subject or "")
+    tool = seen.tool
     if tool is None:
         return None
     execution = tool.definition.get("execution")

@@ -6,7 +6,7 @@ Owns the rules that look at its bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -25,7 +25,6 @@ EXACT = 2**53 - 1
 """The largest integer that every peer can hold (RFC 8259, 6)."""
 
 _WHO = {CLIENT: "the client", SERVER: "the server"}
-_FOLD_DIGITS = bytes(0x30 if chr(n).isdigit() and n < 128 else n for n in range(256))
 
 
 @rule(
@@ -78,7 +77,7 @@ def carriage_return(seen: Seen) -> Iterator[Told]:
     """Lines end with a newline. A CR before it is white space to JSON, so most peers do not mind; it comes from a
     stdout in text mode on Windows. Told once for each side.
     """
-    if seen.message.frame.eol == "\r\n" and seen.message.frame.http is None and seen.message.data.strip():
+    if seen.message.frame.eol == "\r\n" and seen.message.frame.http is None and seen.data.strip():
         yield Told(f"{_WHO[seen.side]} ends its lines with CR LF")
 
 
@@ -113,23 +112,14 @@ def torn(seen: Seen) -> Iterator[Told]:
         '>> {"jsonrpc":"2.0","id":2,"method":"ping","params":{"a" :1,"\\u0061":2}}\n< {"id":2,"result":{}}',
     ),
 )
-def twice(seen: Seen) -> Iterator[Told]:
+def twice(seen: Seen) -> Iterable[Told]:
     """Which of the two counts is anybody's guess, and a proxy and a server may guess differently: what one of them
     checks is then not what the other does.
     """
-    data = seen.message.data
-    document = seen.document
-    # A decoded object has each key once, so fewer of them than one with a key twice. Where no blank stands before a
-    # colon, each key ends in `":`; more of them than keys may also be in texts. Counting takes a hundredth of reading
-    # it with a hook, and a fifth of writing it again.
-    if data.count(b'":') == _keys(document) and not any(blank in data for blank in _BEFORE_COLON):
-        return
-    try:
-        same = orjson.dumps(document).count(b'"') == data.count(b'"')
-    except TypeError:  # Integers beyond 64 bits, lone surrogates.
-        same = False
-    if same and b"\\u0022" not in data:
-        return
+    return () if seen.is_compact or _has_no_more(seen) else _doubled(seen.data)
+
+
+def _doubled(data: bytes) -> Iterator[Told]:
     doubled: list[str] = []
 
     def pairs(members: list[tuple[str, Any]]) -> None:
@@ -144,6 +134,22 @@ def twice(seen: Seen) -> Iterator[Told]:
         return
     for key in dict.fromkeys(doubled):
         yield Told(f"the key {json.dumps(key, ensure_ascii=False)} is there twice")
+
+
+def _has_no_more(seen: Seen) -> bool:
+    """Whether it has no more keys than it has when it is decoded; then each is there once.
+
+    Where no blank stands before a colon, each key ends in `":`; more of them than keys may also be in texts. Counting
+    takes a hundredth of reading it with a hook.
+    """
+    data, document = seen.data, seen.document
+    if data.count(b'":') == _keys(document) and not any(blank in data for blank in _BEFORE_COLON):
+        return True
+    try:
+        same = orjson.dumps(document).count(b'"') == data.count(b'"')
+    except TypeError:  # Integers beyond 64 bits, lone surrogates.
+        return False
+    return same and b"\\u0022" not in data
 
 
 _BEFORE_COLON = (b" :", b"\t:", b"\n:", b"\r:")
@@ -173,11 +179,12 @@ def _keys(document: Any) -> int:
     ),
     invalid=('> {"id":2,"method":"ping","params":{"n":9007199254740993}}\n< {"id":2,"result":{}}',),
 )
-def exact(seen: Seen) -> Iterator[Told]:
+def exact(seen: Seen) -> Iterable[Told]:
     """Peers in JavaScript round it to another number, and say nothing. Send large integers as strings."""
-    data = seen.message.data
-    if b"0000000000000000" not in data.translate(_FOLD_DIGITS):
-        return
+    return _large(seen.data) if b"0000000000000000" in seen.folded else ()
+
+
+def _large(data: bytes) -> Iterator[Told]:
     large: list[str] = []
 
     def integer(text: str) -> int:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from mcpspy.analysis.lint.rule import Rule
 from mcpspy.analysis.lint.rules import requests
-from tests.analysis.lint.proving import each, prove
+from tests.analysis.lint.proving import each, findings, prove
 
 
 @each(requests.RULES)
 def test_a_rule_fires_on_what_is_wrong_and_only_there(rule: Rule) -> None:
     prove(rule)
+
+
+def test_a_question_whose_method_is_no_name_is_none_that_will_be_taken_out() -> None:
+    example = next(rule for rule in requests.RULES if rule.code == "LIFE112").invalid[0]
+
+    assert "LIFE112" not in {
+        found.code for found in findings(example.replace('"roots/list"', '["roots/list"]'))
+    }

@@ -1,12 +1,12 @@
-"""The rules of `rules/lifecycle.py`, held against their own examples."""
+"""The rules of `rules/session_ids.py`, held against their own examples."""
 
 from __future__ import annotations
 
 from mcpspy.analysis.lint.rule import Rule
-from mcpspy.analysis.lint.rules import lifecycle
+from mcpspy.analysis.lint.rules import session_ids
 from tests.analysis.lint.proving import each, prove
 
 
-@each(lifecycle.RULES)
+@each(session_ids.RULES)
 def test_a_rule_fires_on_what_is_wrong_and_only_there(rule: Rule) -> None:
     prove(rule)

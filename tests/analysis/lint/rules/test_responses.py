@@ -1,0 +1,12 @@
+"""The rules of `rules/responses.py`, held against their own examples."""
+
+from __future__ import annotations
+
+from mcpspy.analysis.lint.rule import Rule
+from mcpspy.analysis.lint.rules import responses
+from tests.analysis.lint.proving import each, prove
+
+
+@each(responses.RULES)
+def test_a_rule_fires_on_what_is_wrong_and_only_there(rule: Rule) -> None:
+    prove(rule)

@@ -1,0 +1,108 @@
+"""Which rules are asked, and what becomes of what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcpspy.analysis.lint import Kind, Place, Severity
+from mcpspy.analysis.lint.conversation import Conversation, Known
+from mcpspy.analysis.lint.rule import Rules, Told
+from mcpspy.analysis.lint.rulebook import MOST, Rulebook
+from mcpspy.analysis.lint.seen import Seen
+from mcpspy.core.record import Note
+
+
+def rulebook(look: Any, **about: Any) -> Rulebook:
+    rules = Rules()
+    rules.rule(
+        "ENV101",
+        Severity.INFO,
+        "wrong",
+        **{"page": "2025-11-25/basic", "on": Kind.NOTE, "valid": ("a",), "invalid": ("b",), **about},
+    )(look)
+    return Rulebook(rules)
+
+
+def seen(method: str = "a", side: str = "client", revision: str | None = "2025-11-25", **more: Any) -> Seen:
+    what = Note(1.5, method, {"text": "as written"})
+    return Seen(what, Known(None), Conversation(None), Place(7), 3, revision, method, side, **more)
+
+
+def look(_: Seen) -> Iterator[Told]:
+    """Because."""
+    yield Told("no")
+
+
+def is_asked(one: Seen, kind: Kind = Kind.NOTE, **about: Any) -> bool:
+    return bool(rulebook(look, **about).look(kind, one))
+
+
+def test_a_rule_is_asked_about_what_concerns_it_alone() -> None:
+    assert is_asked(seen())
+    assert not is_asked(seen(), Kind.END)
+    assert is_asked(seen("a"), about="a")
+    assert not is_asked(seen("b"), about="a")
+    assert is_asked(seen("rpc.x"), about="rpc.*")
+    assert is_asked(seen(side="server"), by="server")
+    assert not is_asked(seen(), by="server")
+    assert not is_asked(seen(), since="2026-07-28")
+    assert is_asked(seen(revision="2026-07-28"), since="2026-07-28")
+    assert is_asked(seen(is_odd=True), odd=True)
+    assert not is_asked(seen(is_odd=False), odd=True)
+
+
+def test_what_hangs_on_kind_method_and_side_is_asked_once_for_each() -> None:
+    asked: list[tuple[Kind, str, str]] = []
+
+    def only(kind: Kind, method: str, side: str) -> bool:
+        asked.append((kind, method, side))
+        return side == "client"
+
+    book = rulebook(look, only=only)
+    found = [
+        len(book.look(Kind.NOTE, one)) for one in (seen(), seen(), seen("b"), seen(side="server"), seen("b"))
+    ]
+
+    assert found == [1, 1, 1, 0, 1]
+    assert asked == [(Kind.NOTE, "a", "client"), (Kind.NOTE, "b", "client"), (Kind.NOTE, "a", "server")]
+
+
+def test_methods_without_end_take_no_memory_without_end() -> None:
+    book = rulebook(look, about="m7")
+    found = [book.look(Kind.NOTE, seen(f"m{number}")) for number in [*range(MOST + 50), 7]]
+
+    assert [number for number, each in enumerate(found) if each] == [7, MOST + 50]
+    assert len(book._tables) == MOST
+
+
+def test_what_is_told_once_is_told_once_a_side() -> None:
+    book = rulebook(look, once=True)
+
+    assert [len(book.look(Kind.NOTE, seen(side=side))) for side in ("client", "client", "server")] == [
+        1,
+        0,
+        1,
+    ]
+
+
+def test_an_excerpt_is_short_and_never_fails() -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    given = [None, "x" * 500, b"\xff", {"a": "\u00fc"}, deep]
+
+    def tells(_: Seen) -> Iterator[Told]:
+        """Because."""
+        yield from (Told("no", excerpt) for excerpt in given)
+
+    found = rulebook(tells).look(Kind.NOTE, seen())
+
+    assert [finding.excerpt for finding in found] == [
+        "as written",
+        "x" * 199 + "…",
+        "\\xff",
+        '{"a": "\u00fc"}',
+        "…",
+    ]
+    assert {(finding.place, finding.number, finding.at) for finding in found} == {(Place(7), 3, 1.5)}
