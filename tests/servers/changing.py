@@ -33,7 +33,7 @@ TOOLS: dict[str, Any] = {
 TOOLS["add"]["inputSchema"] = {**NUMBERS, "required": ["a", "b", "c"]} if how == "required" else NUMBERS
 if how == "lost-tool":
     del TOOLS["ask"]
-session = f"s-{os.getpid()}"
+session = f"s-{os.getpid():08}"  # A short text may be equal by chance, and a pid may be 7.
 
 
 def say(**members: Any) -> None:
