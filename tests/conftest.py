@@ -16,9 +16,11 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# What `nohup` ignores, our children would ignore too, and some tests are about signals.
+# What `nohup` and a shell's `&` ignore, our children would ignore too, and some tests are about signals.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _FRAME = re.compile(
     rb'\{"t":\d+\.\d{6},("from":"(?P<side>client|server)"|"note":"(?P<note>stderr)"),'

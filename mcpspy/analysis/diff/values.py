@@ -7,7 +7,6 @@ know what a value means.
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,10 +24,6 @@ NAMES = ("id", "uri", "name", "key", "path")
 
 _Items: TypeAlias = list[tuple[int, Any]]
 """Items of a list, each with its index."""
-
-
-_WITHOUT_REFERENCES = 2
-"""Version of marshal's format in which the same values are the same bytes."""
 
 
 class Delta(NamedTuple):
@@ -57,10 +52,8 @@ def fingerprint(value: Any, *, dates: bool = False) -> str:
     """Return a text that two values share if, and only if, they are the same."""
     try:
         return untagged(canonical(_undated(value) if dates else value))
-    except (
-        RecursionError
-    ):  # `loads` reads up to 1,024 deep, Python walks less. The order of members counts then, and dates do.
-        return marshal.dumps(value, _WITHOUT_REFERENCES).hex()
+    except RecursionError:  # `loads` reads deeper than Python walks. Dates count then.
+        return _flat(value)
 
 
 def inner(text: str) -> dict[str, Any] | list[Any] | None:
@@ -164,6 +157,24 @@ def _may_be(old: Any, new: Any) -> bool:
     if isinstance(old, str) and isinstance(new, str) and untagged(old) == untagged(new):
         return True
     return fits(old, new) or fits(new, old)
+
+
+def _flat(value: Any) -> str:
+    """Return a text that two values share if they are the same, however deep they are."""
+    written: list[str] = []
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, dict):
+            written.append(f"{{{len(item)}")
+            for key in sorted(item):
+                left += (item[key], key)
+        elif isinstance(item, list):
+            written.append(f"[{len(item)}")
+            left += reversed(item)
+        else:
+            written.append(canonical(item))
+    return untagged("\n".join(written))
 
 
 def _undated(value: Any) -> Any:

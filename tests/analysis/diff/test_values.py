@@ -156,3 +156,26 @@ def test_what_stands_around_a_placeholder_counts() -> None:
     assert (
         fingerprint("[redacted:00000001]") == fingerprint("[redacted:00000002]") != fingerprint("[redacted]:")
     )
+
+
+def test_what_is_too_deep_to_be_walked_is_told_apart_and_the_order_of_members_is_not() -> None:
+    def deep(leaf: object, *names: str) -> object:
+        value = leaf
+        for _ in range(20_000):
+            value = {name: [value] if name == "a" else 1 for name in names}
+        return value
+
+    one = fingerprint(deep({"x": 1.0}, "a", "b"))
+
+    assert one == fingerprint(deep({"x": 1}, "b", "a"))
+    assert (
+        len(
+            {
+                one,
+                fingerprint(deep({"x": 2}, "a", "b")),
+                fingerprint(deep([], "a")),
+                fingerprint(deep({}, "a")),
+            }
+        )
+        == 4
+    )

@@ -67,7 +67,7 @@ def test_values_are_one_line_of_json_and_none_where_there_is_none() -> None:
     assert values(Change(kind=Kind.ADDED, severity=NOTE, new=1), 80) == (None, "1")
     assert values(change(0.001, 2.5, Kind.LATENCY), 80) == ("1.0 ms", "2.50 s")
     deep: Any = []
-    for _ in range(5000):
+    for _ in range(100_000):
         deep = [deep]
     assert one_line(deep) == "(nested too deep)"
 

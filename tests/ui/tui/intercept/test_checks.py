@@ -17,7 +17,7 @@ def said(text: str, original: bytes = b"", side: str = "client") -> list[tuple[s
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{\n  "a": 1,\n}', "line 3, column 1: "),
+        ('{\n  "a": 1\n  "b": 2}', "line 3, column 3: "),
         ("", "line 1, column 1: Expecting value"),
         ('{"a": NaN}', "NaN is no JSON"),
         ("[" * 100_000, "nested too deep"),
