@@ -164,23 +164,3 @@ def twice(seen: Seen) -> Iterator[Told]:
     """There is one handshake in a session. Who wants another revision opens another session."""
     if seen.conversation.is_agreed:
         yield Told("initialize in a session that is initialized")
-
-
-@rule(
-    "LIFE113",
-    WARNING,
-    "notifications/initialized before initialize was answered",
-    page=LIFECYCLE + "#initialization",
-    on=Kind.NOTIFICATION,
-    about="notifications/initialized",
-    by=CLIENT,
-    until=LEGACY,
-    valid=(PING,),
-    invalid=("@ bare\n" + ASK % HELLO + '> {"method":"notifications/initialized"}\n' + ANSWER % HELLO,),
-)
-def hasty(seen: Seen) -> Iterator[Told]:
-    """It says that the client has heard the answer and agrees to the revision in it. Scripts that write all they have to
-    say at once do this; a server that keeps to the order refuses what follows.
-    """
-    if seen.message.frame.stream is None and not seen.conversation.is_agreed:
-        yield Told("notifications/initialized before initialize was answered")
