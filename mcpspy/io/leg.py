@@ -39,7 +39,8 @@ _HUNG_UP = select.POLLHUP
 class Leg:
     """One direction, with at most one chunk in hand unless somebody else has something to say in it."""
 
-    def __init__(self, pump: Pump, source: int, target: int, tap: Tap) -> None:
+    def __init__(self, pump: Pump, source: int, target: int, tap: Tap, *, is_shared: bool = False) -> None:
+        """`is_shared`: another leg also writes to the target, even after this source's end: the pump closes it."""
         self._pump = pump
         self._tap = tap
         self._record = tap.feed
@@ -50,6 +51,7 @@ class Leg:
         self._queued = 0
         self._hand: Hand | None = None
         self._waiting: Leg | None = None
+        self._is_shared = is_shared
         self.open = True
         self.ended = False
         self.counting = False
@@ -73,6 +75,11 @@ class Leg:
     def backlog(self) -> int:
         """Bytes that were to be written and have not been."""
         return len(self.pending) + self._queued
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all that the source said is written, or no one reads the target any more."""
+        return not self.open or (self.ended and not self.pending)
 
     @property
     def is_taking(self) -> bool:
@@ -160,7 +167,7 @@ class Leg:
                 self._queued -= len(data)
                 self._push(data)
             if self.open and not self.pending:
-                if self.ended:
+                if self.ended and not self._is_shared:
                     self.close()
                 else:
                     self._pump.route(self.target, self._on_target, 0)
@@ -211,7 +218,7 @@ class Leg:
         if self._hand is not None:
             self._hand.eof()
         self._tap.eof()
-        if not self.pending:
+        if not self.pending and not self._is_shared:
             self.close()
 
     def _broken(self) -> None:

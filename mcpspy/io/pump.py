@@ -21,6 +21,7 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.leg import Leg, Relay
 from mcpspy.io.posix import signal_name
 from mcpspy.io.recorder import say
+from mcpspy.io.stdio import STDERR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Pump:
         self._legs = [
             Leg(self, 0, child.stdin, taps[0]),
             Leg(self, child.stdout, self._writable(1), taps[1]),
-            Leg(self, child.stderr, self._writable(2), taps[2]),
+            Leg(self, child.stderr, self._writable(2), taps[2], is_shared=self._options.noise == STDERR),
         ]
         if self._options.intercepts:
             self._intercept().begin()
@@ -200,7 +201,7 @@ class Pump:
         host, *ours = self._legs
         host.close()
         now = time.monotonic()
-        if now >= self._leave_by or not any(leg.open for leg in ours):
+        if now >= self._leave_by or all(leg.is_done for leg in ours):
             return True
         if now < self._ended_at + LINGER:
             return False

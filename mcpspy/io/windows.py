@@ -17,7 +17,7 @@ import time
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND, McpspyError
 from mcpspy.io.outlet import Outlet
 from mcpspy.io.recorder import say
-from mcpspy.io.stdio import close
+from mcpspy.io.stdio import STDERR, close
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,11 +82,15 @@ def pump(child: subprocess.Popen[bytes], recorder: Recorder, taps: Taps, options
 class _Leg:
     """One direction: a thread that reads, records and writes on."""
 
-    def __init__(self, source: int, target: int, tap: Tap, lock: threading.Lock) -> None:
+    def __init__(
+        self, source: int, target: int, tap: Tap, lock: threading.Lock, *, is_shared: bool = False
+    ) -> None:
+        """`is_shared`: another leg also writes to the target, even after this source's end."""
         self._source = source
         self._outlet = Outlet(target)
         self._tap = tap
         self._lock = lock
+        self._is_shared = is_shared
         self._hand: Hand | None = None
         self._waits_for: _Leg | None = None
         self._is_over = False
@@ -166,7 +170,8 @@ class _Leg:
                 self._is_over = True
                 self._end()
         self._outlet.wait()
-        self._outlet.end()
+        if not self._is_shared:
+            self._outlet.end()
         if data:
             close(self._source)
 
@@ -238,7 +243,7 @@ class Pump:
         legs = self._legs = [
             _Leg(0, child.stdin.fileno(), taps[0], lock),
             _Leg(child.stdout.fileno(), 1, taps[1], lock),
-            _Leg(child.stderr.fileno(), 2, taps[2], lock),
+            _Leg(child.stderr.fileno(), 2, taps[2], lock, is_shared=self._options.noise == STDERR),
         ]
         if self._options.intercepts:
             self._intercept().begin()

@@ -327,6 +327,18 @@ def test_noise_does_not_reach_the_host(run: Callable[..., Spy], start: Start, no
     assert spy.said("client") == spy.said("server") == said
 
 
+def test_noise_reaches_stderr_after_the_server_has_closed_its_own(
+    run: Callable[..., Spy], start: Start
+) -> None:
+    server = "exec 2>&-; echo {}; read go; echo noise; read go; echo more"
+    spy = run("sh", "-c", server, options=options(start.recording, "--stdout-noise", "stderr"))
+    assert spy.out.line() == b"{}\n"
+    spy.send(b"go\n")
+    assert spy.err.line() == b"noise\n"
+    assert spy.finish(b"go\n") == (b"", b"more\n")
+    assert spy.wait() == 0
+
+
 @on_one_pump
 def test_rules_that_are_wrong_start_no_server(run: Callable[..., Spy], tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"

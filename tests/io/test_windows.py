@@ -250,3 +250,23 @@ def test_what_is_read_comes_after_what_others_have_put() -> None:
     os.close(read)
     os.close(source)
     assert got == b"a" * 1_000_000 + b"b" * 10
+
+
+def test_what_others_put_is_written_after_the_end_of_a_source_whose_target_is_shared() -> None:
+    source, write = os.pipe()
+    read, target = os.pipe()
+    nowhere = Where()
+    nowhere.recording = False
+    lock = threading.Lock()
+    leg = windows._Leg(source, target, Tap(Recorder(nowhere, {}), None, None), lock, is_shared=True)
+    os.close(write)
+    leg.thread.start()
+    leg.thread.join(20)
+    assert not leg.thread.is_alive()
+    with lock:
+        leg.put(b"late")
+    leg.wait()
+    os.close(source)
+    os.close(target)
+    with open(read, "rb") as file:
+        assert file.read() == b"late"
