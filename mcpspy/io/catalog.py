@@ -75,7 +75,7 @@ class Catalog:
                 continue
         self._known = known
         found = [entry.summary for entry in known.values() if entry.summary is not None]
-        found.sort(key=lambda summary: (summary.header.started, summary.path.name), reverse=True)
+        found.sort(key=lambda summary: summary.order, reverse=True)
         return sorted(found, key=lambda summary: summary.state is not State.LIVE)
 
     def _look_at(self, path: Path) -> _Known:

@@ -60,6 +60,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     server: Party | None
     revision: str | None
 
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """The key of `start_order`."""
+        return start_order(self.path, self.header)
+
 
 class Line(NamedTuple):
     """An entry, and where it stands."""
@@ -138,7 +143,7 @@ def find(which: str, folder: str | None = None) -> Path:
     if os.sep in which or which.endswith(".jsonl") or Path(which).is_file():
         return Path(which)
     home = Path(sessions_folder(folder))
-    newest = sorted(_recordings(home), key=lambda pair: pair[1].started, reverse=True)
+    newest = sorted(_recordings(home), key=lambda pair: start_order(*pair), reverse=True)
     for path, header in newest:
         if which in ("last", header.id, header.name):
             return path
@@ -168,7 +173,12 @@ def sessions(folder: str | None = None) -> list[Summary]:
             found.append(summarize(path, header))
         except (OSError, UsageError, CannotStart):  # Deleted while we looked.
             continue
-    return sorted(found, key=lambda summary: summary.header.started, reverse=True)
+    return sorted(found, key=lambda summary: summary.order, reverse=True)
+
+
+def start_order(path: Path, header: Header) -> tuple[str, str, str]:
+    """Return the key by which sessions are sorted everywhere, the first to start first."""
+    return header.started, header.id, path.name
 
 
 def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:

@@ -49,6 +49,8 @@ class Writer:
     `say` gets one line for a person, once for each thing that went wrong.
     """
 
+    _last_start = 0
+
     def __init__(
         self,
         folder: str | None,
@@ -78,12 +80,13 @@ class Writer:
         self._part = 1
         self.epoch = time.monotonic()
         """What `t` counts from."""
-        now = time.time()
-        seconds = time.gmtime(now)
-        self.id = os.urandom(4).hex()
+        now = self._next_start()
+        seconds = time.gmtime(now // 1_000_000)
+        # Sorts sessions that start in one millisecond: its microseconds, then what is random.
+        self.id = f"{now % 1000 << 22 | int.from_bytes(os.urandom(4)) >> 10:08x}"
         self._fields: dict[str, Value] = {
             "id": self.id,
-            "started": time.strftime("%Y-%m-%dT%H:%M:%S", seconds) + f".{int(now * 1000) % 1000:03d}Z",
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S", seconds) + f".{now // 1000 % 1000:03d}Z",
             **(fields if redactor is None else redactor.header(fields)),
             "redacted": redactor is not None,
         }
@@ -148,6 +151,15 @@ class Writer:
                 last(self._fd)
             except OSError:  # A device, or a disk that refused all along: said already.
                 pass
+
+    @staticmethod
+    def _next_start() -> int:
+        """Return the wall clock in microseconds, later than for the writer before; not if the clock was set back."""
+        now = time.time_ns() // 1000
+        if 0 <= Writer._last_start - now < 1000:
+            now = Writer._last_start + 1
+        Writer._last_start = now
+        return now
 
     def _append(self, buffers: Iterable[bytes | bytearray], batch: list[bytes | bytearray]) -> None:
         """Write the buffers through `batch`, which holds what was at hand if this raises.

@@ -17,8 +17,11 @@ from mcpspy.core.record import Frame, Note
 from mcpspy.core.session import Session
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io import store
+from mcpspy.io.catalog import Catalog
+from mcpspy.io.hosts.last import Sessions
 from mcpspy.io.store import Recording, State, find, read_header_of, sessions
 from mcpspy.io.writer import Writer
+from mcpspy.ui.pytest_plugin import keeping
 from tests.io.files import (
     BOUND,
     CLIENT_SAYS,
@@ -369,6 +372,19 @@ def test_sessions_are_listed_the_newest_first_and_parts_are_one(three: Path) -> 
     assert newest.size == sum((three / name).stat().st_size for name in ("a.jsonl", "a.part2.jsonl"))
     assert newest.exit is not None
     assert newest.exit.fields == {"code": 0}
+
+
+def test_sessions_of_one_millisecond_have_one_order_everywhere(home: Path) -> None:
+    names = ["b", "d", "a", "c"]
+    for id_, name in zip(["00000002", "ff000000", "00000001", "00000002"], names, strict=True):
+        write(home / f"{name}.jsonl", EXIT, id=id_, name="files")
+    expected = [home / f"{name}.jsonl" for name in "dcba"]
+    assert [summary.path for summary in sessions()] == expected
+    assert [summary.path for summary in Catalog().look()] == expected
+    assert keeping.sessions(home) == expected[::-1]
+    last = Sessions().last("files", None)
+    assert last is not None
+    assert find("last") == find("files") == last.summary.path == expected[0]
 
 
 def test_a_summary_says_who_spoke_which_revision(home: Path) -> None:

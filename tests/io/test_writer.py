@@ -108,6 +108,23 @@ def test_the_first_line_is_the_header(opened: Callable[..., Writer]) -> None:
     assert len(header["started"]) == len("2026-01-01T00:00:00.000Z")
 
 
+@pytest.mark.parametrize("steps", [[0, 0, 0], [999, 0, 0], [5, 7, -10], [0, 1, 1]])
+def test_what_starts_later_is_sorted_later_within_one_millisecond(
+    opened: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch, steps: list[int]
+) -> None:
+    now = 1_795_335_183_745_000
+    made = []
+    for number, step in enumerate(steps):
+        now += step
+        monkeypatch.setattr("mcpspy.io.writer.time.time_ns", lambda now=now: now * 1000)
+        made.append(opened(f"{'cab'[number]}.jsonl"))
+    found = [(notes(each.path)[0]["started"], each.id) for each in made]
+    assert found == sorted(set(found))
+    # A clock that is set back is believed.
+    monkeypatch.setattr("mcpspy.io.writer.time.time_ns", lambda: (now - 60_000_000) * 1000)
+    assert notes(opened("d.jsonl").path)[0]["started"] == "2026-11-22T08:12:03.745Z"
+
+
 @posix_only
 def test_the_file_and_the_folders_we_made_are_ours_alone(
     opened: Callable[..., Writer], tmp_path: Path

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mcpspy.core.record import Header
 from mcpspy.errors import McpspyError
 from mcpspy.io.folder import sessions_folder
-from mcpspy.io.store import State, Summary, read_header_of, summarize
+from mcpspy.io.store import State, Summary, read_header_of, start_order, summarize
 
 LOOKED_AT = 5
 """Sessions of one server whose ends are read. Some hosts start a server twice and drop one, so the live one
@@ -67,7 +67,7 @@ class Sessions:
         if folder not in self._folders:
             named: dict[str, list[tuple[Path, Header]]] = {}
             try:
-                paths = sorted(folder.glob("*.jsonl"))
+                paths = list(folder.glob("*.jsonl"))
             except OSError:
                 paths = []  # Not ours to read: then there is nothing to say of them.
             for path in paths:
@@ -78,7 +78,7 @@ class Sessions:
                 if header.part == 1:
                     named.setdefault(header.name, []).append((path, header))
             for sessions in named.values():
-                sessions.sort(key=lambda pair: pair[1].started, reverse=True)
+                sessions.sort(key=lambda pair: start_order(*pair), reverse=True)
             self._folders[folder] = named
         return self._folders[folder]
 

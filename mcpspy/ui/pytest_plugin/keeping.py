@@ -16,7 +16,7 @@ from mcpspy.core.spec import CLIENT, SERVER
 from mcpspy.errors import CannotStart
 from mcpspy.io.recorder import Redaction, say
 from mcpspy.io.redaction import clean, redactor
-from mcpspy.io.store import Recording, read_header_of
+from mcpspy.io.store import Recording, read_header_of, start_order
 from mcpspy.ui.pytest_plugin.place import numbered, recorded
 
 
@@ -24,8 +24,8 @@ def sessions(folder: Path) -> list[Path]:
     """Return the recordings in a folder, the first to begin first."""
     if not folder.is_dir():
         return []
-    found = [(read_header_of(path).started, path) for path in folder.glob("*.jsonl") if path.stat().st_size]
-    return [path for _, path in sorted(found)]
+    found = [path for path in folder.glob("*.jsonl") if path.stat().st_size]
+    return sorted(found, key=lambda path: start_order(path, read_header_of(path)))
 
 
 def replace(made: Sequence[Path], target: Path, redaction: Redaction) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -57,10 +56,8 @@ def test_a_change_is_told_with_its_place_and_its_values(capsys: pytest.CaptureFi
 def test_sessions_are_named_as_everywhere(
     make_recording: Make, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    first = make_recording([("client", ASK), ("server", ANSWER % b"one")], name="first")
+    make_recording([("client", ASK), ("server", ANSWER % b"one")], name="first")
     make_recording([("client", ASK), ("server", ANSWER % b"two")], name="second")
-    # Both may have been made in one millisecond.
-    first.write_bytes(re.sub(rb'("started":")\d{4}', rb"\g<1>2001", first.read_bytes(), count=1))
 
     assert main(["diff", "first", "second", "--dir", str(tmp_path), "--json"]) == 1
 

@@ -53,7 +53,7 @@ class MergedFeed(Feed):
     """The reading of several recordings."""
 
     def __init__(self, summaries: Sequence[Summary]) -> None:
-        ordered = sorted(summaries, key=lambda summary: summary.header.started)
+        ordered = sorted(summaries, key=lambda summary: summary.order)
         super().__init__(ordered[0])
         start = began(ordered[0].header.started)
         names = _names(ordered)

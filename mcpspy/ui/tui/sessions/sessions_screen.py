@@ -147,7 +147,7 @@ class SessionsScreen(Screen[None]):
         from mcpspy.ui.tui.diff.diff_screen import DiffScreen
 
         self._choose(None)
-        old, new = sorted(two, key=lambda summary: summary.header.started)
+        old, new = sorted(two, key=lambda summary: summary.order)
         self.app.push_screen(DiffScreen(Sessions(old, new)))
 
     def action_delete(self) -> None:
