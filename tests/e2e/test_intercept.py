@@ -187,7 +187,7 @@ async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_n
         await visit.order("hold", query="tool:echo text:mine from:client")
         got = []
         for order in ("edited", "answer", "drop", "release"):
-            client.tell("echo", text=f"mine {order}", timeout=0.5 if order == "drop" else 30)
+            client.tell("echo", text=f"mine {order}", timeout=2 if order == "drop" else 30)
             held = await next_of(visit, "held")
             if order == "edited":
                 message = json.loads(held["text"])
@@ -219,7 +219,7 @@ async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_n
 async def test_what_a_misbehaving_server_does_to_a_client_and_what_is_left_of_it(
     noise: str, driven: Callable[..., Any], peers: Peers
 ) -> None:
-    async with driven("--stdout-noise", noise, "--call-timeout", "400ms", server=BROKEN) as client:
+    async with driven("--stdout-noise", noise, "--call-timeout", "2s", server=BROKEN) as client:
         client.tell("ENV101")
         heard = [await client.heard()]
         if noise == "pass":

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tests.io.http_spy import Call, Client, Spy, Start
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 SESSION = "Mcp-Session-Id: s"
 CHANGED = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'

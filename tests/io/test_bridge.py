@@ -25,7 +25,7 @@ from mcpspy.io.store import Recording, State
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
 URL = "http://localhost:1/mcp"
 
@@ -94,7 +94,7 @@ class World:
         """Send lines; return what the host reads next."""
         for each in lines:
             await self.bridge.say(each)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             return await self.written.get()
 
 
@@ -177,7 +177,7 @@ async def test_what_a_host_says_before_it_was_answered_waits_for_the_session(wor
         await asyncio.sleep(0)
     assert [message["method"] for message in world.found[0].sent] == ["initialize"]
     world.found[0].hears(Heard(0.0, line(id=0, result={})))
-    await asyncio.wait_for(saying, 10)
+    await asyncio.wait_for(saying, 30)
     assert [message["method"] for message in world.found[0].sent] == ["initialize", "tools/call"]
 
 
@@ -246,7 +246,7 @@ async def test_the_end_waits_for_answers_but_not_for_subscriptions(
     await asyncio.sleep(0)
     assert not draining.done()
     world.found[0].hears(Heard(0.0, line(id=2, result={})))
-    await asyncio.wait_for(draining, 10)
+    await asyncio.wait_for(draining, 30)
     monkeypatch.setattr(module, "DRAIN", 0.01)
     await world.bridge.say(CALL.replace(b'"id": 1', b'"id": 3'))
     await world.bridge.drain()

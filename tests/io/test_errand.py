@@ -17,7 +17,7 @@ from mcpspy.io.ways import Way, Ways
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 MODERN = b'{"jsonrpc":"2.0","id":"m-1","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}'
 

@@ -70,7 +70,7 @@ def deaf(start: Start, processes: Processes) -> Iterator[Owner]:
 def test_the_guard_ends_a_server_whose_owner_was_killed(deaf: Owner, processes: Processes) -> None:
     os.kill(deaf.process.pid, signal.SIGKILL)
     deaf.process.wait(20)
-    processes.gone(deaf.server, deaf.guard, bound=4)
+    processes.gone(deaf.server, deaf.guard)
 
 
 def test_the_guard_ends_what_a_launcher_started(start: Start, processes: Processes) -> None:
@@ -78,7 +78,7 @@ def test_the_guard_ends_what_a_launcher_started(start: Start, processes: Process
     below = processes.family(owner.server)
     assert len(below) == 1
     owner.end()
-    processes.gone(owner.server, owner.guard, *below, bound=4)
+    processes.gone(owner.server, owner.guard, *below)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there the orphan is ours to wait for")
@@ -114,7 +114,7 @@ def test_the_guard_tells_of_a_signal_to_the_group_and_survives_it(deaf: Owner, p
     assert deaf.stdout.readline().split() == [b"%d" % signal.SIGTERM]
     os.kill(deaf.process.pid, signal.SIGKILL)
     deaf.process.wait(20)
-    processes.gone(deaf.server, bound=4)
+    processes.gone(deaf.server)
 
 
 def test_a_dismissed_guard_is_reaped_and_the_server_left_alone() -> None:

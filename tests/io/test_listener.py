@@ -13,7 +13,7 @@ from aiohttp import web
 from mcpspy.errors import CannotStart
 from mcpspy.io.listener import accepting, listening, origin, stop_on_signals
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 
 def test_a_taken_port_is_said_with_the_way_out() -> None:

@@ -13,7 +13,7 @@ from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 if TYPE_CHECKING:
     from tests.io.http_spy import Start
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 
 async def test_a_response_has_the_headers_it_came_with_and_no_others(proxy: Start) -> None:

@@ -12,7 +12,7 @@ import pytest
 from mcpspy.io import pipes
 from mcpspy.io.pipes import END, Output, read_lines
 
-BOUND = 10
+BOUND = 30.0
 """Seconds after which a wait is a failure."""
 
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or limits another process")
 
-BUSY = 1.0
-"""Seconds that half a second may take on a machine with other things to do. Without the rule it is five."""
+BUSY = 10.0
+"""Seconds that half a second may take on a busy machine. Without the rule it is twenty."""
 
 MB = 1 << 20
 
@@ -198,7 +198,7 @@ def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
     spy = start("grandchild.py", kind)
     grandchild = hello(spy)["grandchild"]
     began = time.monotonic()
-    while spy.process.poll() is None and time.monotonic() < began + 5:
+    while spy.process.poll() is None and time.monotonic() < began + 20:
         if spy.out.is_ready(0.01):
             spy.out.some()
     seconds = time.monotonic() - began
@@ -228,7 +228,7 @@ def test_a_signal_reaches_the_server_once_and_its_last_words_the_host(
         spy.kill(number)
     assert json.loads(spy.out.line())["got"] == [number]
     assert spy.wait() == 3
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < BUSY
     assert spy.notes("signal") == [{"signal": name}]
     assert spy.notes("exit") == [{"code": 3, "signal": None}]
 
@@ -251,7 +251,7 @@ def test_a_host_that_asks_to_leave_and_does_not_read_is_not_kept(start: Start, w
     else:
         spy.kill(signal.SIGTERM)
     assert spy.wait() == 3
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < BUSY
     assert spy.notes("exit") == [{"code": 3, "signal": None}]
 
 
@@ -329,8 +329,8 @@ def test_sigkill_leaves_no_server_behind_even_one_that_ignores_eof_and_sigterm(
     else:
         spy.kill(signal.SIGKILL)
     assert spy.wait() == -signal.SIGKILL
-    processes.gone(*family, bound=4)
-    assert time.monotonic() - began < 3
+    processes.gone(*family)
+    assert time.monotonic() - began < BUSY
 
 
 @linux_only
@@ -742,7 +742,7 @@ def test_a_terminal_that_nobody_reads_does_not_keep_a_host_that_asks_to_leave(
     began = time.monotonic()
     spy.kill(signal.SIGTERM)
     assert spy.wait() == -signal.SIGTERM
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < BUSY
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="forks, or sends signals")
 
-BUSY = 1.0
-"""Seconds that half a second may take on a machine with other things to do. Without the rule it is five."""
+BUSY = 10.0
+"""Seconds that half a second may take on a busy machine. Without the rule it is twenty."""
 
 ON_THREADS = """
 import sys
@@ -88,7 +88,7 @@ def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
     spy = start_threads("grandchild.py", kind)
     grandchild = json.loads(spy.out.line())["grandchild"]
     began = time.monotonic()
-    while spy.process.poll() is None and time.monotonic() < began + 5:
+    while spy.process.poll() is None and time.monotonic() < began + 20:
         if spy.out.is_ready(0.01):
             spy.out.some()
     seconds = time.monotonic() - began

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SERVERS = Path(__file__).parents[2] / "servers"
 
-BOUND = 10.0
+BOUND = 30.0
 """Seconds after which a wait is a failure."""
 
 Handler = Callable[[Any], Awaitable[web.StreamResponse]]

@@ -27,7 +27,7 @@ async def test_orders_overlap_and_events_are_a_stream(opened: Threaded, live: Li
     with pytest.raises(Refused):
         await session.order("refuse")
     texts = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         async for event in session.events():
             texts.append(event["text"])
             if len(texts) == 20:
@@ -60,5 +60,5 @@ async def test_who_may_not_be_called_that_is_not_connected(opened: Threaded, liv
     live.on_gone = on_gone
     with pytest.raises(Refused, match="a word of at most 20 letters"):
         await AsyncVisit.open(opened.path, "no word")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await left.wait()

@@ -26,7 +26,7 @@ KNOCK = """
 import os, socket, sys
 os.setgid({user}); os.setuid({user})
 visitor = socket.socket(socket.AF_UNIX)
-visitor.settimeout(10)
+visitor.settimeout(30)
 try:
     visitor.connect({path!r})
     print(visitor.recv(100))

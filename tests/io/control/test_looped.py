@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 async def somebody_left(live: Live) -> None:
     left = asyncio.Event()
     live.on_gone = left.set
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         if not live.gone:
             await left.wait()
 

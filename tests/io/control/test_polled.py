@@ -61,7 +61,7 @@ def opened(loop: Loop, live: Live, runtime: Path) -> Iterator[Polled]:
 
 def knocked(loop: Loop, opened: Polled) -> socket.socket:
     visitor = socket.socket(socket.AF_UNIX)
-    visitor.settimeout(10)
+    visitor.settimeout(30)
     visitor.connect(opened.path)
     loop.turn()
     return visitor

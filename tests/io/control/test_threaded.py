@@ -33,7 +33,7 @@ def test_a_visitor_comes_hears_and_goes(
             live.tell("tui", {"event": "held", "text": "x" * 3_000_000})
         event = next(visit.events(10))
         assert len(event["text"]) == 3_000_000
-    assert left.wait(10)
+    assert left.wait(30)
     with Visit(opened.path) as visit:
         with lock:
             opened.close()
@@ -51,7 +51,7 @@ def test_while_the_pump_has_the_lock_nothing_is_done(live: Live, runtime: Path) 
             asking.start()
             asking.join(0.05)
             assert (asking.is_alive(), live.orders) == (True, [])
-        asking.join(10)
+        asking.join(30)
         assert [viewer for viewer, _ in live.orders] == ["viewer"]
     with lock:
         opened.close()

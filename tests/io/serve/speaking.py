@@ -86,7 +86,7 @@ async def heard(response: aiohttp.ClientResponse) -> Any:
 async def event(response: aiohttp.ClientResponse) -> list[str]:
     """Return the lines of the next event of a stream."""
     lines = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while line := (await response.content.readline()).decode().rstrip("\n"):
             lines.append(line)
     return lines

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcpspy.io.connect import Target
     from mcpspy.io.recorder import Recorder
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'
 

@@ -10,7 +10,7 @@ from mcpspy.io.serve import events
 from tests.core.mock.talking import Talk, modern
 from tests.io.serve.speaking import spoken
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 
 async def test_an_answer_that_takes_long_becomes_a_stream_that_is_kept_alive(

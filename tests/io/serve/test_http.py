@@ -23,7 +23,7 @@ from mcpspy.io.serve.visitor import Stream, Visitor
 from tests.core.mock.talking import VERSION, Json, Talk, asking, modern, progress, slow
 from tests.io.serve.speaking import Spoken, echo, event, heard, recent, spoken
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 
 async def test_an_answer_that_is_there_is_json() -> None:
@@ -231,7 +231,7 @@ async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.
     talk.server(id=1, result={"said": "done", "resultType": "complete"})
     async with spoken(talk, speed=0.001) as mock:
         asking = asyncio.ensure_future(mock.ask(1, "tools/call", name="slow", _meta=modern()))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await asked.wait()
             asking.cancel()
             await hung_up.wait()

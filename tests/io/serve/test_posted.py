@@ -7,7 +7,7 @@ import pytest
 from mcpspy.io.serve import posted
 from tests.io.serve.speaking import echo, heard, spoken
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from mcpspy.io.serve import visitor as module
 from mcpspy.io.serve.visitor import Stream, Visitor
 from tests.core.mock.talking import Talk, asking, log, names, progress, slow
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(60)
 
 
 def visit(talk: Talk, speed: float = 0.0, *, one_stream: bool = False) -> Visitor:
@@ -62,7 +62,7 @@ async def test_two_requests_of_one_id_are_answered_in_their_order() -> None:
     first = post(visitor, id=1, method="tools/call", params={"name": "slow"})
     second = post(visitor, id=1, method="tools/call", params={"name": "slow"})
     while not (first.is_over and second.is_over):
-        await asyncio.wait_for(second.more(10), 10)
+        await asyncio.wait_for(second.more(10), 30)
     assert (on(first), on(second)) == ([1], [1])
 
 

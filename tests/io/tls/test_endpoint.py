@@ -13,7 +13,7 @@ from tests.io.tls.spoken import EVENTS, PING, PONG, heads
 if TYPE_CHECKING:
     from tests.io.tls.spoken import Serving, Spying
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
 
 async def test_the_events_of_2024_are_mcp_from_the_one_on_that_names_the_address(

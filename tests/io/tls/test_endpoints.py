@@ -14,7 +14,7 @@ from tests.io.tls.spoken import PING, PONG, heads, pong, said
 if TYPE_CHECKING:
     from tests.io.tls.spoken import Serving, Spying
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
 
 async def test_each_endpoint_has_a_recording_and_what_is_said_about_it_is_noted_there(

@@ -15,7 +15,7 @@ from tests.io.tls.spoken import EVENTS, JSON, PING, PONG, heads, pong, said
 if TYPE_CHECKING:
     from tests.io.tls.spoken import Serving, Spying
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
 
 async def test_mcp_is_recorded_as_if_the_server_had_been_named(
@@ -60,7 +60,7 @@ async def test_an_event_is_passed_on_when_it_comes_and_a_client_that_leaves_is_s
             heard.set()
             assert await answer.content.readuntil(b"\n\n") == b"data: %s\n\n" % PONG
             answer.close()
-            await asyncio.wait_for(gone.wait(), 10)
+            await asyncio.wait_for(gone.wait(), 30)
     ((_, entries),) = spy.recorded().items()
     assert len(said(entries)) == 3
     (end,) = [entry for entry in entries if entry.get("note") == "http-end"]

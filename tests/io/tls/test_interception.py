@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.io.tls.conftest import Pki
     from tests.io.tls.spoken import Serving, Spying
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
 
 async def test_what_is_not_mcp_passes_and_none_of_it_is_kept(spying: Spying, serving: Serving) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Spying = Callable[..., AbstractAsyncContextManager[Spy]]
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}'

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.io.tls.conftest import Pki
     from tests.io.tls.spoken import Serving, Spying
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
 
 class Corporate:

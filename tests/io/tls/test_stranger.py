@@ -13,7 +13,7 @@ from tests.io.tls.spoken import JSON, PING, pong
 if TYPE_CHECKING:
     from tests.io.tls.spoken import Serving, Spying
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
 
 async def test_a_page_of_a_stranger_gets_nothing_but_advice(spying: Spying, serving: Serving) -> None:

@@ -87,7 +87,7 @@ def test_what_is_added_overwrites_nothing_whoever_adds_at_once(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
 
     kept = [subjects(path)[0] for path in recorded(target)]
     assert kept[0] == "first"

@@ -46,7 +46,7 @@ def test_it_listens_on_loopback_until_it_is_closed_and_records_what_is_said(
 
     assert not threads()
     with pytest.raises(OSError, match="refused"):
-        urlopen(serving.url, timeout=5)
+        urlopen(serving.url, timeout=30)
     (played,) = sessions(tmp_path / "played")
     assert Recording(played).state is State.ENDED
     assert played.read_text(encoding="utf-8").count("paid") == 1
@@ -78,7 +78,7 @@ def test_a_recording_of_http_and_sse_has_its_url(make_recording: Make, tmp_path:
     serving = Serving(mocked(path), tmp_path / "played", Redaction())
 
     assert serving.url.endswith("/sse")
-    with urlopen(serving.url, timeout=5) as stream:
+    with urlopen(serving.url, timeout=30) as stream:
         assert stream.readline() == b"event: endpoint\n"
     serving.close()
 
@@ -90,7 +90,7 @@ def test_a_page_of_another_origin_is_refused(make_recording: Make, tmp_path: Pat
     from urllib.request import Request
 
     with pytest.raises(HTTPError) as refused:
-        urlopen(Request(serving.url, headers={"Origin": "https://example.com"}), timeout=5)
+        urlopen(Request(serving.url, headers={"Origin": "https://example.com"}), timeout=30)
     assert refused.value.code == 403
     refused.value.close()
     serving.close()

@@ -19,7 +19,7 @@ from mcpspy.ui.tui.app import Inspector
 from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session.session_screen import SessionScreen
 
-BOUND = 10.0
+BOUND = 30.0
 """Seconds that anything a test waits for may take, on a busy machine."""
 
 REQUEST = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo"}}'

@@ -18,7 +18,7 @@ from mcpspy.core.record import Header, read_entry, read_header
 from mcpspy.ui.tui.session.log import Log
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK
 
-BOUND = 10.0
+BOUND = 30.0
 """Seconds that anything a test waits for may take, on a busy machine."""
 
 RECORDINGS = Path(__file__).resolve().parents[4] / "recordings"

@@ -11,7 +11,7 @@ import pytest
 
 from mcpspy.ui.tui.diff.apart import apart
 
-BOUND = 10.0
+BOUND = 30.0
 
 
 async def test_the_loop_goes_on_while_the_work_is_done() -> None:

@@ -76,13 +76,13 @@ async def test_the_answer_is_waited_for_in_the_recording() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     said.say("server", result(1).replace(b'"id":1', b'"id":' + OURS.encode()), to="mcpspy")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert await waiting == 1
 
 
 async def test_an_answer_that_will_not_come_is_not_waited_for() -> None:
     said = Said()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert await answered(said.log, OURS, 0, lambda: "closed") == "closed"
         said.log.end()
         assert await answered(said.log, OURS, 0, lambda: None) == "the session has ended"

@@ -16,7 +16,7 @@ from tests.ui.tui.intercept.conftest import call
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - what another task does sets no event.
             await asyncio.sleep(0.01)
 
@@ -52,7 +52,7 @@ async def test_only_what_others_decided_is_told_and_the_end_empties_it(reached: 
         assert told == [(rule.ticket, "accepted")]
         assert other.data == call(3)
         is_live[0] = False
-    await asyncio.wait_for(keeping, 10)
+    await asyncio.wait_for(keeping, 30)
     assert (reach.is_open, reach.query) == (False, None)
     with pytest.raises(CannotStart, match="cannot be reached: the session has ended"):
         await reach.hold("")

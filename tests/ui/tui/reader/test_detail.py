@@ -85,7 +85,7 @@ class Screen:
         ].strip()
 
     async def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while not condition():
             assert time.monotonic() < deadline, self.text
             await self.pilot.pause(0.01)

@@ -47,7 +47,7 @@ async def test_a_dead_one_says_so_and_what_is_torn(make_recording: Make, feed_of
 async def test_a_live_one_is_over_when_it_ends(live: Any, feed_of: Any) -> None:
     feed = feed_of(live.path)
     reading = asyncio.create_task(feed.read())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not feed.log.index.messages:
             live.calls(1, 1)
             await asyncio.sleep(0)
@@ -89,7 +89,7 @@ async def test_a_file_that_loses_its_name_is_noticed(
     feed = feed_of(live.path)
     watching = asyncio.create_task(feed.watch_name())
     live.path.unlink()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not feed.is_gone:  # noqa: ASYNC110 - nothing tells.
             await asyncio.sleep(0)
     feed.log.end()

@@ -62,7 +62,7 @@ def two(folder: Path) -> tuple[Path, Path]:
 async def test_entries_come_in_the_order_of_time_and_are_told_apart(tmp_path: Path, merge: Merge) -> None:
     one, other = two(tmp_path)
     feed = merge(other, one)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await feed.read()
     index = feed.log.index
     said = [(index.at[row], index.texts[index.stream[row]]) for row in range(len(index))]
@@ -112,7 +112,7 @@ async def test_a_quiet_live_one_does_not_hold_up_the_other(tmp_path: Path, merge
     feed = merge(one.path, other.path)
     reading = asyncio.create_task(feed.read())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             one.calls(1, 1)
             while feed.log.index.messages < 2:  # noqa: ASYNC110 - nothing tells.
                 await asyncio.sleep(0)
