@@ -26,6 +26,11 @@ CARRY = r"/result/content/0/text=session (\S+)"
 """The rule that this session needs."""
 
 
+def patience(how: str) -> int:
+    """Return the seconds to wait for an answer: few only where none comes."""
+    return {"mute": 1, "garbage": 1, "hang": 2}.get(how, 30)
+
+
 def command(how: str = "same") -> list[str]:
     """Return the command of the server, or of how it has changed."""
     return [sys.executable, "-I", "-S", str(SERVER), how]

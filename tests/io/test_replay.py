@@ -18,7 +18,7 @@ from mcpspy.io.connect import Command, stdio
 from mcpspy.io.recorder import Where
 from mcpspy.io.replay import Asked, Interrupted, Played, run
 from tests.core.mock.talking import Talk
-from tests.io.changing import CARRY, command, read, record
+from tests.io.changing import CARRY, command, patience, read, record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Session:
 def asked(recorded: Session, how: str, path: Path | None = None, **more: int) -> Asked:
     where = Where()
     where.recording, where.record = path is not None, str(path)
-    options = Options(timeout=1.0, carry=(rule(CARRY),))
+    options = Options(timeout=patience(how), carry=(rule(CARRY),))
     return Asked(
         Command(command(how)),
         plans(recorded),
@@ -92,7 +92,7 @@ def test_a_crash_is_told_with_where_and_with_its_last_words(recorded: Session) -
 def test_a_call_that_hangs_is_told_and_so_is_a_server_that_does(recorded: Session) -> None:
     played = play(recorded, "hang")
 
-    assert played.remarks == ["no answer to tools/call add within 1 s"] * 2
+    assert played.remarks == ["no answer to tools/call add within 2 s"] * 2
     assert played.stopped is not None
     assert "the server hangs" in played.stopped
     assert states(played)[:-2] == [State.OK] * 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcpspy.ui.cli.table import main
-from tests.io.changing import CARRY, command
+from tests.io.changing import CARRY, command, patience
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ class Ran:
     """A run of the command, and what it printed."""
 
     def __init__(self, capfd: pytest.CaptureFixture[str], recorded: Path, how: str, *options: str) -> None:
-        own = ["--carry", CARRY, "--timeout", "1", *options]
+        own = ["--carry", CARRY, "--timeout", str(patience(how)), *options]
         if "--update" not in options:
             own += ["--no-record"]
         self.code = main(["replay", str(recorded), *own, "--", *command(how)])

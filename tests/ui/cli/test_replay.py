@@ -68,7 +68,7 @@ def test_the_same_server_says_the_same(recorded: Path, capfd: pytest.CaptureFixt
             "tools/call add",
             CRASHED,
         ),
-        ("hang", "tools/call add", "mcpspy: no answer to tools/call add within 1 s\n"),
+        ("hang", "tools/call add", "mcpspy: no answer to tools/call add within 2 s\n"),
     ],
 )
 def test_a_server_that_has_changed_is_found_and_what_has_changed_is_named(

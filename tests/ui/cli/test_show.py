@@ -152,7 +152,7 @@ def test_following_shows_what_comes_and_ends_with_the_session(tmp_path: Path) ->
             seen = [viewer.stdout.readline() for _ in range(4)]
             server.stdin.close()
             rest = viewer.stdout.read().decode()
-            assert viewer.wait(timeout=10) == 0
+            assert viewer.wait(timeout=30) == 0
             bound.cancel()
 
     assert "→  ping" in seen[2].decode()
@@ -219,7 +219,7 @@ def test_following_filters_what_comes_as_it_comes(tmp_path: Path) -> None:
             line = viewer.stdout.readline().decode()
             server.stdin.close()
             rest = viewer.stdout.read().decode()
-            assert viewer.wait(timeout=10) == 0
+            assert viewer.wait(timeout=30) == 0
             bound.cancel()
 
     assert heads[0].startswith(b"live")
