@@ -375,10 +375,10 @@ def test_sessions_are_listed_the_newest_first_and_parts_are_one(three: Path) -> 
 
 
 def test_sessions_of_one_millisecond_have_one_order_everywhere(home: Path) -> None:
-    names = ["b", "d", "a", "c"]
+    names = ["b", "a", "d", "c"]
     for id_, name in zip(["00000002", "ff000000", "00000001", "00000002"], names, strict=True):
         write(home / f"{name}.jsonl", EXIT, id=id_, name="files")
-    expected = [home / f"{name}.jsonl" for name in "dcba"]
+    expected = [home / f"{name}.jsonl" for name in "acbd"]
     assert [summary.path for summary in sessions()] == expected
     assert [summary.path for summary in Catalog().look()] == expected
     assert keeping.sessions(home) == expected[::-1]
