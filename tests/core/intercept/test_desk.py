@@ -16,6 +16,7 @@ from mcpspy.core.intercept.steps import (
     Gone,
     OrderError,
     Pass,
+    Remark,
     Send,
     Speak,
     Step,
@@ -221,6 +222,14 @@ def test_what_a_viewer_held_goes_on_when_it_leaves_and_nothing_else() -> None:
     assert [each["rule"] for each in held.describe(3.0)["held"]] == ["1"]
 
 
+def test_a_viewer_named_like_a_rule_does_not_release_what_the_rule_holds() -> None:
+    held = desk("tool:echo => hold")
+    held.take(0.0, "client", call(1))
+
+    assert held.viewer_left(1.0, "1") == []
+    assert [each["rule"] for each in held.describe(1.0)["held"]] == ["1"]
+
+
 def test_nothing_is_held_for_ever() -> None:
     held = desk("tool:echo => hold", hold_timeout=10)
     held.take(1.0, "client", call(1))
@@ -401,6 +410,382 @@ def test_it_says_how_things_stand() -> None:
 @pytest.mark.parametrize("options", [{"call_timeout": 1.0}, {"slow": 1.0}])
 def test_a_watchdog_is_never_idle(options: dict[str, Any]) -> None:
     assert not desk(**options).is_idle
+
+
+def test_it_is_not_idle_while_an_injected_request_is_open() -> None:
+    asking = desk()
+    asking.order(0.0, "tui", {"order": "request", "method": "ping"})
+    assert not asking.is_idle
+    asking.take(1.0, "server", progress(f"{PREFIX}1"))
+    assert not asking.is_idle
+    asking.take(2.0, "server", result(f"{PREFIX}1"))
+    assert asking.is_idle
+
+
+def test_it_is_not_idle_while_it_has_rules_or_a_viewer_holds_messages() -> None:
+    assert not desk("tool:never => drop").is_idle
+    wanted = desk()
+    wanted.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
+    assert not wanted.is_idle
+    wanted.take(1.0, "client", call())
+    assert not wanted.is_idle
+    wanted.viewer_left(2.0, "tui")
+    assert wanted.is_idle
+
+
+def test_the_next_deadline_is_the_earliest_of_delays_holds_and_both_watchdogs() -> None:
+    busy = desk("tool:a => hold", "tool:b => delay 3s", call_timeout=50, slow=20, hold_timeout=10)
+    busy.take(0.0, "client", call(1, "c"))
+    assert busy.next_at == 20.0
+    busy.take(1.0, "client", call(2, "a"))
+    assert busy.next_at == 11.0
+    busy.take(2.0, "client", call(3, "b"))
+    assert busy.next_at == 5.0
+
+    for at, following in ((5.0, 11.0), (11.0, 20.0), (20.0, 22.0), (22.0, 31.0), (31.0, 50.0)):
+        assert busy.wake(at)
+        assert busy.next_at == following
+
+
+def test_the_opening_note_leaves_out_limits_that_are_not_set() -> None:
+    assert desk().opening().fields == {"rules": [], "seed": 1}
+    assert desk(slow=0.5).opening().fields == {"rules": [], "seed": 1, "slow": 0.5}
+
+
+def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_times_out() -> None:
+    heard = desk(call_timeout=5)
+    heard.hear(1.0, "client", call(1), stream="s")
+    answer, cancelled = deeds(heard.wake(6.0))
+
+    assert isinstance(answer, Speak)
+    assert isinstance(cancelled, Speak)
+    assert (answer.side, cancelled.side, cancelled.stream) == ("server", "client", "s")
+    assert not heard.take(7.0, "server", result(1)).to_mcpspy  # Of no stream: it answers another request.
+    late = heard.take(7.0, "server", result(1), stream="s", lane="lane")
+    assert [note["action"] for note in notes(late.steps)] == ["swallowed"]
+    assert isinstance(late.steps[0], Remark)
+    assert late.steps[0].lane == "lane"
+    assert late.steps[1:] == [Gone("server", "lane", late.ticket)]
+
+
+def test_messages_heard_from_the_client_advance_the_handshake() -> None:
+    heard = desk()
+    heard.hear(0.0, "server", b'{"jsonrpc":"2.0","method":"notifications/message"}')
+    assert not heard.has_heard
+    heard.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    assert (heard.has_heard, heard.is_opening) == (True, True)
+    heard.hear(1.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    assert (heard.has_heard, heard.is_opening) == (True, False)
+
+
+def test_a_dropped_message_cannot_be_edited_afterwards() -> None:
+    held = desk("tool:ruled => drop", "tool:echo => hold")
+    held.order(0.0, "tui", {"order": "hold", "query": ""})
+    by_rule = held.take(0.0, "client", call(1, "ruled"))
+    by_viewer = held.take(0.0, "client", call(2))
+    assert not by_rule.is_held
+    held.order(1.0, "tui", {"order": "drop", "ticket": by_viewer.ticket})
+
+    for ticket in (by_rule.ticket, by_viewer.ticket):
+        with pytest.raises(OrderError, match="no message is held"):
+            held.order(2.0, "tui", {"order": "release", "ticket": ticket, "message": {}})
+    assert held.describe(2.0)["held"] == []
+
+
+def test_an_edit_replaces_a_batch_after_a_rule_dropped_a_part_of_it() -> None:
+    for edit, sent in (({"text": '{"x":1}'}, b'{"x":1}'), ({}, b"[" + call(2, "b") + b"]")):
+        held = desk("tool:a => drop")
+        held.order(0.0, "tui", {"order": "hold", "query": "tool:b"})
+        ticket = held.take(0.0, "client", BATCH).ticket
+        reply = held.order(1.0, "tui", {"order": "release", "ticket": ticket, **edit})
+
+        assert deeds(reply.steps) == [Send("client", sent, None, ticket)]
+
+
+def test_a_viewer_does_not_hold_a_batch_for_a_part_that_a_rule_removed() -> None:
+    for flag in ("tool:a => drop", "tool:a => error no"):
+        held = desk(flag)
+        held.order(0.0, "tui", {"order": "hold", "query": "tool:a"})
+        ruling = held.take(0.0, "client", BATCH)
+
+        assert not ruling.is_held
+        assert ruling.steps[-1] == Send("client", b"[" + call(2, "b") + b"]", None, ruling.ticket)
+
+
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_a_response_that_a_rule_corrupted_ends_the_wait_only_if_a_viewer_edited_it(is_edited: bool) -> None:
+    held = desk("kind:result => corrupt bad-json", call_timeout=5)
+    held.order(0.0, "tui", {"order": "hold", "query": "kind:result"})
+    held.take(0.0, "client", call(1))
+    ticket = held.take(1.0, "server", result(1)).ticket
+    edit = {"text": "{}"} if is_edited else {}
+    (sent,) = deeds(held.order(2.0, "tui", {"order": "release", "ticket": ticket, **edit}).steps)
+
+    assert isinstance(sent, Send)
+    assert (sent.data == b"{}") == is_edited
+    assert held.next_at == (None if is_edited else 7.0)
+    assert [type(step) for step in deeds(held.wake(7.0))] == ([] if is_edited else [Speak])
+
+
+def test_an_edit_does_not_revive_a_message_whose_request_has_timed_out() -> None:
+    held = desk("tool:echo => delay 9s", "tool:echo => hold", call_timeout=5)
+    request = held.take(0.0, "client", call(1), lane="lane")
+    held.wake(5.0)
+    assert [event["event"] for event in told(held.wake(9.0))] == ["held"]
+    order = {"order": "release", "ticket": request.ticket, "message": {"x": 1}}
+    assert deeds(held.order(10.0, "tui", order).steps) == [Gone("client", "lane", request.ticket)]
+    assert held.next_at is None
+
+    held = desk("kind:result => delay 9s", "kind:result => hold", call_timeout=5)
+    held.take(0.0, "client", call(1))
+    answer = held.take(1.0, "server", result(1), lane="lane")
+    held.wake(5.0)
+    held.wake(10.0)
+    steps = held.order(11.0, "tui", {**order, "ticket": answer.ticket}).steps
+    assert [note["action"] for note in notes(steps)] == ["release", "swallowed"]
+    assert {step.lane for step in steps if isinstance(step, Remark)} == {"lane"}
+    assert deeds(steps) == [Gone("server", "lane", answer.ticket)]
+    assert held.next_at is None
+
+
+@pytest.mark.parametrize("data", [call(1, "a"), BATCH])
+def test_a_disconnect_happens_at_once_and_can_be_neither_held_nor_edited(data: bytes) -> None:
+    held = desk("tool:a => disconnect", "tool:b => hold")
+    held.order(0.0, "tui", {"order": "hold", "query": ""})
+    ruling = held.take(0.0, "client", data, lane="lane")
+
+    assert deeds(ruling.steps) == [Cut("lane")]
+    assert (ruling.to_mcpspy, ruling.is_held) == (True, False)
+    with pytest.raises(OrderError, match="no message is held"):
+        held.order(1.0, "tui", {"order": "release", "ticket": ruling.ticket, "message": {}})
+
+
+def test_a_request_that_disconnects_is_not_watched_while_it_is_delayed() -> None:
+    watched = desk("tool:echo => delay 9s", "tool:echo => disconnect", call_timeout=5, slow=3)
+    ruling = watched.take(0.0, "client", call(1), lane="lane")
+
+    assert (ruling.to_mcpspy, ruling.is_held) == (True, True)
+    assert watched.next_at == 9.0
+    assert watched.wake(8.9) == []
+    assert watched.wake(9.0) == [Cut("lane")]
+    assert watched.next_at is None
+
+
+def test_a_request_that_a_rule_has_answered_is_not_watched_while_its_batch_is_delayed() -> None:
+    watched = desk("tool:a => error no", "tool:b => delay 9s", call_timeout=5)
+    ruling = watched.take(0.0, "client", BATCH)
+    assert deeds(ruling.steps) == []
+    timed_out, *_ = deeds(watched.wake(5.0))
+    assert isinstance(timed_out, Speak)
+    assert loads(timed_out.data)["id"] == 2
+    assert watched.next_at == 9.0
+    answered, gone = deeds(watched.wake(9.0))
+
+    assert isinstance(answered, Speak)
+    assert loads(answered.data) == {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "no"}}
+    assert gone == Gone("client", None, ruling.ticket)
+    assert watched.next_at is None
+
+
+def test_a_delayed_response_from_a_rule_ends_the_wait() -> None:
+    watched = desk("tool:echo => delay 1s", "tool:echo => error no", call_timeout=5, slow=3)
+    ruling = watched.take(0.0, "client", call(1), stream="s", lane="lane")
+    assert (ruling.to_mcpspy, ruling.is_held) == (True, True)
+    answer, gone = watched.wake(1.0)
+
+    assert isinstance(answer, Speak)
+    assert (answer.side, answer.lane, answer.stream, answer.id) == ("server", "lane", "s", None)
+    assert gone == Gone("client", "lane", ruling.ticket)
+    assert watched.next_at is None
+
+
+def test_a_response_from_a_viewer_ends_the_wait() -> None:
+    watched = desk("tool:echo => hold", call_timeout=5, slow=3)
+    ruling = watched.take(0.0, "client", call(1), stream="s", lane="lane")
+    order = {"order": "answer", "ticket": ruling.ticket, "result": {}}
+    note, event, answer, gone = watched.order(1.0, "tui", order).steps
+
+    assert isinstance(note, Remark)
+    assert isinstance(event, Tell)
+    assert answer == Speak("server", b'{"jsonrpc":"2.0","id":1,"result":{}}', "lane", "s")
+    assert gone == Gone("client", "lane", ruling.ticket)
+    assert (note.lane, note.fields["why"], event.event["why"]) == ("lane", "answered", "answered")
+    assert watched.next_at is None
+
+
+def test_a_held_request_that_was_answered_meanwhile_is_not_watched_again() -> None:
+    watched = desk(call_timeout=5, slow=3)
+    watched.order(0.0, "tui", {"order": "hold", "query": "kind:request"})
+    ticket = watched.take(0.0, "client", call(1)).ticket
+    assert watched.take(1.0, "server", result(1)).is_untouched
+    reply = watched.order(2.0, "tui", {"order": "release", "ticket": ticket})
+
+    assert deeds(reply.steps) == [Pass("client", call(1), None, ticket)]
+    assert watched.next_at is None
+
+
+def test_the_time_limit_starts_again_when_a_viewer_drops_a_held_response() -> None:
+    watched = desk(call_timeout=5)
+    watched.order(0.0, "tui", {"order": "hold", "query": "kind:result"})
+    watched.take(0.0, "client", call(1))
+    ticket = watched.take(1.0, "server", result(1)).ticket
+    assert watched.wake(100.0) == []
+    watched.order(100.0, "tui", {"order": "drop", "ticket": ticket})
+
+    assert watched.next_at == 105.0
+    (answer,) = deeds(watched.wake(105.0))  # Without a cancellation: the server has answered.
+    assert isinstance(answer, Speak)
+    assert answer.side == "server"
+
+
+def test_a_delayed_response_that_is_due_at_the_time_limit_is_forwarded() -> None:
+    watched = desk("kind:result => delay 4s", call_timeout=5)
+    watched.take(0.0, "client", call(1))
+    ticket = watched.take(1.0, "server", result(1)).ticket
+
+    assert watched.wake(5.0) == [Pass("server", result(1), None, ticket)]
+
+
+def test_no_part_of_a_held_batch_times_out() -> None:
+    watched = desk("tool:b => hold", call_timeout=5, slow=3)
+    watched.take(0.0, "client", BATCH)
+
+    assert watched.next_at == 300.0
+    steps = watched.wake(300.0)
+    assert [note["why"] for note in notes(steps)] == ["timeout"]
+    assert watched.next_at == 303.0
+
+
+def test_a_held_batch_is_dropped_as_a_whole() -> None:
+    held = desk("tool:b => hold")
+    ticket = held.take(0.0, "client", BATCH).ticket
+
+    assert deeds(held.order(1.0, "tui", {"order": "drop", "ticket": ticket}).steps) == [
+        Gone("client", None, ticket)
+    ]
+
+
+def test_a_delayed_message_is_not_a_held_one() -> None:
+    delayed = desk("tool:echo => delay 9s")
+    ticket = delayed.take(0.0, "client", call(1)).ticket
+    for order in (
+        {"order": "release", "ticket": ticket},
+        {"order": "drop", "ticket": ticket},
+        {"order": "answer", "ticket": ticket, "result": {}},
+    ):
+        with pytest.raises(OrderError, match="no message is held"):
+            delayed.order(1.0, "tui", order)
+
+    reply = delayed.order(1.0, "tui", {"order": "release", "tickets": "all"})
+    assert (reply.answer, reply.steps) == ({"released": 0}, [])
+    said = delayed.describe(1.0)
+    assert (said["held"], said["delayed"], said["bytes"]) == ([], 1, len(call(1)))
+    assert delayed.wake(9.0) == [Pass("client", call(1), None, ticket)]
+
+
+def test_tickets_are_released_once_each_in_the_order_of_arrival() -> None:
+    held = desk("tool:echo => hold")
+    one, two, three = (held.take(0.0, "client", call(number), lane=number).ticket for number in range(3))
+    reply = held.order(1.0, "tui", {"order": "release", "tickets": [three, one, three]})
+
+    assert reply.answer == {"released": 2}
+    assert [type(step) for step in reply.steps] == [Remark, Tell, Pass] * 2
+    assert [step.lane for step in reply.steps if isinstance(step, Remark | Pass)] == [0, 0, 2, 2]
+    assert [each["ticket"] for each in held.describe(1.0)["held"]] == [two]
+
+
+def test_a_released_message_is_not_released_again_at_its_deadline() -> None:
+    held = desk("tool:echo => hold", hold_timeout=10)
+    ticket = held.take(0.0, "client", call(1)).ticket
+    held.order(1.0, "tui", {"order": "release", "ticket": ticket})
+
+    assert held.next_at is None
+    assert held.wake(10.0) == []
+
+
+def test_notes_belong_to_the_http_exchange_of_their_message() -> None:
+    both = desk("tool:echo => delay 1s", "tool:echo => hold", hold_timeout=10)
+    steps = both.take(0.0, "client", call(1), lane="lane").steps + both.wake(1.0) + both.wake(11.0)
+
+    assert [(step.fields["action"], step.lane) for step in steps if isinstance(step, Remark)] == [
+        ("delay", "lane"),
+        ("hold", "lane"),
+        ("release", "lane"),
+    ]
+
+
+def test_a_message_for_which_there_was_no_room_is_still_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room_module, "MOST_LETTERS", 1)
+    full = desk("tool:echo => hold", call_timeout=5)
+    full.take(0.0, "client", call(1))
+    ruling = full.take(1.0, "client", call(2), lane="lane")
+
+    assert [type(step) for step in ruling.steps] == [Remark, Pass]
+    assert isinstance(ruling.steps[0], Remark)
+    assert ruling.steps[0].lane == "lane"
+    assert full.next_at == 6.0
+    assert [each["ticket"] for each in full.describe(1.0)["held"]] == [1]
+
+
+def test_a_rule_holds_before_a_viewer_and_the_first_viewer_before_the_next() -> None:
+    held = desk("tool:ruled => hold")
+    held.order(0.0, "a", {"order": "hold", "query": "tool:echo"})
+    held.order(0.0, "b", {"order": "hold", "query": ""})
+    for number, tool in enumerate(("ruled", "echo", "other")):
+        held.take(0.0, "client", call(number, tool))
+
+    said = held.describe(0.0)["held"]
+    assert [(each.get("rule"), each.get("viewer")) for each in said] == [
+        ("1", None),
+        (None, "a"),
+        (None, "b"),
+    ]
+
+
+def test_another_query_of_a_viewer_replaces_the_first_and_releases_nothing() -> None:
+    held = desk()
+    held.order(0.0, "tui", {"order": "hold", "query": "tool:a"})
+    held.take(0.0, "client", call(1, "a"))
+    reply = held.order(1.0, "tui", {"order": "hold", "query": "tool:b"})
+
+    assert (reply.answer, reply.steps) == ({}, [])
+    assert held.take(1.0, "client", call(2, "a")).is_untouched
+    assert held.take(1.0, "client", call(3, "b")).is_held
+    assert held.describe(1.0)["holds"] == {"tui": "tool:b"}
+    assert len(held.describe(1.0)["held"]) == 2
+
+
+def test_when_one_side_closes_its_messages_are_forwarded_and_injected_requests_to_it_fail() -> None:
+    for closed, peer in (("client", "server"), ("server", "client")):
+        ending = desk("tool:slow => delay 9s", "tool:echo => hold")
+        for number, side in enumerate((closed, peer)):
+            ending.take(0.0, side, call(number, "slow"))
+            ending.take(0.0, side, call(number))
+            ending.order(0.0, "tui", {"order": "request", "n": side, "method": "ping", "to": side})
+        steps = ending.end(1.0, closed)
+
+        assert deeds(steps) == [Pass(closed, call(0, "slow"), None, 1), Pass(closed, call(0), None, 2)]
+        assert [note["why"] for note in notes(steps)] == ["session ended"]
+        assert [(event["n"], event["error"]) for event in told(steps) if event["event"] == "answer"] == [
+            (closed, "the session has ended")
+        ]
+        said = ending.describe(1.0)
+        assert (len(said["held"]), said["delayed"]) == (1, 1)
+        assert [each["from"] for each in said["injected"]] == [closed]
+        assert [type(step) for step in deeds(ending.wake(9.0))] == [Pass]  # The delayed one of the peer.
+        answered = ending.take(10.0, peer, result(json.loads(said["injected"][0]["id"])))
+        assert [event["n"] for event in told(answered.steps)] == [peer]
+
+
+def test_only_the_side_that_got_an_injected_request_can_answer_it_and_only_its_viewer_is_notified() -> None:
+    asking = desk()
+    asking.order(0.0, "tui", {"order": "request", "method": "ping"})
+    for data in (progress(f"{PREFIX}1"), result(f"{PREFIX}1")):
+        assert asking.take(1.0, "client", data).is_untouched
+        ruling = asking.take(1.0, "server", data, lane="lane")
+        assert ruling.to_mcpspy
+        assert [step.viewer for step in ruling.steps if isinstance(step, Tell)] == ["tui"]
+        assert deeds(ruling.steps) == [Gone("server", "lane", ruling.ticket)]
 
 
 class Traffic(RuleBasedStateMachine):
