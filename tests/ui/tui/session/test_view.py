@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mcpspy.analysis.lint import Finding, Place, Severity
 from mcpspy.core.query import parse
 from mcpspy.ui.tui.session.view import Order, View, Wish
 from tests.ui.tui.session.test_log import CALL, FAILED, PROGRESS, File
@@ -20,12 +21,20 @@ STDERR = b'{"t":0.6,"note":"stderr","text":"a word"}'
 HTTP = b'{"t":0.6,"note":"http","http":1,"status":200,"method":"POST","path":"/mcp"}'
 LOST = b'{"t":0.6,"note":"lost","entries":1,"why":"full"}'
 EXIT = b'{"t":0.9,"note":"exit","code":0}'
+RULED = b'{"t":0.6,"note":"rule","action":"hold","ticket":1,"from":"client","id":"2"}'
+ERROR = b'{"t":0.6,"note":"error","text":"a bug"}'
+CANCEL = b'"client","msg":{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}}'
 
 
 def all_of(view: View) -> list[int]:
     """Return the rows that are shown once all were judged."""
     view.judge(lambda: True)
     return list(view.rows)
+
+
+def found(row: int) -> Finding:
+    """Return a finding on a row."""
+    return Finding("x-001", Severity.WARNING, "why", "", Place(1), row, 0.5, "server")
 
 
 @pytest.fixture
@@ -63,6 +72,160 @@ def test_marked_rows_alone_are_shown_if_that_is_wanted(file: File) -> None:
     view = View(file.log, Wish(only_marked=True))
     view.marked = {3, 6}
     assert all_of(view) == [3, 6]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        Wish(query=parse("nothing-like-it")),
+        Wish(exchanges=False, query=parse("nothing-like-it")),
+        Wish(only_marked=True),
+        Wish(exchanges=False, only_marked=True),
+        Wish(exchanges=False, notifications=False, asides=False, query=parse("nothing-like-it")),
+    ],
+)
+def test_a_held_row_is_shown_whatever_else_is_left_out(file: File, wish: Wish) -> None:
+    before = View(file.log, wish)
+    before.held = {0, 3}
+    assert all_of(before) == [0, 3]
+
+    after = View(file.log, wish)
+    assert all_of(after) == []
+    after.held = {0, 3}
+    after.reconsider({0, 3})
+    assert list(after.rows) == [0, 3]
+
+    for view in (before, after):
+        view.held = {3}
+        view.reconsider({0})
+        assert list(view.rows) == [3]
+
+
+def test_a_held_request_stays_when_its_answer_no_longer_matches_the_filter() -> None:
+    file = File()
+    view = View(file.add(ASK % (1, b"a"), ASK % (2, b"b")), Wish(query=parse("is:pending")))
+    view.held = {0}
+    assert all_of(view) == [0, 1]
+    file.add(OK % 1, OK % 2)
+    assert all_of(view) == [0]
+
+
+def test_progress_and_cancellation_have_their_own_row_only_if_something_is_wrong_with_them() -> None:
+    flawed = PROGRESS.replace(b'"jsonrpc":"2.0",', b"")
+    unknown = PROGRESS.replace(b":7", b":8")
+    file = File()
+    log = file.add(CALL, PROGRESS, flawed, CANCEL, unknown, PROGRESS)
+    assert all_of(View(log)) == [0, 2, 4]  # The one breaks a rule, the other is for an unknown token.
+    assert all_of(View(log, Wish(notifications=False))) == [0]
+    assert all_of(View(log, Wish(exchanges=False))) == list(range(6))
+
+    view = View(log)
+    view.judge(lambda: True)
+    for row in (3, 5):
+        log.findings.add(row, found(row))
+        view.reconsider([row])
+    assert list(view.rows) == [0, 2, 3, 4, 5]
+    assert all_of(View(log)) == [0, 2, 3, 4, 5]
+
+
+def test_a_finding_on_a_response_updates_the_row_of_its_request(file: File) -> None:
+    view = View(file.log, Wish(query=parse("is:finding", linted=True)))
+    assert all_of(view) == []
+    version = view.version
+    file.log.findings.add(2, found(2))
+    view.reconsider([2])
+    assert list(view.rows) == [0]
+    assert view.version != version
+
+
+def test_rows_that_were_not_judged_yet_are_not_reconsidered(file: File) -> None:
+    view = View(file.log)
+    view.reconsider([0, 3])
+    assert list(view.rows) == []
+    assert all_of(view) == [0, 3, 4, 6, 7, 8]
+    view.reconsider([0, 1, 3])
+    assert list(view.rows) == [0, 3, 4, 6, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("wish", "rows"),
+    [
+        (Wish(), [2]),
+        (Wish(asides=False), [2]),
+        (Wish(exchanges=False), [0, 1, 2]),
+        (Wish(exchanges=False, asides=False), [2]),
+        (Wish(exchanges=False, asides=False, http=True), [2, 3]),
+    ],
+)
+def test_rule_notes_are_hidden_beside_exchanges_and_lost_entries_and_errors_are_always_shown(
+    wish: Wish, rows: list[int]
+) -> None:
+    file = File()
+    assert all_of(View(file.add(RULED, RULED, ERROR, HTTP), wish)) == rows
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"exchanges": True},
+        {"notifications": False},
+        {"asides": False},
+        {"http": False},
+        {"query": parse("tool:x")},
+        {"only_marked": True},
+        {"reverse": True},
+        {"order": Order.SIZE},
+    ],
+)
+def test_a_wish_that_leaves_nothing_out_is_recognised(fields: dict[str, Any]) -> None:
+    everything = Wish(exchanges=False, http=True)
+    assert everything.is_all
+    assert not replace(everything, **fields).is_all
+
+
+def test_the_orders_follow_each_other_in_a_circle() -> None:
+    assert [order.following for order in Order] == [Order.LATENCY, Order.SIZE, Order.TIME]
+
+
+def test_judging_reports_whether_the_rows_changed() -> None:
+    file = File()
+    view = View(file.add(ASK % (1, b"a")), Wish(query=parse("is:pending")))
+    assert view.judge(lambda: True)
+    assert not view.judge(lambda: True)
+    file.add(STDERR)
+    assert not view.judge(lambda: True)
+    version = view.version
+    file.add(OK % 1, ASK % (2, b"b"))
+    assert view.judge(lambda: True)  # One row left and one came: as many as before.
+    assert (list(view.rows), view.version != version) == ([3], True)
+
+
+def test_a_filter_that_reads_the_file_judges_a_tenth_at_a_time() -> None:
+    file = File()
+    file.add(*[STDERR] * 600)
+    for text, portions in (("kind:stderr", [512, 600]), ("text:word", [51, 102])):
+        view = View(file.log, Wish(query=parse(text)))
+        judged = []
+        for _ in portions:
+            view.judge(lambda: False)
+            judged.append(view.judged)
+        assert (judged, len(view)) == (portions, portions[-1])
+
+
+def test_a_time_counted_back_from_the_end_is_judged_again_when_the_end_is_known() -> None:
+    file = File()
+    wish = Wish(query=parse("since:-0.2"))
+    view = View(
+        file.add(b'{"t":0.5,"note":"stderr","text":"a"}', b'{"t":0.6,"note":"stderr","text":"b"}'), wish
+    )
+    assert all_of(view) == [0, 1]
+    file.add(EXIT)
+    generation = view.generation
+    assert view.judge(lambda: True)
+    assert (view.generation, view.is_behind) == (generation + 1, True)
+    assert all_of(view) == [2]
+    assert not view.judge(lambda: True)
+    assert view.generation == generation + 1
 
 
 def test_rows_are_judged_in_portions_as_time_allows(file: File) -> None:
@@ -145,6 +308,35 @@ def test_a_row_that_is_not_shown_has_the_place_of_the_next(file: File, wish: Wis
         assert view.rows[view.place_of(row)] == row
     assert not view.holds(99)
     assert view.place_of(99) == (0 if wish.is_sorted else len(view) - 1)
+
+
+def test_a_row_that_is_left_out_is_not_shown_and_has_the_place_of_the_next_one(file: File) -> None:
+    view = View(file.log)
+    assert all_of(view) == [0, 3, 4, 6, 7, 8]
+    assert [view.holds(row) for row in (0, 1, 2, 3, 5, 8)] == [True, False, False, True, False, True]
+    assert [view.place_of(row) for row in (0, 1, 2, 3, 5, 6)] == [0, 1, 1, 1, 3, 3]
+    assert View(file.log).place_of(3) == 0  # Nothing is shown yet.
+
+
+def test_requests_without_an_answer_come_last_and_equals_keep_the_order_of_the_wire() -> None:
+    file = File()
+    file.add(ASK % (1, b"a"), ASK % (2, b"b"), ASK % (3, b"c"), b'{"t":0.9,"from":' + OK % 2)
+    assert all_of(View(file.log, Wish(order=Order.LATENCY))) == [1, 0, 2]
+    assert all_of(View(file.log, Wish(order=Order.LATENCY, reverse=True))) == [0, 2, 1]
+    assert all_of(View(file.log, Wish(exchanges=False, http=True, reverse=True))) == [3, 2, 1, 0]
+
+
+def test_a_sorted_list_is_stale_when_a_row_enters_it_later() -> None:
+    file = File()
+    log = file.add(ASK % (1, b"a"), ASK % (2, b"b"), EXIT)
+    view = View(log, Wish(order=Order.SIZE, query=parse("is:finding", linted=True)))
+    assert (all_of(view), view.is_stale) == ([], False)
+    log.findings.add(1, found(1))
+    view.reconsider([1])
+    assert (list(view.rows), view.is_stale) == ([], True)
+    version = view.version
+    view.sort()
+    assert (list(view.rows), view.is_stale, view.version != version) == ([1], False, True)
 
 
 def test_rows_are_sorted_by_what_is_wanted() -> None:
