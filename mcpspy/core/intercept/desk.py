@@ -296,7 +296,7 @@ class Desk:
                 asked.has_gone = True
             elif not verdict.is_lost or letter.edited is not None:
                 self._calls.stop(asked)
-        if letter.is_disconnected and letter.edited is None:
+        if letter.is_disconnected:
             return [*steps, Cut(letter.lane)]
         if all(part.is_left_out for part in letter.parts):
             return [*steps, Gone(letter.side, letter.lane, letter.ticket)]
