@@ -105,6 +105,7 @@ def test_what_is_delayed_may_be_held_then() -> None:
 
     assert [note["action"] for note in notes(steps)] == ["hold"]
     assert told(steps)[0]["deadline"] == 301.0
+    assert both.describe(3.0)["held"][0]["age"] == 2.0
 
 
 def test_only_what_a_viewer_wants_is_held_answers_too() -> None:
@@ -478,6 +479,14 @@ def test_messages_heard_from_the_client_advance_the_handshake() -> None:
     assert (heard.has_heard, heard.is_opening) == (True, False)
 
 
+def test_an_intercepted_initialize_opens_the_handshake() -> None:
+    intercepted = desk("tool:never => drop")
+    intercepted.take(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    assert (intercepted.has_heard, intercepted.is_opening) == (True, True)
+    intercepted.take(1.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    assert (intercepted.has_heard, intercepted.is_opening) == (True, False)
+
+
 def test_a_dropped_message_cannot_be_edited_afterwards() -> None:
     held = desk("tool:ruled => drop", "tool:echo => hold")
     held.order(0.0, "tui", {"order": "hold", "query": ""})
@@ -725,6 +734,19 @@ def test_a_message_for_which_there_was_no_room_is_still_watched(monkeypatch: pyt
     assert ruling.steps[0].lane == "lane"
     assert full.next_at == 6.0
     assert [each["ticket"] for each in full.describe(1.0)["held"]] == [1]
+
+
+def test_a_message_that_can_be_neither_delayed_nor_held_is_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room_module, "MOST_LETTERS", 0)
+    ruling = desk("tool:echo => delay 1s", "tool:echo => hold").take(0.0, "client", call(1), lane="lane")
+    delay, delay_full, hold_full, forwarded = ruling.steps
+
+    assert [(note["action"], note.get("why")) for note in notes([delay, delay_full, hold_full])] == [
+        ("delay", None),
+        ("delay", "full"),
+        ("hold", "full"),
+    ]
+    assert forwarded == Pass("client", call(1), "lane", ruling.ticket)
 
 
 def test_a_rule_holds_before_a_viewer_and_the_first_viewer_before_the_next() -> None:

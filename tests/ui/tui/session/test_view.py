@@ -290,6 +290,7 @@ def test_another_wish_begins_anew_and_the_same_one_does_not(file: File) -> None:
     assert (view.generation, view.is_behind) == (1, False)
     view.want(Wish(exchanges=False))
     assert (view.generation, view.is_behind, len(view)) == (2, True, 0)
+    assert all_of(view) == [0, 1, 2, 3, 4, 6, 7, 8]
 
 
 def test_a_log_that_began_anew_is_judged_anew(file: File) -> None:
@@ -297,6 +298,8 @@ def test_a_log_that_began_anew_is_judged_anew(file: File) -> None:
     all_of(view)
     file.log.begin_again(file.log.header)
     assert view.is_behind
+    assert view.judge(lambda: True)
+    assert not view.judge(lambda: True)
     assert all_of(view) == []
 
 
