@@ -655,6 +655,23 @@ def test_a_delayed_response_that_is_due_at_the_time_limit_is_forwarded() -> None
     assert watched.wake(5.0) == [Pass("server", result(1), None, ticket)]
 
 
+def test_a_response_that_comes_too_late_is_not_noted_as_swallowed_if_a_rule_drops_it_anyway() -> None:
+    watched = desk("kind:result => delay 9s", "kind:result => drop", call_timeout=5)
+    watched.take(0.0, "client", call(1))
+    ticket = watched.take(1.0, "server", result(1)).ticket
+    watched.wake(5.0)
+
+    assert watched.wake(10.0) == [Gone("server", None, ticket)]
+
+
+def test_a_delayed_request_that_has_timed_out_goes_nowhere_and_is_not_noted_as_swallowed() -> None:
+    watched = desk("tool:echo => delay 9s", call_timeout=5)
+    ticket = watched.take(0.0, "client", call(1)).ticket
+    watched.wake(5.0)
+
+    assert watched.wake(9.0) == [Gone("client", None, ticket)]
+
+
 def test_no_part_of_a_held_batch_times_out() -> None:
     watched = desk("tool:b => hold", call_timeout=5, slow=3)
     watched.take(0.0, "client", BATCH)
