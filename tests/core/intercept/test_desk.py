@@ -569,6 +569,14 @@ def test_a_disconnect_happens_at_once_and_can_be_neither_held_nor_edited(data: b
         held.order(1.0, "tui", {"order": "release", "ticket": ruling.ticket, "message": {}})
 
 
+def test_a_request_is_answered_before_another_part_of_its_batch_disconnects() -> None:
+    answer, cut = deeds(desk("tool:a => error no", "tool:b => disconnect").take(0.0, "client", BATCH).steps)
+
+    assert isinstance(answer, Speak)
+    assert loads(answer.data)["id"] == 1
+    assert cut == Cut(None)
+
+
 def test_a_request_that_disconnects_is_not_watched_while_it_is_delayed() -> None:
     watched = desk("tool:echo => delay 9s", "tool:echo => disconnect", call_timeout=5, slow=3)
     ruling = watched.take(0.0, "client", call(1), lane="lane")

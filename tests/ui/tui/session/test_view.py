@@ -321,6 +321,12 @@ def test_a_row_that_is_left_out_is_not_shown_and_has_the_place_of_the_next_one(f
     assert View(file.log).place_of(3) == 0  # Nothing is shown yet.
 
 
+def test_the_size_of_an_exchange_includes_its_response() -> None:
+    file = File()
+    file.add(ASK % (1, b"a"), ASK % (2, b"bb"), (OK % 1).replace(b"{}}}", b'{"a":"longer"}}}'), OK % 2)
+    assert all_of(View(file.log, Wish(order=Order.SIZE))) == [0, 1]
+
+
 def test_requests_without_an_answer_come_last_and_equals_keep_the_order_of_the_wire() -> None:
     file = File()
     file.add(ASK % (1, b"a"), ASK % (2, b"b"), ASK % (3, b"c"), b'{"t":0.9,"from":' + OK % 2)
