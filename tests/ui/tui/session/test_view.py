@@ -55,6 +55,7 @@ def file() -> File:
         (Wish(query=parse("tool:x")), [0]),
         (Wish(exchanges=False, query=parse("tool:x")), [0, 2]),
         (Wish(query=parse("status:-32602")), [0]),
+        (Wish(exchanges=False, query=parse("status:-32602")), [2]),
         (Wish(query=parse("nothing-like-it")), []),
         (Wish(query=parse('text:"no such thing"')), [0]),
         (Wish(query=parse("text:word")), [4]),
