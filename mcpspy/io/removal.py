@@ -12,7 +12,8 @@ from pathlib import Path
 
 from mcpspy.core.record import Header
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.io.store import Summary, opened, read_header_of
+from mcpspy.io.blocks import opened
+from mcpspy.io.store import Summary, read_header_of
 from mcpspy.io.writer import is_live
 
 

@@ -1,8 +1,8 @@
 """Recordings, from the reader's side.
 
 Owns finding and reading them. Opens every file read-only and leaves
-it as it is; a torn last line is left out until it is whole, and said. Following one
-that grows is `io.follow`'s, writing `io.writer`'s.
+it as it is; a torn last line is left out until it is whole, and said. The reading
+itself is `io.blocks`'s, following one that grows `io.follow`'s, writing `io.writer`'s.
 """
 
 from __future__ import annotations
@@ -11,20 +11,16 @@ import os
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
 
 from msgspec import Struct
 
-from mcpspy.core.framing import LineFramer
 from mcpspy.core.parties import Party
 from mcpspy.core.record import Entry, Header, Note, read_entry, read_header
 from mcpspy.core.session import Session
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.blocks import BLOCK, RecordingScan, opened, part_after
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.writer import is_live
-
-CHUNK = 1 << 20
-"""Bytes a read: a follower hands each to a thread and back, which costs as much as reading a smaller one twelve times."""
 
 HEAD = 1 << 16
 """Bytes of a recording's start in which a summary looks for who speaks."""
@@ -66,18 +62,6 @@ class Summary(Struct, frozen=True, kw_only=True):
         return start_order(self.path, self.header)
 
 
-class Line(NamedTuple):
-    """An entry, and where it stands."""
-
-    entry: Entry
-    path: Path
-    """Of the part it is in."""
-    number: int
-    """From 1; the header is line 1."""
-    size: int
-    """Bytes, its LF left out."""
-
-
 class Recording:
     """A recording on disk: its header, and what follows."""
 
@@ -91,34 +75,23 @@ class Recording:
     def __iter__(self) -> Iterator[Entry]:
         """Yield the entries as the file is now, and those of the parts that follow."""
         self.torn = 0
-        for path in _parts(self.path):
-            for line in self._lines(path):
-                yield read_entry(line)
+        scan = RecordingScan(self.path)
+        for block in scan:
+            yield from map(read_entry, block.lines)
+        self.torn = scan.torn
 
-    def lines(self) -> Iterator[Line]:
-        """Yield the entries as `iter` does, each with its place in its file."""
-        self.torn = 0
-        for path in _parts(self.path):
-            for number, line in enumerate(self._lines(path), 2):
-                yield Line(read_entry(line), path, number, len(line))
-
-    def _lines(self, path: Path) -> Iterator[bytes]:
-        framer = LineFramer()
-        first = True
-        with opened(path) as file:
-            while chunk := file.read(CHUNK):
-                for line in framer.feed(chunk):
-                    if first:
-                        first = False
-                    else:
-                        yield line
-        self.torn += sum(map(len, framer.close()))
+    def session(self) -> Session:
+        """Return all of it, with its end unless it is live."""
+        session = Session(self.header).add_all(self)
+        if self.state is not State.LIVE:
+            session.end()
+        return session
 
     @property
     def state(self) -> State:
         """How it stands now."""
-        *_, last = _parts(self.path)
-        return _standing(last)[0]
+        *_, (_, state, _) = _parts(self.path)
+        return state
 
 
 def read_header_of(path: Path) -> Header:
@@ -194,11 +167,10 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
             if session.server is not None:
                 break
     size = entries = 0
-    last_part = path
-    for last_part in _parts(path):
-        size += last_part.stat().st_size
-        entries += _count_lines(last_part) - 1 if counts else 0
-    state, last = _standing(last_part)
+    state, last = State.DIED, None
+    for part, state, last in _parts(path):  # noqa: B007 - those of the last one are the session's.
+        size += part.stat().st_size
+        entries += _count_lines(part) - 1 if counts else 0
     return Summary(
         path=path,
         header=header,
@@ -230,20 +202,6 @@ def _recordings(folder: Path) -> Iterator[tuple[Path, Header]]:
             yield path, header
 
 
-def opened(path: Path) -> BinaryIO:
-    """Open for reading; raise what a person can act on."""
-    try:
-        if path.is_dir():
-            raise UsageError(
-                f"{path}: a folder, not a recording", f"mcpspy ls --dir {path} lists what is in it"
-            )
-        return path.open("rb")
-    except FileNotFoundError:
-        raise UsageError(f"{path}: no such file", "mcpspy ls lists the sessions") from None
-    except OSError as error:
-        raise CannotStart(f"{path}: {error.strerror}", "is it yours to read?") from None
-
-
 def _standing(path: Path) -> tuple[State, Entry | None]:
     """Return how the last part of a recording stands, and its last whole entry."""
     with opened(path) as file:
@@ -264,27 +222,17 @@ def _standing(path: Path) -> tuple[State, Entry | None]:
     return (State.LIVE if live else State.DIED), last
 
 
-def _parts(path: Path) -> Iterator[Path]:
-    """Yield the files of a session, from this one on; looks for the next once the last was taken."""
+def _parts(path: Path) -> Iterator[tuple[Path, State, Entry | None]]:
+    """Yield the files of a session, from this one on, each with its state and its last whole entry."""
     seen: set[Path] = set()
     following: Path | None = path
     while following is not None and following not in seen:
-        yield following
+        state, last = _standing(following)
+        yield following, state, last
         seen.add(following)
-        following = part_after(following, _standing(following)[1])
-
-
-def part_after(path: Path, last: Entry | None) -> Path | None:
-    """Return the part that the last entry of a file names: a file beside it, or none."""
-    if not (isinstance(last, Note) and last.kind == "part"):
-        return None
-    try:
-        following = path.with_name(str(last.fields.get("next")))
-    except ValueError:  # A path is not a name: a recording from elsewhere must not choose what we read.
-        return None
-    return following if following.is_file() else None
+        following = part_after(following, last)
 
 
 def _count_lines(path: Path) -> int:
     with path.open("rb") as file:
-        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(CHUNK), b""))
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(BLOCK), b""))

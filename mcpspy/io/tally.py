@@ -8,15 +8,13 @@ the session as a whole: that is `io.store`'s.
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from mcpspy.core.framing import LineFramer
 from mcpspy.core.index import Index
-from mcpspy.core.record import Entry, read_entry
-from mcpspy.io.store import State, Summary, opened, part_after
+from mcpspy.io.blocks import FileStatus, RecordingScan
+from mcpspy.io.store import State, Summary
 
 PORTION = 1 << 16
 """Bytes between two rests: some two milliseconds of work."""
@@ -59,17 +57,24 @@ class Tally:
         return Counts(index.messages, index.failed, index.pending)
 
     def read(self, seconds: float = float("inf")) -> bool:
-        """Read on for so long at most; return whether all there is now has been read.
+        """Read on for N seconds at most; return whether all there is now has been read.
 
         Raises OSError or McpspyError if a file cannot be read.
         """
         until = time.monotonic() + seconds
-        while self._read_part(until):
-            following = part_after(self._path, self._last)
-            if following is None or following in self._seen:
-                return True
-            self._begin(following)
-        return False
+        try:
+            if self._scan.status() is FileStatus.REPLACED:
+                self._scan.close()
+                self._restart()
+            while (block := self._scan.next()) is not None:
+                self._index.add_lines(block.lines, block.offset)
+                if self._rest:
+                    time.sleep(self._rest)
+                if time.monotonic() > until:
+                    return False
+        finally:
+            self._scan.close()  # Many sessions are counted, and few at a time.
+        return True
 
     def end(self) -> None:
         """Nothing more will come: what has no answer gets none."""
@@ -77,40 +82,4 @@ class Tally:
 
     def _restart(self) -> None:
         self._index = Index()
-        self._seen: set[Path] = set()
-        self._begin(self._first)
-
-    def _begin(self, path: Path) -> None:
-        self._path = path
-        self._seen.add(path)
-        self._file: tuple[int, int] | None = None
-        self._position = 0
-        self._framer = LineFramer()
-        self._is_at_header = True
-        self._last: Entry | None = None
-
-    def _read_part(self, until: float) -> bool:
-        """Read the current file; return whether its end was reached in time."""
-        with opened(self._path) as file:
-            stat = os.fstat(file.fileno())
-            if self._file not in (None, (stat.st_dev, stat.st_ino)) or stat.st_size < self._position:
-                self._restart()  # It was cut, or another has its name.
-                return False
-            self._file = stat.st_dev, stat.st_ino
-            file.seek(self._position)
-            while chunk := file.read(PORTION):
-                self._position += len(chunk)
-                for line in self._framer.feed(chunk):
-                    self._take(line)
-                if self._rest:
-                    time.sleep(self._rest)
-                if time.monotonic() > until:
-                    return False
-        return True
-
-    def _take(self, line: bytes) -> None:
-        if self._is_at_header:
-            self._is_at_header = False
-            return
-        self._last = entry = read_entry(line)
-        self._index.add(entry, 0, 0)
+        self._scan = RecordingScan(self._first, PORTION)

@@ -264,9 +264,13 @@ def is_live(fd: int) -> bool:
     """Whether a writer, of any process, still has this file open."""
     try:
         if sys.platform == "win32":
-            os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
-            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
-            msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+            here = os.lseek(fd, 0, os.SEEK_CUR)  # Where its reader goes on.
+            try:
+                os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
+                msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+                msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+            finally:
+                os.lseek(fd, here, os.SEEK_SET)
         else:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(fd, fcntl.LOCK_UN)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mcpspy.core.record import Damaged, Entry, Note
 from mcpspy.errors import UsageError
 from mcpspy.io import follow as module
-from mcpspy.io import store
-from mcpspy.io.follow import Lines, follow, follow_lines
+from mcpspy.io.blocks import LineReader
+from mcpspy.io.follow import CHUNK, follow, follow_lines
 from mcpspy.io.store import Recording
 from mcpspy.io.writer import Writer
 from tests.io.files import (
@@ -141,9 +137,7 @@ async def test_the_end_of_the_writer_is_the_end_and_its_last_words_are_heard(pat
 
 
 async def test_a_file_larger_than_a_chunk_is_followed_whole(path: Path, idle: Idle) -> None:
-    write(
-        path, frame(1, "client", ["x" * (2 * store.CHUNK)]), note(2, "stderr", text="y" * store.CHUNK), EXIT
-    )
+    write(path, frame(1, "client", ["x" * (2 * CHUNK)]), note(2, "stderr", text="y" * CHUNK), EXIT)
     assert await followed(path, idle) == list(Recording(path))
 
 
@@ -293,7 +287,7 @@ async def test_every_line_can_be_read_again_from_where_it_was(path: Path, writer
     said = [note(number, "stderr", text="x" * number) for number in range(50)]
     writer.write(said)
     writer.write([EXIT])
-    lines = Lines()
+    lines = LineReader()
     lines.begin_part(path)
     read = []
     async with asyncio.timeout(BOUND):
@@ -308,21 +302,3 @@ async def test_every_line_can_be_read_again_from_where_it_was(path: Path, writer
     assert lines.read(0, 1 << 40, 10) == b""
     lines.close()
     assert lines.read(0, 0, 10) == b""
-
-
-@given(st.data())
-def test_what_is_read_once_more_is_what_the_file_holds_now(data: st.DataObject) -> None:
-    with TemporaryDirectory() as folder:
-        paths = [Path(folder, name) for name in ("one", "two")]
-        with closing(Lines()) as lines:  # hypothesis may leave in the middle.
-            for number, path in enumerate(paths):
-                path.write_bytes(bytes([number]) * 40_000)
-                assert lines.begin_part(path) == number
-            for _ in range(10):
-                part = data.draw(st.integers(0, 1))
-                if data.draw(st.booleans()):
-                    with paths[part].open("ab") as file:
-                        file.write(bytes([data.draw(st.integers(2, 255))]) * 40_000)
-                held = paths[part].read_bytes()
-                offset, length = data.draw(st.integers(0, len(held))), data.draw(st.integers(0, 90_000))
-                assert lines.read(part, offset, length) == held[offset : offset + length]

@@ -17,6 +17,7 @@ from mcpspy.core.record import Frame, Note
 from mcpspy.core.session import Session
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io import store
+from mcpspy.io.blocks import BLOCK
 from mcpspy.io.catalog import Catalog
 from mcpspy.io.hosts.last import Sessions
 from mcpspy.io.store import Recording, State, find, read_header_of, sessions
@@ -104,7 +105,7 @@ def test_a_damaged_line_in_the_middle_costs_only_itself(path: Path) -> None:
     assert kinds(list(Recording(path))) == ["stderr", "Damaged", "Damaged", "Damaged", "stderr"]
 
 
-@pytest.mark.parametrize("size", [10, store.CHUNK - 60, store.CHUNK, 3 * store.CHUNK + 1])
+@pytest.mark.parametrize("size", [10, BLOCK - 60, BLOCK, 3 * BLOCK + 1])
 def test_a_message_of_any_size_is_read_whole(path: Path, size: int) -> None:
     write(path, frame(1, "client", ["x" * size]), frame(2, "server", []), EXIT)
     first, second, last = Recording(path)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcpspy.core.index import Index
 from mcpspy.errors import UsageError
 from mcpspy.io.store import read_header_of, summarize
 from mcpspy.io.tally import PORTION, Counts, Tally, count
@@ -72,13 +74,13 @@ def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert tally.read()
     append(path, call(2), b'{"t":3,"from":"ser')
     taken: list[bytes] = []
-    take = Tally._take
+    take = Index.add_lines
 
-    def spy(self: Tally, line: bytes) -> None:
-        taken.append(line)
-        take(self, line)
+    def spy(self: Index, lines: Sequence[bytes], offset: int) -> int:
+        taken.extend(lines)
+        return take(self, lines, offset)
 
-    monkeypatch.setattr(Tally, "_take", spy)
+    monkeypatch.setattr(Index, "add_lines", spy)
     assert tally.read()
     assert len(taken) == 1
     append(path, b'ver","msg":{"jsonrpc":"2.0","id":2,"result":{}}}\n')

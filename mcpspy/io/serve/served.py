@@ -8,19 +8,18 @@ which are open as long as they are served.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 from weakref import finalize
 
 from mcpspy.core.canonical import Pointer
-from mcpspy.core.framing import LineFramer
 from mcpspy.core.mock.library import Library
 from mcpspy.core.mock.plain import QuickScript
 from mcpspy.core.mock.shelf import Shelf
-from mcpspy.core.record import read_entry
 from mcpspy.errors import UsageError
-from mcpspy.io.store import Recording, opened, part_after
+from mcpspy.io.blocks import RecordingScan, opened
+from mcpspy.io.store import Recording
 
 SLICE = 1 << 16
 """Bytes that are read at a time while a client may be waiting: a few milliseconds' worth."""
@@ -119,7 +118,8 @@ class _Book:
         """Whether there is no more to read."""
         self.remarks: list[str] = []
         self._files: list[BinaryIO] = []
-        self._slices = self._read_slices()
+        self._scan = RecordingScan(self.path, SLICE)
+        finalize(self, self._scan.close)
 
     @property
     def server(self) -> str | None:
@@ -130,33 +130,21 @@ class _Book:
     def read(self) -> None:
         """Read a slice; raise UsageError if there is no server in all of it."""
         self.is_over = True  # An error is the end of it, too.
-        self.is_over = next(self._slices, self) is self
+        scan = self._scan
+        block = scan.next()
+        if block is None:
+            self._end()
+            return
+        if len(scan.paths) > len(self._files):
+            self._files.append(opened(block.path))
+            finalize(self, self._files[-1].close)
+        self.script.add_lines(block.lines, (len(self._files) - 1) * PART + block.offset)
+        self.bytes = scan.read
+        self.is_over = False
 
-    def _read_slices(self) -> Iterator[None]:
-        path: Path | None = self.path
-        seen: set[Path] = set()
-        torn = 0
-        while path is not None and path not in seen:
-            seen.add(path)
-            place = len(self._files) * PART
-            file = opened(path)
-            finalize(self, file.close)
-            self._files.append(file)
-            framer = LineFramer()
-            position = offset = 0
-            last = b""
-            while chunk := _read(file, position, SLICE):
-                position += len(chunk)
-                self.bytes += len(chunk)
-                if lines := framer.feed(chunk):
-                    last = lines[-1]
-                    if not offset:
-                        offset = len(lines.pop(0)) + 1  # The header is no entry.
-                    offset = self.script.add_lines(lines, place + offset) - place
-                yield
-            torn += sum(map(len, framer.close()))
-            path = part_after(path, read_entry(last))
-        if torn:
+    def _end(self) -> None:
+        self._scan.close()
+        if torn := self._scan.torn:
             self.remarks.append(f"{self.path}: the last line is torn ({torn} bytes, left out)")
         if not self.script.exchanges:
             raise UsageError(f"{self.path}: nobody asked anything in it", "so there is nothing to answer")

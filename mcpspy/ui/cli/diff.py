@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import gc
-import sys
 
 from mcpspy.analysis.diff import DiffOptions, compare, unlisted
 from mcpspy.analysis.diff.options import LISTED
 from mcpspy.core.inert import inert
 from mcpspy.core.session import Session
 from mcpspy.errors import UsageError
-from mcpspy.io.store import Recording, State, find
+from mcpspy.io.store import Recording, find
 from mcpspy.ui.cli.comparing import configure_comparison, options_of, report
+from mcpspy.ui.cli.output import warn_torn
 
 EPILOG = """\
 examples:
@@ -60,13 +60,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _read(which: str, args: argparse.Namespace, options: DiffOptions) -> Session:
     recording = Recording(find(which, args.dir))
-    session = Session(recording.header).add_all(recording)
-    if recording.state is not State.LIVE:
-        session.end()
-    if recording.torn:
-        sys.stderr.write(
-            f"mcpspy: {recording.path}: the last line is torn ({recording.torn} bytes, left out)\n"
-        )
+    session = recording.session()
+    warn_torn(recording.path, recording.torn)
     if missing := unlisted(session, options):
         raise UsageError(
             f"{which}: its client never asked for the {' and '.join(missing)}",

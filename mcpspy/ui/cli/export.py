@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.export import FORMATS, Format, Recorded, of_suffix
@@ -14,13 +14,12 @@ from mcpspy.core.query import Query
 from mcpspy.core.record import read_entry
 from mcpspy.core.session import Session
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.blocks import Blocks
 from mcpspy.io.new_file import save
 from mcpspy.io.store import Recording, State, read_header_of
 from mcpspy.ui.cli.header import read_header
 from mcpspy.ui.cli.meant import counted_back, query_of, recordings
 from mcpspy.ui.cli.output import Output
-from mcpspy.ui.cli.progress import Progress
+from mcpspy.ui.cli.progress import scanned
 from mcpspy.ui.kept import kept
 
 EPILOG = (
@@ -140,28 +139,18 @@ class _Sessions:
 
 def _read(which: str, path: Path, query: Query | None) -> Recorded:
     """Read a session as it is now."""
-    blocks = Blocks(path)
+    recording = Recording(path)
     # Before it is read: what ends meanwhile was live then, and may yet be answered.
-    is_live = Recording(path).state is State.LIVE
-    counted_back(query, path, blocks.header)
-    session = Session(blocks.header)
-    gc.disable()  # What is read stays: there is nothing to look for.
-    try:
-        with Progress(path.name) as progress:
-            for block in blocks:
-                for line in block.lines:
-                    session.add(read_entry(line))
-                progress.show(block.read, block.size)
-    finally:
-        gc.enable()
+    is_live = recording.state is State.LIVE
+    counted_back(query, path, recording.header)
+    session = Session(recording.header)
+    with closing(scanned(path, is_live=is_live)) as blocks:
+        for block in blocks:
+            session.add_all(map(read_entry, block.lines))
     if not is_live:
         session.end()
-        if blocks.torn:
-            sys.stderr.write(
-                inert(f"mcpspy: {path}: the last line is torn ({blocks.torn} bytes, left out)") + "\n"
-            )
     title = Path(which).stem if which.endswith(".jsonl") else which
-    return Recorded(blocks.header, title, session.changes, kept(query))
+    return Recorded(recording.header, title, session.changes, kept(query))
 
 
 def _refuse_recording(path: Path) -> None:

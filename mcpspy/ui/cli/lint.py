@@ -16,7 +16,7 @@ from mcpspy.core.query import Query
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.store import Recording
 from mcpspy.ui.cli.meant import query_of, recordings
-from mcpspy.ui.cli.output import Output
+from mcpspy.ui.cli.output import Output, warn_torn
 from mcpspy.ui.cli.progress import Progress
 from mcpspy.ui.lint.linted import RULES_BY_CODE, Linted
 from mcpspy.ui.lint.looked import Looked
@@ -139,9 +139,7 @@ def _findings(looked: Looked, path: Path, query: Query | None, report: _Text | N
                         yield finding
         if looked.torn:
             progress.clear()
-            sys.stderr.write(
-                f"mcpspy: {inert(str(path))}: the last line is torn ({looked.torn} bytes, left out)\n"
-            )
+            warn_torn(path, looked.torn)
 
 
 def _write(form: str, linted: list[Linted], fail_on: Severity) -> None:

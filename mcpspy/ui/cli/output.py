@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from mcpspy.analysis import rows
+from mcpspy.core.inert import inert
 from mcpspy.core.redact.placeholder import PLACEHOLDER
 
 _TONES = {rows.OK: "32", rows.BAD: "31", rows.OPEN: "33", rows.QUIET: "2", rows.ODD: "35"}
@@ -54,6 +55,12 @@ class Output:
     def flush(self) -> None:
         """Have what was printed seen."""
         sys.stdout.flush()
+
+
+def warn_torn(path: object, torn: int) -> None:
+    """Say on stderr that the last line of a recording is not whole, if so many bytes of it are there."""
+    if torn:
+        sys.stderr.write(inert(f"mcpspy: {path}: the last line is torn ({torn} bytes, left out)") + "\n")
 
 
 def columns(cells: Sequence[str], widths: Sequence[int]) -> str:

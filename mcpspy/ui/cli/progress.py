@@ -6,13 +6,16 @@ before anything else is printed. Where stderr is no terminal, there is none.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from pathlib import Path
 
 from mcpspy.core.inert import inert
-from mcpspy.ui.cli.output import cut
+from mcpspy.io.blocks import LineBlock, RecordingScan
+from mcpspy.ui.cli.output import cut, warn_torn
 
 PATIENCE = 0.5
 """Seconds before it shows."""
@@ -62,3 +65,17 @@ class Progress:
     def _write(self, text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:
+    """Yield the blocks of a recording, with progress; report an incomplete last line unless it is live."""
+    scan = RecordingScan(path)
+    gc.disable()  # What is made of a line is gone with it, or stays: there is nothing to look for.
+    try:
+        with Progress(path.name) as progress:
+            for block in scan:
+                yield block
+                progress.show(scan.read, scan.size)
+    finally:
+        gc.enable()
+    warn_torn(path, 0 if is_live else scan.torn)

@@ -22,7 +22,7 @@ from mcpspy.core.redact.restore import PLACEHOLDER
 from mcpspy.core.session import Change, Session
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.body import pretty
-from mcpspy.ui.cli.output import Output, columns
+from mcpspy.ui.cli.output import Output, columns, warn_torn
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
@@ -203,10 +203,7 @@ class Json:
 
     def end(self, recording: Recording, left: list[Exchange], listed: list[Exchange], findings: int) -> None:
         """Say on stderr what is amiss with the file."""
-        if recording.torn:
-            sys.stderr.write(
-                f"mcpspy: {recording.path}: the last line is torn ({recording.torn} bytes, left out)\n"
-            )
+        warn_torn(recording.path, recording.torn)
 
     def _as_json(self, change: Change) -> dict[str, Any]:
         what, exchange = change.what, change.exchange

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.stats import Stats
 from mcpspy.core.inert import inert
 from mcpspy.core.query import Query
-from mcpspy.io.blocks import Blocks
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.cli.meant import counted_back, query_of, recordings
 from mcpspy.ui.cli.output import Output
-from mcpspy.ui.cli.progress import Progress
+from mcpspy.ui.cli.progress import scanned
 from mcpspy.ui.stats.bars import GLYPHS, Bars
 from mcpspy.ui.stats.table import SORTS, Look
 from mcpspy.ui.stats.words import Counted
@@ -104,29 +103,20 @@ def _title(which: str) -> str:
 
 def _counted(path: Path, title: str, query: Query | None, top: int) -> Counted:
     """Read a session once, as it is now."""
-    blocks = Blocks(path)
+    recording = Recording(path)
     # Before it is read: what ends meanwhile was live then, and its end is not counted.
-    is_live = Recording(path).state is State.LIVE
-    counted_back(query, path, blocks.header)
-    stats = Stats(blocks.header, query, top)
-    part = -1
-    gc.disable()  # What is made of a line is gone with it: there is nothing to look for.
-    try:
-        with Progress(path.name) as progress:
-            for block in blocks:
-                if block.part != part:
-                    part = block.part
-                    stats.begin_part()
-                stats.add_lines(block.lines)
-                progress.show(block.read, block.size)
-    finally:
-        gc.enable()
-    if blocks.torn and not is_live:
-        sys.stderr.write(
-            inert(f"mcpspy: {path}: the last line is torn ({blocks.torn} bytes, left out)") + "\n"
-        )
+    is_live = recording.state is State.LIVE
+    counted_back(query, path, recording.header)
+    stats = Stats(recording.header, query, top)
+    parts: list[Path] = []
+    with closing(scanned(path, is_live=is_live)) as blocks:
+        for block in blocks:
+            if block.path not in parts:
+                parts.append(block.path)
+                stats.begin_part()
+            stats.add_lines(block.lines)
     stats.finish(is_over=not is_live)
-    return Counted(inert(title), stats, is_live, tuple(map(str, blocks.paths)))
+    return Counted(inert(title), stats, is_live, tuple(map(str, parts)))
 
 
 def _shows(glyphs: str) -> bool:

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mcpspy.core.query import Query
-from mcpspy.io.blocks import Blocks
-from mcpspy.io.follow import Lines
-from mcpspy.io.store import Recording, State, opened
+from mcpspy.io.blocks import LineReader, RecordingScan
+from mcpspy.io.store import Recording, State
 from mcpspy.ui.tui.session.item import RowItem
 from mcpspy.ui.tui.session.log import Log
 
@@ -22,18 +21,16 @@ class Chosen:
 
     def __init__(self, path: Path, query: Query, tell: Callable[[int, int], None]) -> None:
         """Read the recording; `tell` is told how many bytes of how many were read."""
-        blocks, lines = Blocks(path), Lines()
-        is_live = Recording(path).state is State.LIVE
-        log = Log(blocks.header, lines.read)
-        part, offset = -1, 0
-        for block in blocks:
-            if block.part != part:
-                part = block.part
-                log.begin_part(lines.begin_part(blocks.paths[part]))
-                with opened(blocks.paths[part]) as file:
-                    offset = len(file.readline())
-            offset = log.add_lines(block.lines, offset)
-            tell(block.read, block.size)
+        recording, lines = Recording(path), LineReader()
+        is_live = recording.state is State.LIVE
+        log = Log(recording.header, lines.read)
+        scan, part = RecordingScan(path), None
+        for block in scan:
+            if block.path != part:
+                part = block.path
+                log.begin_part(lines.begin_part(part))
+            log.add_lines(block.lines, block.offset)
+            tell(scan.read, scan.size)
         if not is_live:
             log.end()
         query.end = log.index.last_at

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mcpspy.analysis.lint import RULES, Finding, Linter, PassingSession, Place, Rule
 from mcpspy.core.record import read_entry
-from mcpspy.io.blocks import Blocks
+from mcpspy.io.blocks import RecordingScan
 from mcpspy.io.store import Recording, State
 
 
@@ -22,27 +22,29 @@ class Looked:
     def __init__(self, path: Path, rules: Iterable[Rule] = RULES) -> None:
         """Read the header; raise UsageError or CannotStart if that cannot be."""
         self._rules = rules
-        self._blocks = Blocks(path)
+        recording = Recording(path)
+        self._header = recording.header
         # Before it is read: what comes meanwhile is not its end.
-        self._is_live = Recording(path).state is State.LIVE
+        self._is_live = recording.state is State.LIVE
+        self._scan = RecordingScan(path)
         self.parts: list[Path] = []
         """Its files, as far as they have been reached: a finding's `place.part` counts them from 1."""
 
     def findings(self, show: Callable[[int, int], None] = lambda _, __: None) -> Iterator[Finding]:
         """Yield what the rules find; `show` is told how many bytes of how many have been read."""
-        blocks, parts = self._blocks, self.parts
-        session, linter = PassingSession(blocks.header), Linter(blocks.header, self._rules)
+        scan, parts = self._scan, self.parts
+        session, linter = PassingSession(self._header), Linter(self._header, self._rules)
         add, look = session.add, linter.add
         number = 0
-        for block in blocks:
-            if block.part == len(parts):
-                parts.append(blocks.paths[block.part])
+        for block in scan:
+            if len(scan.paths) > len(parts):
+                parts.append(block.path)
                 number = 1
             for line in block.lines:
                 number += 1
                 for change in add(read_entry(line)):
                     yield from look(change, Place(number, len(parts)))
-            show(block.read, block.size)
+            show(scan.read, scan.size)
         if not self._is_live:
             session.end()
             yield from linter.end()
@@ -50,4 +52,4 @@ class Looked:
     @property
     def torn(self) -> int:
         """Once looked through: bytes of a last line that never got its end; of one that is being written, 0."""
-        return 0 if self._is_live else self._blocks.torn
+        return 0 if self._is_live else self._scan.torn

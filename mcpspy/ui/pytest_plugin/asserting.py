@@ -15,11 +15,12 @@ from mcpspy.analysis.diff import DiffOptions, Severity, compare, ignored, unlist
 from mcpspy.analysis.diff.options import LISTED
 from mcpspy.analysis.lint import Severity as LintSeverity
 from mcpspy.analysis.lint import selected
+from mcpspy.io.store import Recording
 from mcpspy.ui.diff.terminal import terminal
 from mcpspy.ui.lint.looked import Looked
 from mcpspy.ui.lint.terminal import finding_lines
 from mcpspy.ui.pytest_plugin.place import recorded, shown_path
-from mcpspy.ui.pytest_plugin.recording import McpRecording, read_session
+from mcpspy.ui.pytest_plugin.recording import McpRecording
 
 Said: TypeAlias = McpRecording | str | os.PathLike[str]
 
@@ -80,7 +81,7 @@ def assert_matches(
     if len(new) != len(old):
         raise AssertionError(f"{_counted(new)} now, {_counted(old)} in the recording")
     for one, other in zip(old, new, strict=True):
-        sessions = read_session(one), read_session(other)
+        sessions = Recording(one).session(), Recording(other).session()
         for path, read in zip((one, other), sessions, strict=True):
             if missing := unlisted(read, options):
                 raise AssertionError(

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from mcpspy.core.session import Session
 from mcpspy.core.spec import CLIENT, SERVER
 from mcpspy.errors import CannotStart
 from mcpspy.io.recorder import Redaction, say
@@ -46,7 +45,7 @@ def add(made: Sequence[Path], target: Path, redaction: Redaction) -> list[Path]:
 
 def is_served(path: Path) -> bool:
     """Whether there is a server in a recording that somebody asked something."""
-    session = Session(read_header_of(path)).add_all(Recording(path))
+    session = Recording(path).session()
     has_server = any(getattr(change.what, "side", None) == SERVER for change in session.changes)
     return has_server and any(exchange.request.side == CLIENT for exchange in session.exchanges)
 

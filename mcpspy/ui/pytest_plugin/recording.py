@@ -16,7 +16,6 @@ from mcpspy.core.canonical import pointer
 from mcpspy.core.inert import inert
 from mcpspy.core.mock.choice import Match
 from mcpspy.core.mock.conversation import Options
-from mcpspy.core.session import Session
 from mcpspy.errors import UsageError
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.pytest_plugin import keeping
@@ -98,8 +97,10 @@ class McpRecording:
             return ""
         asked = self._asked
         ignored = [pointer(text) for text in asked.ignore]
-        played = [read_session(path) for path in self.sessions]
-        found = unrecorded(played, [read_session(path) for path in self._recorded], ignored)[self._told :]
+        played = [Recording(path).session() for path in self.sessions]
+        found = unrecorded(played, [Recording(path).session() for path in self._recorded], ignored)[
+            self._told :
+        ]
         if not found:
             return ""
         self._told += len(found)
@@ -184,12 +185,3 @@ class McpRecording:
                 "name it with upstream=; once it is recorded, from a command too, url serves it",
             )
         return Serving(asked.upstream, self._played, redaction)
-
-
-def read_session(path: Path) -> Session:
-    """Return a session as it is now; one that has ended leaves nothing open."""
-    recording = Recording(path)
-    session = Session(recording.header).add_all(recording)
-    if recording.state is not State.LIVE:
-        session.end()
-    return session

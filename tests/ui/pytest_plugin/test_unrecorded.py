@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from mcpspy.core.canonical import pointer
-from mcpspy.ui.pytest_plugin.recording import read_session
+from mcpspy.io.store import Recording
 from mcpspy.ui.pytest_plugin.unrecorded import unrecorded
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ ANSWERED: Said = ("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
 
 
 def told(make: Make, played: list[Said], recorded: list[Said], *ignored: str) -> list[str]:
-    sessions = [read_session(make(said)) for said in (played, recorded)]
+    sessions = [Recording(make(said)).session() for said in (played, recorded)]
     return unrecorded(sessions[:1], sessions[1:], [pointer(text) for text in ignored])
 
 

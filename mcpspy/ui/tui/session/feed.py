@@ -14,7 +14,8 @@ from pathlib import Path
 
 from mcpspy.core.record import Header
 from mcpspy.errors import McpspyError
-from mcpspy.io.follow import BEGINS_AGAIN, Block, Lines, follow_lines
+from mcpspy.io.blocks import LineBlock, LineReader
+from mcpspy.io.follow import BEGINS_AGAIN, follow_lines
 from mcpspy.io.store import State, Summary, read_header_of
 from mcpspy.ui.tui.session.log import Log
 from mcpspy.ui.tui.session.times import began
@@ -35,7 +36,7 @@ class Feed:
     def __init__(self, summary: Summary) -> None:
         self.path = summary.path
         self.paths = [summary.path]
-        self.lines = Lines()
+        self.lines = LineReader()
         self.log = Log(summary.header, self.lines.read)
         self.size = summary.size
         """Bytes there were to read when it was opened."""
@@ -112,7 +113,7 @@ class Feed:
                     self.log.begin_part(self.lines.begin_part(part))
                 await self._take(block)
 
-    async def _take(self, block: Block) -> None:
+    async def _take(self, block: LineBlock) -> None:
         offset = block.offset
         if block.damaged is not None:
             self.torn = len(block.damaged.data)

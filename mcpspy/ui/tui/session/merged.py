@@ -16,7 +16,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from mcpspy.core.record import Damaged, Entry, Frame, Header, Note, read_entry
-from mcpspy.io.follow import BEGINS_AGAIN, Block, follow_lines
+from mcpspy.io.blocks import LineBlock
+from mcpspy.io.follow import BEGINS_AGAIN, follow_lines
 from mcpspy.io.store import State, Summary
 from mcpspy.ui.tui.session.feed import PORTION, Feed
 from mcpspy.ui.tui.session.log import Log
@@ -81,7 +82,7 @@ class MergedFeed(Feed):
 
     async def _read(self) -> None:
         async with AsyncExitStack() as stack:
-            waiting: dict[asyncio.Task[Block], tuple[Source, AsyncGenerator[Block, None]]] = {}
+            waiting: dict[asyncio.Task[LineBlock], tuple[Source, AsyncGenerator[LineBlock, None]]] = {}
             for source in self._sources:
                 blocks = await stack.enter_async_context(aclosing(follow_lines(source.summary.path)))
                 waiting[_next(blocks)] = source, blocks
@@ -101,7 +102,7 @@ class MergedFeed(Feed):
                     task.cancel()
                 await asyncio.gather(*waiting, return_exceptions=True)
 
-    def _take_block(self, source: Source, block: Block) -> None:
+    def _take_block(self, source: Source, block: LineBlock) -> None:
         if block.damaged is not None and block.damaged.why == BEGINS_AGAIN:
             source.part = None
             return
@@ -162,8 +163,8 @@ class MergedFeed(Feed):
         return replace(entry, at=entry.at + source.later, fields=fields)
 
 
-def _next(blocks: AsyncGenerator[Block, None]) -> asyncio.Task[Block]:
-    async def step() -> Block:
+def _next(blocks: AsyncGenerator[LineBlock, None]) -> asyncio.Task[LineBlock]:
+    async def step() -> LineBlock:
         return await anext(blocks)
 
     return asyncio.create_task(step())
