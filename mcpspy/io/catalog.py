@@ -30,7 +30,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """Return a file's; raise OSError."""
+        """Raise OSError if there is no such file."""
         stat = path.stat()
         return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
@@ -43,8 +43,6 @@ class _Known(NamedTuple):
 
 
 class Catalog:
-    """What is known of a folder."""
-
     def __init__(self, folder: str | None = None) -> None:
         self.folder = Path(sessions_folder(folder))
         self.trouble = ""

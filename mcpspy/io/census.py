@@ -35,8 +35,6 @@ class _Done(NamedTuple):
 
 
 class Census:
-    """What has been counted."""
-
     def __init__(self) -> None:
         self.counts: dict[Path, Counts] = {}
         self.news = 0

@@ -50,7 +50,7 @@ class Where:
 
 
 class Recorder:
-    """A recording that is being made, or was given up."""
+    """A recording that is being made, or was given up because it failed."""
 
     def __init__(self, where: Where, fields: Mapping[str, Value]) -> None:
         """Open the file. `fields` is the header without what every header has."""

@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 
 from mcpspy.core.record import Header
-from mcpspy.errors import CannotStart, McpspyError
+from mcpspy.errors import CannotStart
 from mcpspy.io.blocks import opened
-from mcpspy.io.store import Summary, read_header_of
+from mcpspy.io.store import Summary, headers
 from mcpspy.io.writer import is_live
 
 
@@ -54,17 +54,11 @@ def delete(summary: Summary) -> None:
 
 
 def _same_session(folder: Path, mine: Header) -> list[tuple[Path, Header]]:
-    found = []
     try:
-        for path in folder.iterdir():
-            if path.suffix != ".jsonl":
-                continue
-            try:
-                header = read_header_of(path)
-            except McpspyError:
-                continue
-            if (header.id, header.started) == (mine.id, mine.started):
-                found.append((path, header))
+        return [
+            (path, header)
+            for path, header in headers(folder)
+            if (header.id, header.started) == (mine.id, mine.started)
+        ]
     except OSError as error:
         raise CannotStart(f"{folder}: {error.strerror}") from None
-    return found

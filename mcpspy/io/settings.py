@@ -1,21 +1,24 @@
-"""What a person has set in `mcpspy.toml`.
+"""The user's settings, in `mcpspy.toml`.
 
 Owns reading the file, and saying in one line what is wrong with it. What a
-table means is for whoever asks.
+table means is its reader's.
 """
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-from typing import Any
-
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.folder import config_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def table(name: str, path: str | None = None) -> dict[str, Any]:
     """Return a table of the settings; empty if there is none. Raises UsageError or CannotStart."""
+    import tomllib
+    from pathlib import Path
+
     file = Path(path or config_file())
     try:
         text = file.read_text(encoding="utf-8")

@@ -30,8 +30,6 @@ TAIL = 1 << 14
 
 
 class State(StrEnum):
-    """How a recording stands."""
-
     LIVE = "live"
     ENDED = "ended"
     """It has its exit note."""
@@ -89,7 +87,6 @@ class Recording:
 
     @property
     def state(self) -> State:
-        """How it stands now."""
         *_, (_, state, _) = _parts(self.path)
         return state
 
@@ -185,21 +182,25 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
     )
 
 
-def _recordings(folder: Path) -> Iterator[tuple[Path, Header]]:
-    """Yield the first parts of the sessions in a folder."""
+def headers(folder: Path) -> Iterator[tuple[Path, Header]]:
+    """Yield the files of recordings in a folder, parts too; raise OSError if it cannot be read."""
+    for path in folder.iterdir():
+        if path.suffix == ".jsonl":
+            try:
+                header = read_header_of(path)
+            except (UsageError, CannotStart):
+                continue
+            yield path, header
+
+
+def _recordings(folder: Path) -> list[tuple[Path, Header]]:
+    """Return the first parts of the sessions in a folder."""
     try:
-        paths = [path for path in folder.iterdir() if path.suffix == ".jsonl"]
+        return [(path, header) for path, header in headers(folder) if header.part == 1]
     except FileNotFoundError:
-        return
+        return []
     except OSError as error:
         raise CannotStart(f"{folder}: {error.strerror}", "name another folder with --dir") from None
-    for path in paths:
-        try:
-            header = read_header_of(path)
-        except (UsageError, CannotStart):
-            continue
-        if header.part == 1:
-            yield path, header
 
 
 def _standing(path: Path) -> tuple[State, Entry | None]:

@@ -1,9 +1,8 @@
-"""How many messages, errors and pending requests there are in a session.
+"""The number of messages, errors and pending requests in a session.
 
-Owns reading on from where it stopped, a portion at a time: the thread that
+Owns counting on from where it stopped, a portion at a time: the thread that
 counts must not keep the one that draws from the interpreter. What an error is,
-and what belongs to what, is `core.index`'s. Refuses to notice what becomes of
-the session as a whole: that is `io.store`'s.
+and what belongs to what, is `core.index`'s; the reading is `io.blocks`'s.
 """
 
 from __future__ import annotations
@@ -17,15 +16,13 @@ from mcpspy.io.blocks import FileStatus, RecordingScan
 from mcpspy.io.store import State, Summary
 
 PORTION = 1 << 16
-"""Bytes between two rests: some two milliseconds of work."""
+"""Bytes between two pauses: some two milliseconds of work."""
 
-REST = 0.0005
-"""Seconds of a rest. Not 0: who releases the interpreter for no time has it back before anybody wakes."""
+PAUSE = 0.0005
+"""Seconds between two portions. Not 0: who releases the interpreter for no time has it back before anybody wakes."""
 
 
 class Counts(NamedTuple):
-    """What is counted."""
-
     messages: int
     errors: int
     """As everywhere: answers that are one, requests that got none, entries that were lost."""
@@ -34,7 +31,7 @@ class Counts(NamedTuple):
 
 def count(summary: Summary) -> Counts:
     """Return the counts of a session as it is now; raise OSError or McpspyError if it cannot be read."""
-    tally = Tally(summary.path, rest=0)
+    tally = Tally(summary.path, pause=0)
     while not tally.read():
         continue
     if summary.state is not State.LIVE:
@@ -45,14 +42,13 @@ def count(summary: Summary) -> Counts:
 class Tally:
     """A session counted as far as it has been read."""
 
-    def __init__(self, path: Path, *, rest: float = REST) -> None:
+    def __init__(self, path: Path, *, pause: float = PAUSE) -> None:
         self._first = path
-        self._rest = rest
+        self._pause = pause
         self._restart()
 
     @property
     def counts(self) -> Counts:
-        """What was counted so far."""
         index = self._index
         return Counts(index.messages, index.failed, index.pending)
 
@@ -68,8 +64,8 @@ class Tally:
                 self._restart()
             while (block := self._scan.next()) is not None:
                 self._index.add_lines(block.lines, block.offset)
-                if self._rest:
-                    time.sleep(self._rest)
+                if self._pause:
+                    time.sleep(self._pause)
                 if time.monotonic() > until:
                     return False
         finally:

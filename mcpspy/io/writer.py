@@ -108,7 +108,6 @@ class Writer:
         return time.monotonic() - self.epoch
 
     def note(self, at: float, kind: str, **fields: Value) -> None:
-        """Append a note."""
         self.write(envelope.note(at, kind, fields))
 
     def write(self, lines: Lines) -> None:
