@@ -72,6 +72,18 @@ def test_a_scan_continues_where_it_stopped_though_it_was_closed(tmp_path: Path) 
     scan.close()
 
 
+def test_of_a_file_that_grows_meanwhile_no_more_is_read_than_there_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(HEADER)
+    with closing(RecordingScan(path)) as scan:
+        scan.next()
+        assert (scan.read, scan.size) == (len(HEADER),) * 2
+        with path.open("ab") as file:
+            file.write(LINES[0])
+        scan.next()
+        assert (scan.read, scan.size) == (len(HEADER + LINES[0]),) * 2
+
+
 @pytest.mark.parametrize("closed", [False, True])
 def test_another_file_of_the_same_name_is_noticed(tmp_path: Path, closed: bool) -> None:
     path = tmp_path / "a.jsonl"
