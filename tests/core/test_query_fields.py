@@ -148,8 +148,7 @@ def test_every_kind_can_be_asked_for() -> None:
             assert [k for k in KINDS if parse(f"is:{kind}").matches(Row(kind=k))] == [kind]
 
 
-@pytest.mark.parametrize("name", [*FIELDS, *STATUSES, *KINDS])
-def test_the_page_names_every_field_status_and_kind(name: str) -> None:
-    page = Path(__file__).parents[2] / "docs" / "filter.md"
+def test_the_page_names_every_field_status_and_kind() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "filter.md").read_text(encoding="utf-8")
 
-    assert f"`{name}" in page.read_text(encoding="utf-8")
+    assert not [name for name in (*FIELDS, *STATUSES, *KINDS) if f"`{name}" not in page]

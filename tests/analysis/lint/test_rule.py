@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpspy.analysis.lint import RULES, Kind, Severity
-from mcpspy.analysis.lint.rule import Rule, Rules, Told
+from mcpspy.analysis.lint.rule import Rules, Told
 from mcpspy.analysis.lint.rules import FAMILIES
 from mcpspy.analysis.lint.seen import Seen
 
@@ -88,12 +88,15 @@ def test_the_revisions_are_said_in_words(bounds: dict[str, str], words: str) -> 
     assert rules[0].revisions == words
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_every_rule_can_be_read(rule: Rule) -> None:
-    assert rule.family in FAMILIES
-    assert len(rule.summary) <= 80
-    assert len(rule.explanation) > 30
-    assert re.fullmatch(r"https://\S+", rule.url)
+def test_every_rule_can_be_read() -> None:
+    assert not [
+        rule.code
+        for rule in RULES
+        if rule.family not in FAMILIES
+        or len(rule.summary) > 80
+        or len(rule.explanation) <= 30
+        or not re.fullmatch(r"https://\S+", rule.url)
+    ]
 
 
 def test_no_code_is_given_twice() -> None:

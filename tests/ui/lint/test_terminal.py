@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.lint import RULES, Rule, Severity
+from mcpspy.analysis.lint import RULES, Severity
 from mcpspy.ui.lint.terminal import explanation, finding_lines, more_lines, verdict
 from tests.ui.lint.linting import HOSTILE, finding
 
@@ -58,10 +58,13 @@ def test_the_last_line_counts(counts: dict[Severity, int], line: str) -> None:
     assert tone == (rows.BAD if Severity.ERROR in counts else rows.OPEN if counts else rows.OK)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_every_rule_can_be_explained(rule: Rule) -> None:
-    lines = [line for line, _ in explanation(rule, 80)]
+def test_every_rule_can_be_explained() -> None:
+    explanations = {rule: [line for line, _ in explanation(rule, 80)] for rule in RULES}
 
-    assert lines[0].startswith(f"{rule.code} ({rule.severity}): ")
-    assert rule.url in "\n".join(lines)
-    assert all(line.isprintable() for line in lines)
+    assert not [
+        rule.code
+        for rule, lines in explanations.items()
+        if not lines[0].startswith(f"{rule.code} ({rule.severity}): ")
+        or rule.url not in "\n".join(lines)
+        or not all(line.isprintable() for line in lines)
+    ]
