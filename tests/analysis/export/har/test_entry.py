@@ -14,16 +14,20 @@ import pytest
 
 from mcpspy.analysis.export.har import export
 from mcpspy.analysis.export.har.entry import answered, asked, timed
-from tests.analysis.export.sessions import EVERY, HERE, call, recorded, result, said
+from tests.analysis.export.sessions import EVERY, call, recorded, result, said
+
+SCHEMAS = Path(__file__).parents[4] / ".peers" / "node_modules" / "har-schema" / "lib"
 
 TIMES = ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")
 
 
 @cache
 def schema() -> jsonschema_rs.Validator:
-    """Return the schema of HAR 1.2, as har-schema has it: for want of an official one, what everybody takes."""
-    text = (HERE / "har-1.2.schema.json").read_text(encoding="utf-8")
-    return jsonschema_rs.validator_for(json.loads(text), validate_formats=True)
+    """Return the schema of HAR 1.2 from npm's har-schema: there is no official one, and this is the usual one."""
+    files = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in SCHEMAS.glob("*.json")}
+    # The files refer to each other by name; that of a schema without a base URI is resolved against this one.
+    registry = jsonschema_rs.Registry([(f"json-schema:///{name}", file) for name, file in files.items()])
+    return jsonschema_rs.validator_for(files["har.json"], registry=registry, validate_formats=True)
 
 
 def valid(text: str) -> dict[str, Any]:
