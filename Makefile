@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help demo test check lint types wheel peers recordings docs bench fuzz soak clean
+.PHONY: help demo setup environment test check lint types wheel peers recordings docs bench fuzz soak clean
 
 help:
 	@echo "make demo        set up, record a real session and show it"
@@ -19,7 +19,19 @@ help:
 demo: $(INSTALLED)
 	$(BIN)/mcpspy demo
 
-test: $(INSTALLED) peers
+# The environment and the peers at once: each waits for its registry, or uses one core. Nothing else is run beside
+# another: tests have bounds of time.
+setup:
+	@$(MAKE) --no-print-directory --jobs=2 AT_ONCE=yes environment peers
+
+environment: $(INSTALLED)
+	@:
+
+ifndef AT_ONCE
+.NOTPARALLEL:
+endif
+
+test: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: test lint types wheel

@@ -68,33 +68,47 @@ node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' ||
 mkdir -p "$peers"
 rm -f "$stamp"
 
-# An environment whose Python has gone, or which was left half made, is made again.
-"$peers/venv/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$peers/venv"
-"$peers/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --requirement "$here/requirements.txt" --constraint "$here/constraints.txt" ||
-    stop "pip could not install the Python peers"
+python_peers() {
+    # An environment whose Python has gone, or which was left half made, is made again.
+    "$peers/venv/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$peers/venv"
+    "$peers/venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --requirement "$here/requirements.txt" --constraint "$here/constraints.txt" ||
+        stop "pip could not install the Python peers"
 
-# mcpspy and pytest beside the Python SDK, as a user of the pytest plugin has them: beside 2.x, and beside 1.x.
-layer mcp2 venv --constraint "$root/constraints.txt" --editable "$root" pytest pytest-asyncio pytest-xdist
-layer mcp1 mcp2 --requirement "$here/mcp1.txt"
+    # mcpspy and pytest beside the Python SDK, as a user of the pytest plugin has them: beside 2.x, and beside 1.x.
+    layer mcp2 venv --constraint "$root/constraints.txt" --editable "$root" pytest pytest-asyncio pytest-xdist
+    layer mcp1 mcp2 --requirement "$here/mcp1.txt"
+}
 
-cp "$here/package.json" "$here/.npmrc" "$peers/"
-# Scripts are not needed: the one there is (the Inspector's) does nothing outside of its own checkout. npm also says
-# that the Inspector wants Node 22; its command line works on 20.
-(cd "$peers" && npm install --no-package-lock --ignore-scripts --loglevel=error) ||
-    stop "npm could not install the Node peers"
+node_peers() {
+    cp "$here/package.json" "$here/.npmrc" "$peers/"
+    # Scripts are not needed: the one there is (the Inspector's) does nothing outside of its own checkout. npm also
+    # says that the Inspector wants Node 22; its command line works on 20.
+    (cd "$peers" && npm install --no-package-lock --ignore-scripts --loglevel=error) ||
+        stop "npm could not install the Node peers"
 
-# The browser that exported pages are opened in. Elsewhere than here, one that is installed is used.
-if [ "$(uname -s) $(uname -m)" = "Linux x86_64" ]; then
-    node "$here/chromium.mjs" "$peers/node_modules/@sparticuz/chromium" "$peers/chromium" ||
-        stop "Chromium could not be unpacked"
-fi
+    # The browser that exported pages are opened in. Elsewhere than here, one that is installed is used.
+    if [ "$(uname -s) $(uname -m)" = "Linux x86_64" ]; then
+        node "$here/chromium.mjs" "$peers/node_modules/@sparticuz/chromium" "$peers/chromium" ||
+            stop "Chromium could not be unpacked"
+    fi
 
-# A Node whose fetch() takes a proxy from the environment: that of this machine may be older. Outside of the folder
-# whose commands the peers are found by.
-npm install --prefix "$peers/node24" --no-package-lock --ignore-scripts --loglevel=error \
-    "node-$(node -p 'process.platform + "-" + process.arch')@24.21.0" ||
-    stop "npm could not install Node.js 24"
+    # A Node whose fetch() takes a proxy from the environment: that of this machine may be older. Outside of the folder
+    # whose commands the peers are found by.
+    npm install --prefix "$peers/node24" --no-package-lock --ignore-scripts --loglevel=error \
+        "node-$(node -p 'process.platform + "-" + process.arch')@24.21.0" ||
+        stop "npm could not install Node.js 24"
+}
+
+# Both at once: each waits for its registry, or uses one core.
+python_peers &
+python_job=$!
+node_peers &
+node_job=$!
+failed=
+wait "$python_job" || failed=yes
+wait "$node_job" || failed=yes
+[ -z "$failed" ] || exit 1
 
 touch "$stamp"
 echo "peers: installed in .peers/"
