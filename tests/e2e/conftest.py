@@ -6,10 +6,14 @@ What they are called and where they are found is `recordings/make.py`'s, so that
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +28,7 @@ from mcpspy.io.follow import follow
 from mcpspy.io.store import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 # For `recordings.make`, which no wheel holds. At the end, so that an installed mcpspy is the one that is tested.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
@@ -40,6 +44,12 @@ class Played(NamedTuple):
     complaints: str
     """The lines of stderr, sorted: client and server write them as they come."""
     code: int
+
+    @classmethod
+    def of(cls, out: str, err: str, code: int) -> Played:
+        """Return it without the SDK client's working folder, a new one each time."""
+        said = re.sub(r"/\S*/peer-\w+", "{dir}", err)
+        return cls(out, "\n".join(sorted(said.splitlines())), code)
 
 
 class Read(NamedTuple):
@@ -104,9 +114,16 @@ def _is_ordinary(note: Note) -> bool:
 class Peers:
     """Starts clients, each with the command of a server."""
 
-    def __init__(self, folder: Path, commands: dict[str, list[str]], environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        commands: dict[str, list[str]],
+        environment: dict[str, str],
+        forking: Path | None = None,
+    ) -> None:
         self.folder = folder
         """Where they all run."""
+        self._forking = forking
         self._commands = commands
         self._environment = environment
 
@@ -117,6 +134,8 @@ class Peers:
         if name == "inspector.sh" and server[0].startswith("http://"):
             # It takes what follows `--` for a command, and what follows `--tool-arg` for an argument.
             options, target = [server[0], *options], ()
+        if name == "sdk.py" and self._forking is not None:
+            return await self._forked(self._forking, *options, *target)
         process = await asyncio.create_subprocess_exec(
             *self._commands[name],
             *options,
@@ -135,10 +154,26 @@ class Peers:
             os.killpg(process.pid, signal.SIGKILL)
             await process.communicate()
             pytest.fail(f"{client} was not done within {SECONDS} s", pytrace=False)
-        # The SDK client's working folder, a new one each time.
-        said = re.sub(r"/\S*/peer-\w+", "{dir}", err.decode())
-        complaints = "\n".join(sorted(said.splitlines()))
-        return Played(out.decode(), complaints, process.returncode or 0)
+        return Played.of(out.decode(), err.decode(), process.returncode or 0)
+
+    async def _forked(self, socket: Path, *arguments: str) -> Played:
+        """Run sdk.py in a process that has its imports; it is run more often than all the others."""
+        order = {"arguments": arguments, "folder": str(self.folder), "environment": self._environment}
+        reader, writer = await asyncio.open_unix_connection(socket)
+        try:
+            writer.write(json.dumps(order).encode() + b"\n")
+            async with asyncio.timeout(SECONDS):
+                group = int(await reader.readline())
+            try:
+                async with asyncio.timeout(SECONDS):
+                    ended = json.loads(await reader.read())
+            except TimeoutError:
+                os.killpg(group, signal.SIGKILL)
+                pytest.fail(f"sdk.py {' '.join(arguments)} was not done within {SECONDS} s", pytrace=False)
+        finally:
+            writer.close()
+            await writer.wait_closed()
+        return Played.of(ended["out"], ended["err"], ended["code"])
 
     @asynccontextmanager
     async def proxied(
@@ -208,14 +243,34 @@ class Peers:
         return sorted(found, key=lambda read: read.header.started)
 
 
-@pytest.fixture
-def peers(tmp_path: Path) -> Peers:
+@pytest.fixture(scope="session")
+def forking() -> Iterator[Path]:
+    """Run the process that runs of sdk.py are forked from: to import the SDK takes a second each time."""
     from recordings import make
 
     if not (make.PEERS / "installed").exists():
         pytest.fail("the peers are not installed: run make peers", pytrace=False)
+    # Short, as sockets want it.
+    folder = Path(tempfile.mkdtemp(prefix="mcpspy-", dir="/tmp"))
+    process = subprocess.Popen(
+        [make.PEERS / "venv" / "bin" / "python", make.CLIENTS / "forking.py", folder / "socket"],
+        env=make.environment(folder),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with process:  # Which closes its stdin at the end, and waits for it.
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield folder / "socket"
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def peers(tmp_path: Path, forking: Path) -> Peers:
+    from recordings import make
+
     commands = {**make.COMMANDS, "oauth.py": ["python", str(make.CLIENTS / "oauth.py")]}
-    return Peers(tmp_path, commands, make.environment(tmp_path))
+    return Peers(tmp_path, commands, make.environment(tmp_path), forking)
 
 
 @pytest.fixture
