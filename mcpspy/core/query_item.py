@@ -1,13 +1,19 @@
-"""What a filter may ask, and what its parts are.
+"""Items: the values that a filter tests, and the parts that a filter consists of.
 
-Owns the shape of an item, of whatever a row is made of, and of the end that a
-time may be counted from. Refuses to know the language.
+Owns the item protocol, the items made of messages and of exchanges, and the
+end of a session that times may be counted back from. Refuses to know the
+language.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+from mcpspy.core.message import AnyMessage, Failure, Malformed, Notification, Request, Result
+from mcpspy.core.record import Damaged, Note
 
 
 class Item(Protocol):
@@ -77,6 +83,139 @@ class LintedItem(Item, Protocol):
     @property
     def findings(self) -> Collection[str]:
         """Codes and severities, as in `ENV101 error`; of an exchange, of both messages."""
+
+
+class AnsweredRequest(Protocol):
+    """The parts of an answered request that an answer's item shows."""
+
+    @property
+    def at(self) -> float: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def subject(self) -> str | None: ...
+    @property
+    def data(self) -> bytes: ...
+
+
+_KINDS = {
+    Request: "request",
+    Notification: "notification",
+    Result: "result",
+    Failure: "error",
+    Malformed: "malformed",
+    Damaged: "damaged",
+}
+
+
+class MessageItem:
+    """One entry of a recording, with the request that it answers; a subclass adds the `status`."""
+
+    __slots__ = ("_entry", "_request")
+
+    def __init__(self, entry: AnyMessage | Damaged | Note, answered: AnsweredRequest | None) -> None:
+        self._entry = entry
+        self._request: AnsweredRequest | None = None
+        """The message with `params`: the entry itself, or the request that it answers."""
+        if isinstance(entry, Request | Notification):
+            self._request = entry
+        elif isinstance(entry, Result | Failure):
+            self._request = answered
+
+    @property
+    def at(self) -> float:
+        return self._entry.at
+
+    @property
+    def side(self) -> str:
+        return "" if isinstance(self._entry, Note | Damaged) else self._entry.side
+
+    @property
+    def kind(self) -> str:
+        entry = self._entry
+        return entry.kind if isinstance(entry, Note) else _KINDS[type(entry)]
+
+    @property
+    def method(self) -> str:
+        return self._request.method if self._request is not None else ""
+
+    @property
+    def subject(self) -> str:
+        return (self._request.subject if self._request is not None else None) or ""
+
+    @property
+    def id(self) -> str:
+        entry = self._entry
+        return (entry.id if isinstance(entry, Request | Result | Failure) else None) or ""
+
+    @property
+    def latency(self) -> float | None:
+        if self._request is None or not isinstance(self._entry, Result | Failure):
+            return None
+        return self._entry.at - self._request.at
+
+    @property
+    def size(self) -> int:
+        return 0 if isinstance(self._entry, Note) else len(self._entry.data)
+
+    @property
+    def stream(self) -> str:
+        entry = self._entry
+        if isinstance(entry, Note):
+            return str(entry.fields.get("stream", ""))
+        return "" if isinstance(entry, Damaged) else entry.frame.stream or ""
+
+    @property
+    def odd(self) -> bool:
+        entry = self._entry
+        if isinstance(entry, Note):
+            return False
+        return isinstance(entry, Malformed | Damaged) or bool(entry.flaws)
+
+    @property
+    def error_code(self) -> int | None:
+        return self._entry.code if isinstance(self._entry, Failure) else None
+
+    def text(self) -> bytes:
+        entry = self._entry
+        return entry.text.encode("utf-8", "surrogatepass") if isinstance(entry, Note) else entry.data
+
+    def message(self, member: str) -> bytes:
+        entry = self._entry
+        if member == "params":
+            return b"" if self._request is None else self._request.data
+        return entry.data if isinstance(entry, Result if member == "result" else Failure) else b""
+
+
+class ExchangeItem(Struct, gc=False, eq=False):
+    """A request with its answer, or a notification: time and side of the request, the outcome of the answer."""
+
+    at: float
+    side: str
+    kind: str
+    method: str
+    subject: str
+    size: int
+    stream: str
+    odd: bool
+    data: bytes
+    """The request's bytes, or the notification's."""
+    id: str = ""
+    status: str = ""
+    latency: float | None = None
+    error_code: int | None = None
+    answer: bytes = b""
+    """The answer's bytes."""
+    answer_member: str = "result"
+    """The member of the answer that counts: `result` or `error`."""
+
+    def text(self) -> bytes:
+        return self.data + b"\n" + self.answer if self.answer else self.data
+
+    def message(self, member: str) -> bytes:
+        if member == "params":
+            return self.data
+        return self.answer if member == self.answer_member else b""
 
 
 Test = Callable[[Item], bool]

@@ -7,37 +7,31 @@ the answer where there is one. What the fields are is `core.query`'s.
 from __future__ import annotations
 
 from mcpspy.core.exchange import Exchange
-from mcpspy.core.message import Failure, Result
+from mcpspy.core.message import Failure
+from mcpspy.core.query_item import ExchangeItem
 
 
-class ExchangeItem:
-    """One exchange, as things stand now."""
-
-    kind = "exchange"
-
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-        request, answer = exchange.request, exchange.answer
-        self.at = request.at
-        self.side = request.side
-        self.method = request.method
-        self.subject = request.subject or ""
-        self.id = request.id
-        self.status = exchange.state.value
-        self.latency = exchange.latency
-        self.size = len(request.data) + (len(answer.data) if answer is not None else 0)
-        self.stream = request.frame.stream or ""
-        self.odd = bool(exchange.flaws or request.flaws or (answer is not None and answer.flaws))
-        self.error_code = answer.code if isinstance(answer, Failure) else None
-
-    def text(self) -> bytes:
-        """Return the bytes of both."""
-        answer = self._exchange.answer
-        return self._exchange.request.data + (b"\n" + answer.data if answer is not None else b"")
-
-    def message(self, member: str) -> bytes:
-        """Return the bytes of the request for `params`, else of an answer that has `result` or `error`."""
-        if member == "params":
-            return self._exchange.request.data
-        answer = self._exchange.answer
-        return answer.data if isinstance(answer, Result if member == "result" else Failure) else b""
+def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
+    """Return an exchange, as things stand now."""
+    request, answer = exchange.request, exchange.answer
+    item = ExchangeItem(
+        at=request.at,
+        side=request.side,
+        kind=kind,
+        method=request.method,
+        subject=request.subject or "",
+        size=len(request.data),
+        stream=request.frame.stream or "",
+        odd=bool(exchange.flaws or request.flaws),
+        data=request.data,
+        id=request.id,
+        status=exchange.state.value,
+        latency=exchange.latency,
+    )
+    if answer is not None:
+        item.size += len(answer.data)
+        item.odd |= bool(answer.flaws)
+        item.answer = answer.data
+        if isinstance(answer, Failure):
+            item.error_code, item.answer_member = answer.code, "error"
+    return item

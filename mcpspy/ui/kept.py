@@ -12,14 +12,8 @@ from mcpspy.core.exchange import Exchange
 from mcpspy.core.message import Request
 from mcpspy.core.query import Query
 from mcpspy.core.session import Change
-from mcpspy.ui.exchange_item import ExchangeItem
+from mcpspy.ui.exchange_item import exchange_item
 from mcpspy.ui.item import ChangeItem
-
-
-class _AskedItem(ExchangeItem):
-    """The same as a request that speaks for its answer too."""
-
-    kind = "request"
 
 
 def kept(query: Query | None) -> Callable[[Change], bool]:
@@ -44,7 +38,7 @@ def kept(query: Query | None) -> Callable[[Change], bool]:
 def _finds(query: Query, exchange: Exchange) -> bool:
     matches, answer = query.matches, exchange.answer
     return (
-        matches(ExchangeItem(exchange))
-        or matches(_AskedItem(exchange))
+        matches(exchange_item(exchange))
+        or matches(exchange_item(exchange, "request"))
         or (answer is not None and matches(ChangeItem(Change(-1, answer, exchange))))
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.core.query import parse
-from mcpspy.ui.exchange_item import ExchangeItem
+from mcpspy.core.query_item import ExchangeItem
+from mcpspy.ui.exchange_item import exchange_item
 from tests.core.mock.talking import Talk
 
 
@@ -15,7 +16,7 @@ def items() -> list[ExchangeItem]:
     talk.client(id=2, method="tools/call", params={"name": "fail"})
     talk.server(id=2, error={"code": -32603, "message": "no"})
     talk.client(id=3, method="tools/list", stream="s")
-    return [ExchangeItem(exchange) for exchange in talk.session.exchanges]
+    return [exchange_item(exchange) for exchange in talk.session.exchanges]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from mcpspy.ui.cli.header import read_header
 from mcpspy.ui.cli.meant import query_of
 from mcpspy.ui.cli.replayed import compared, complain, raise_failure, tell, update
 from mcpspy.ui.cli.status import Status
-from mcpspy.ui.exchange_item import ExchangeItem
+from mcpspy.ui.exchange_item import exchange_item
 
 if TYPE_CHECKING:
     from mcpspy.io.connect import Target
@@ -200,7 +200,7 @@ def _wanted(session: Session, query: Query) -> set[int]:
     wanted = {
         exchange.number
         for exchange in session.exchanges
-        if exchange.request.side == CLIENT and query.matches(ExchangeItem(exchange))
+        if exchange.request.side == CLIENT and query.matches(exchange_item(exchange))
     }
     if not wanted:
         raise UsageError(inert(f"--filter {query.text}: no request is like that"), "mcpspy show lists them")

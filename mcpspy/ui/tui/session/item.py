@@ -25,7 +25,7 @@ _HOLDS = {"result": Kind.RESULT, "error": Kind.FAILURE}
 
 
 class RowItem:
-    """The row of a log that `row` says."""
+    """The row of a log that `row` says: a `core.query.Item`, as `Item` describes it where nothing is said here."""
 
     __slots__ = ("_index", "_log", "exchanges", "row")
 
@@ -38,35 +38,29 @@ class RowItem:
 
     @property
     def at(self) -> float:
-        """Seconds since the start."""
         return self._index.at[self.row]
 
     @property
     def side(self) -> str:
-        """Who sent it; empty if nobody did."""
         return self._index.side(self.row)
 
     @property
     def kind(self) -> str:
-        """What it is."""
         kind = self._index.kind(self.row)
         return self._index.texts[self._index.method[self.row]] if kind is Kind.NOTE else _KINDS[kind]
 
     @property
     def method(self) -> str:
-        """Of an answer, that of its request."""
         index, row = self._index, self.row
         return "" if index.what[row] & 7 == NOTE else index.texts[index.method[row]]
 
     @property
     def subject(self) -> str:
-        """Which tool, resource, prompt …"""
         index = self._index
         return index.texts[index.subject[self.row]]
 
     @property
     def id(self) -> str:
-        """The id's JSON text."""
         return self._index.id(self.row) or ""
 
     @property
@@ -95,7 +89,6 @@ class RowItem:
 
     @property
     def stream(self) -> str:
-        """HTTP: the session it belongs to."""
         return self._index.texts[self._index.stream[self.row]]
 
     @property
@@ -109,7 +102,6 @@ class RowItem:
 
     @property
     def error_code(self) -> int | None:
-        """The code of a JSON-RPC error."""
         index, row = self._index, self.row
         if self.exchanges and index.kind(row) is Kind.REQUEST:
             row = index.pair(row) or row
@@ -134,7 +126,6 @@ class RowItem:
         return text
 
     def message(self, member: str) -> bytes:
-        """Return the bytes of the message that has `params`, of an answer its request's; or `result`, or `error`."""
         index, row = self._index, self.row
         kind = index.kind(row)
         if member == "params":
