@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from mcpspy.analysis.stats.group import Group
 from mcpspy.core.exchange import State
+from mcpspy.core.query_item import ExchangeItem
 
 
 class Chain(Struct, gc=False, eq=False):
@@ -57,38 +58,9 @@ class Answer(Struct, gc=False, eq=False):
     data: bytes = b""
 
 
-class Seen(Struct, gc=False, eq=False):
-    """A call or a notification as a filter sees it: the fields of `core.query.Item`."""
-
-    at: float
-    side: str
-    kind: str
-    method: str
-    subject: str
-    size: int
-    stream: str
-    odd: bool
-    data: bytes
-    """The request's, or the notification's own."""
-    id: str = ""
-    status: str = ""
-    latency: float | None = None
-    error_code: int | None = None
-    answer: bytes = b""
-    """Those of the answer."""
-
-    def text(self) -> bytes:
-        """Return the bytes of both messages."""
-        return self.data + b"\n" + self.answer if self.answer else self.data
-
-    def message(self, member: str) -> bytes:
-        """Return the bytes of the request, or of the answer; one that has another member has no such path."""
-        return self.data if member == "params" else self.answer
-
-
-def seen(call: Call, answer: Answer | None) -> Seen:
+def seen(call: Call, answer: Answer | None) -> ExchangeItem:
     """Return a call as a filter sees it: a request that speaks for its answer too."""
-    item = Seen(
+    item = ExchangeItem(
         at=call.at,
         side=call.group.side,
         kind="request",
@@ -106,5 +78,5 @@ def seen(call: Call, answer: Answer | None) -> Seen:
         item.latency = answer.at - call.at
         item.odd |= answer.odd
         item.error_code = answer.code
-        item.answer = answer.data
+        item.answer, item.answer_member = answer.data, "error" if answer.is_failure else "result"
     return item

@@ -6,11 +6,12 @@ Refuses to know how a message was read, and which answer is whose.
 
 from __future__ import annotations
 
-from mcpspy.analysis.stats.call import Answer, Call, Seen, seen
+from mcpspy.analysis.stats.call import Answer, Call, seen
 from mcpspy.analysis.stats.groups import Groups, Large
 from mcpspy.core.exchange import State
 from mcpspy.core.message import AnyMessage, Notification
 from mcpspy.core.query import Query
+from mcpspy.core.query_item import ExchangeItem
 from mcpspy.core.spec import other
 
 
@@ -67,7 +68,7 @@ class Tables:
         at, side, method, subject = message.at, message.side, message.method, message.subject or ""
         size = len(message.data)
         if self.wanted is not None:
-            item = Seen(
+            item = ExchangeItem(
                 at=at,
                 side=side,
                 kind="notification",
