@@ -6,9 +6,15 @@ from collections.abc import Iterable
 
 import pytest
 
-from mcpspy.core.query import parse
-from mcpspy.core.record import read_entry
+from mcpspy.analysis.stats import Stats
+from mcpspy.core.intercept.item import LiveItem
+from mcpspy.core.intercept.waiting import Asked
+from mcpspy.core.message import Failure, Request, Result
+from mcpspy.core.query import Query, parse
+from mcpspy.core.query_item import End, Item
+from mcpspy.core.record import Damaged, Note, read_entry, read_header
 from mcpspy.core.session import Session
+from mcpspy.ui.exchange_item import exchange_item
 from mcpspy.ui.item import ChangeItem
 from mcpspy.ui.tui.session.item import RowItem
 from mcpspy.ui.tui.session.log import Log
@@ -49,9 +55,7 @@ def recordings() -> Iterable[str]:
 def test_a_message_says_what_the_fold_says_of_it(name: str) -> None:
     data = (RECORDINGS / f"{name}.jsonl").read_bytes()
     log = recorded(data).log
-    session = Session(log.header)
-    session.add_all(read_entry(line) for line in data.split(b"\n")[1:-1])
-    session.end()
+    session = folded(name)
     assert len(session.changes) == len(log)
     for row, change in enumerate(session.changes):
         item, other = of_row(log, row), ChangeItem(change)
@@ -102,3 +106,62 @@ def test_only_text_reads_the_file(file: File, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(file.log, "read", lambda *_: pytest.fail("it was read"))
     for text in ("tool:x", "status:err", "size>10", "latency>1ms", "is:odd", "id:2", "kind:note", "time>1s"):
         found(file.log, text, exchanges=True)
+
+
+@pytest.mark.parametrize("name", recordings())
+def test_a_message_on_its_way_answers_as_in_the_session(name: str) -> None:
+    """All but the status of a request, and a flaw that only the session can know."""
+    for change in folded(name).changes:
+        what, exchange = change.what, change.exchange
+        if isinstance(what, Note | Damaged):
+            continue
+        asked = None if exchange is None else Asked(exchange.request, None, keep=True)
+        live, other = LiveItem(what, asked), ChangeItem(change)
+        fields = set(FIELDS) - ({"status"} if not isinstance(what, Result | Failure) else set())
+        fields -= {"odd"} if change.flaw is not None else set()
+        if exchange is None or (exchange.answer is not what and not isinstance(what, Request)):
+            fields -= {"status"}
+        assert answers(live, fields) == answers(other, fields), what
+
+
+@pytest.mark.parametrize("name", recordings())
+def test_an_exchange_answers_alike_as_a_row_in_the_session_and_in_stats(name: str) -> None:
+    data = (RECORDINGS / f"{name}.jsonl").read_bytes()
+    log, session = recorded(data).log, folded(name)
+    counted: dict[tuple[str, str, str, float], Item] = {}
+
+    def count(item: Item) -> bool:
+        if item.kind == "request":
+            counted[item.stream, item.side, item.id, item.at] = item
+        return True
+
+    stats = Stats(session.header, Query("", count, True, End(), False))
+    stats.add_lines(data.split(b"\n")[1:-1])
+    stats.finish(is_over=True)
+    rows = [row for row, change in enumerate(session.changes) if isinstance(change.what, Request)]
+    assert len(rows) == len(session.exchanges) == len(counted)
+    for row, exchange in zip(rows, session.exchanges, strict=True):
+        item = exchange_item(exchange, "request")
+        said = answers(item, FIELDS)
+        assert said == answers(of_row(log, row, exchanges=True), FIELDS)
+        assert said == answers(counted[item.stream, item.side, item.id, item.at], FIELDS)
+
+
+def folded(name: str) -> Session:
+    lines = (RECORDINGS / f"{name}.jsonl").read_bytes().split(b"\n")
+    session = Session(read_header(lines[0]))
+    session.add_all(read_entry(line) for line in lines[1:-1])
+    session.end()
+    return session
+
+
+def answers(item: Item, fields: Iterable[str]) -> dict[str, object]:
+    """Return what an item answers to all that a filter may ask."""
+    latency = item.latency
+    return {
+        **{field: getattr(item, field) for field in fields},
+        "at": pytest.approx(item.at),
+        "latency": latency if latency is None else pytest.approx(latency),
+        "text": item.text(),
+        **{member: item.message(member) for member in ("params", "result", "error")},
+    }
