@@ -10,6 +10,7 @@ import orjson
 
 if TYPE_CHECKING:
     from mcpspy.io.tls.authority import Authority
+from mcpspy.ui.cli.options import describe
 
 EPILOG = """\
 examples:
@@ -57,15 +58,12 @@ STORES = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument(
-        "--json", action="store_true", help="print where it is and what it is as one JSON object"
-    )
-    form.add_argument("--cert", action="store_true", help="print the path of its certificate, and no more")
-    form.add_argument(
-        "--bundle", action="store_true", help="print the path of the system's authorities and it in one file"
-    )
+    forms = {
+        "--json": (None, "print where it is and what it is as one JSON object"),
+        "--cert": (None, "print the path of its certificate, and no more"),
+        "--bundle": (None, "print the path of the system's authorities and it in one file"),
+    }
+    describe(parser.add_mutually_exclusive_group(), forms)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ import sys
 from mcpspy.analysis.diff import Difference, DiffOptions, Severity, ignored, slower
 from mcpspy.core.inert import inert
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
+from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.output import Output
 
 STDOUT = "-"
@@ -19,32 +20,33 @@ STDOUT = "-"
 
 
 def configure_comparison(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
-    parser.add_argument(
-        "--ignore",
-        metavar="PATTERN",
-        action="append",
-        default=[],
-        help="what may differ: a JSON pointer with * and **, after a method and a subject if need be, as in"
-        " '/result/**/time' or 'tools/call clock /result/content/*/text'; may be given more than once",
-    )
-    parser.add_argument(
-        "--dates", action="store_true", help="texts that differ only in dates and times are the same"
-    )
-    parser.add_argument(
-        "--slower-than",
-        metavar="LIMIT",
-        help="say what became slower than this: 2x, 1.5x+20ms, 200ms; without it time is not compared",
-    )
+    options = {
+        "--ignore": (
+            "PATTERN",
+            (
+                "what may differ: a JSON pointer with * and **, after a method and a subject if need be, as in"
+                " '/result/**/time' or 'tools/call clock /result/content/*/text'; may be given more than once"
+            ),
+        ),
+        "--dates": (None, "texts that differ only in dates and times are the same"),
+        "--slower-than": (
+            "LIMIT",
+            "say what became slower than this: 2x, 1.5x+20ms, 200ms; without it time is not compared",
+        ),
+    }
+    describe(parser, options, repeated=("--ignore",))
     parser.add_argument(
         "--fail-on",
         choices=[str(severity) for severity in Severity],
         default=str(Severity.DIFFERENT),
         help="exit with 1 from this weight on (default: different; notes alone are fine)",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON document in place of the report")
-    parser.add_argument("--junit", metavar="FILE", help="write JUnit XML, too")
-    parser.add_argument("--markdown", metavar="FILE", help="write Markdown for a pull request, too")
+    reports = {
+        "--json": (None, "one JSON document in place of the report"),
+        "--junit": ("FILE", "write JUnit XML, too"),
+        "--markdown": ("FILE", "write Markdown for a pull request, too"),
+    }
+    describe(parser, reports)
 
 
 def options_of(args: argparse.Namespace, only: frozenset[str] = frozenset()) -> DiffOptions:

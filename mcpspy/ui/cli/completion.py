@@ -20,7 +20,6 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument("shell", choices=SHELLS, help="which shell")
 
 

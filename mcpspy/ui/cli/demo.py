@@ -9,6 +9,7 @@ import sys
 
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.store import sessions
+from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.table import main as mcpspy
 from mcpspy.ui.demo.client import converse
 
@@ -26,9 +27,7 @@ NEXT = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
-    parser.add_argument("--plain", action="store_true", help="print the session; do not open the terminal UI")
+    describe(parser, {**FOLDER, "--plain": (None, "print the session; do not open the terminal UI")})
 
 
 def main(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from mcpspy.core.session import Session
 from mcpspy.errors import UsageError
 from mcpspy.io.store import Recording, find
 from mcpspy.ui.cli.comparing import configure_comparison, options_of, report
+from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import warn_torn
 
 EPILOG = """\
@@ -31,7 +32,6 @@ be read, or a report cannot be written
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument("old", metavar="OLD", help="what it was")
     parser.add_argument("new", metavar="NEW", help="what it is")
     parser.add_argument(
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="interface drift alone: tools, resources or prompts; may be given more than once",
     )
     configure_comparison(parser)
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    describe(parser, FOLDER)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -26,7 +26,6 @@ TAKES_COMMAND = True
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     configure_hosts(parser)
     configure_traffic(parser)
     parser.add_argument("command", metavar="-- COMMAND", nargs="*", help="the program and its arguments")

@@ -16,8 +16,9 @@ from mcpspy.core.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.new_file import save
 from mcpspy.io.store import Recording, State, read_header_of
-from mcpspy.ui.cli.header import read_header
+from mcpspy.ui.cli.header import read_headers
 from mcpspy.ui.cli.meant import counted_back, query_of, recordings
+from mcpspy.ui.cli.options import CACERT, FOLDER, VARIABLE, describe
 from mcpspy.ui.cli.output import Output
 from mcpspy.ui.cli.progress import scanned
 from mcpspy.ui.kept import kept
@@ -48,24 +49,20 @@ STDOUT = "-"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument("sessions", metavar="SESSION", nargs="*", help="what to export (default: last)")
     parser.add_argument(
         "--format", choices=list(FORMATS), help="what to write (default: what FILE ends in says)"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: -, stdout)")
-    parser.add_argument("--force", action="store_true", help="replace FILE if it is there; never a recording")
-    parser.add_argument("-q", "--filter", metavar="QUERY", help="only what this finds, as in 'tool:x >200ms'")
-    parser.add_argument("--endpoint", metavar="URL", help="send spans to this OpenTelemetry collector")
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        action="append",
-        default=[],
-        help="send this to it, too; ${NAME} is a variable of the environment",
-    )
-    parser.add_argument("--cacert", metavar="FILE", help="trust this authority's certificates as well")
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    options = {
+        "-o --output": ("FILE", "the file to write (default: -, stdout)"),
+        "--force": (None, "replace FILE if it is there; never a recording"),
+        "-q --filter": ("QUERY", "only what this finds, as in 'tool:x >200ms'"),
+        "--endpoint": ("URL", "send spans to this OpenTelemetry collector"),
+        "--header": ("'NAME: VALUE'", f"send this to it, too; {VARIABLE}"),
+        **CACERT,
+        **FOLDER,
+    }
+    describe(parser, options, repeated=("--header",))
 
 
 def main(args: argparse.Namespace) -> int:
@@ -178,7 +175,7 @@ def _send(args: argparse.Namespace, sessions: _Sessions) -> None:
     from mcpspy.io.collector import send, traces
     from mcpspy.io.connect.connection import Address
 
-    headers = tuple(read_header("--header", header) for header in args.header)
+    headers = read_headers("--header", args.header)
     sent = send(Address(traces(args.endpoint), headers, args.cacert), batches(sessions))
     if sent.rejected:
         why = f": {sent.why}" if sent.why else ""

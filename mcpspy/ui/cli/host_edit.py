@@ -19,13 +19,13 @@ from mcpspy.core.config.entry import Server
 from mcpspy.core.inert import inert
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.hosts.target import Target, elsewhere, find
+from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.output import Output
 
 Edit = Callable[[Target, list[str]], Edited]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options of both."""
     parser.add_argument(
         "which", metavar="HOST|FILE", help="a host's name as mcpspy hosts --all lists it, or a configuration"
     )
@@ -36,10 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="extend",
         help="these servers; may be given more than once",
     )
-    parser.add_argument("--all", action="store_true", help="all servers")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print what would change as a unified diff, and change nothing"
-    )
+    dry_run = "print what would change as a unified diff, and change nothing"
+    describe(parser, {"--all": (None, "all servers"), "--dry-run": (None, dry_run)})
 
 
 def change(args: argparse.Namespace, edit: Edit, said: str, meant: Callable[[Server], bool]) -> int:

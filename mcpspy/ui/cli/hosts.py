@@ -16,6 +16,7 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.io.hosts.last import Last, Sessions, Went
 from mcpspy.io.hosts.target import Target, target
+from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.output import Output, columns
 
 EPILOG = """\
@@ -33,14 +34,12 @@ _TONES = {Went.LIVE: rows.OK, Went.FINE: None, Went.DIED: rows.BAD}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
-    parser.add_argument(
-        "--all", action="store_true", help="hosts that are not there, too, and where they would be"
-    )
-    parser.add_argument(
-        "--dir", metavar="DIR", help="the folder of sessions, for servers whose entry names none"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object a host")
+    options = {
+        "--all": (None, "hosts that are not there, too, and where they would be"),
+        "--dir": ("DIR", "the folder of sessions, for servers whose entry names none"),
+        "--json": (None, "one JSON object a host"),
+    }
+    describe(parser, options)
 
 
 def main(args: argparse.Namespace) -> int:

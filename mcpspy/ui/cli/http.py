@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from mcpspy.core.headers import LOOPBACK, read_upstream
+from mcpspy.core.headers import LOOPBACK
 from mcpspy.errors import UsageError
 from mcpspy.ui.cli import redaction, rules
 from mcpspy.ui.cli.address import listen_address
-from mcpspy.ui.cli.size import read_size
+from mcpspy.ui.cli.header import read_endpoint
+from mcpspy.ui.cli.options import CERTIFICATES, SESSION, describe
 
 if TYPE_CHECKING:
     from mcpspy.io.http import Options
@@ -40,62 +41,37 @@ exit codes: 0; 2 usage, a wrong rule; 3 the port is taken, a certificate file or
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     server = parser.add_mutually_exclusive_group(required=True)
     server.add_argument("--upstream", metavar="URL", help="the server's endpoint: http:// or https://")
     server.add_argument("--forward", action="store_true", help="be a proxy for all servers (docs/forward.md)")
-    parser.add_argument(
-        "--listen",
-        metavar="[HOST:]PORT",
-        help=f"where to listen (default: {PORT}, --forward: {FORWARD_PORT})",
-    )
+    listen = f"where to listen (default: {PORT}, --forward: {FORWARD_PORT})"
+    describe(parser, {"--listen": ("[HOST:]PORT", listen)})
     configure_hosts(parser, "--forward: ")
-    parser.add_argument(
-        "--allow-host",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="--upstream: let requests in that name this host, too",
-    )
+    allow_host = {"--allow-host": ("NAME", "--upstream: let requests in that name this host, too")}
+    describe(parser, allow_host, repeated=allow_host)
     configure_traffic(parser)
 
 
 def configure_hosts(parser: argparse.ArgumentParser, of: str = "") -> None:
     """Describe which hosts a forward proxy looks into."""
-    parser.add_argument(
-        "--allow",
-        metavar="GLOB",
-        action="append",
-        default=[],
-        help=f"{of}look into these hosts only; with :PORT, at that port only",
-    )
-    parser.add_argument(
-        "--ignore", metavar="GLOB", action="append", default=[], help=f"{of}never look into these hosts"
-    )
+    hosts = {
+        "--allow": ("GLOB", f"{of}look into these hosts only; with :PORT, at that port only"),
+        "--ignore": ("GLOB", f"{of}never look into these hosts"),
+    }
+    describe(parser, hosts, repeated=hosts)
 
 
 def configure_traffic(parser: argparse.ArgumentParser) -> None:
     """Describe what is done with the traffic of a server, whichever way it comes."""
-    parser.add_argument(
-        "--name", metavar="NAME", help="what to call the session (default: the server's host)"
-    )
-    parser.add_argument("--record", metavar="PATH", help="record to this file, or into this folder")
-    parser.add_argument("--no-record", action="store_true", help="record nothing")
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
-    parser.add_argument("--max-size", metavar="SIZE", help="go on in a next part when a part has this size")
+    describe(parser, SESSION)
     redaction.configure(parser)
     rules.configure(parser)
-    parser.add_argument("--cacert", metavar="FILE", help="trust this authority's certificates as well")
-    parser.add_argument("--insecure", action="store_true", help="do not check the server's certificate")
+    describe(parser, CERTIFICATES)
 
 
 def main(args: argparse.Namespace) -> int:
     """Serve until told to stop."""
-    upstream = None if args.forward else read_upstream(args.upstream)
-    if upstream is None and not args.forward:
-        raise UsageError(
-            f"http: --upstream {args.upstream} is not a URL of a server", "like http://localhost:3001/mcp"
-        )
+    upstream = None if args.forward else read_endpoint("http: --upstream", args.upstream)
     host, port = listen_address("http: --listen", args.listen or str(FORWARD_PORT if args.forward else PORT))
     if upstream is None:
         return _forward(args, host, port)
@@ -130,13 +106,9 @@ def take_traffic(options: Options, args: argparse.Namespace, command: str) -> No
     """Set what `configure_traffic` describes. Raises UsageError."""
     options.name = args.name
     options.cacert, options.insecure = args.cacert, args.insecure
-    options.recording, options.record, options.folder = not args.no_record, args.record, args.dir
-    options.redaction = redaction.asked(args)
-    redaction.check(options.redaction)
+    redaction.record(options, args, command)
     options.interception = rules.asked(args)
     rules.check(options.interception)
-    if args.max_size is not None:
-        options.max_size = read_size(f"{command}: --max-size", args.max_size)
 
 
 def _warn(host: str, what: str) -> None:

@@ -17,6 +17,7 @@ from mcpspy.io.imports.written import check, header, write
 from mcpspy.io.recorder import say
 from mcpspy.io.redaction import redactor
 from mcpspy.ui.cli import redaction
+from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import Output
 
 SHOWN = 8
@@ -43,18 +44,16 @@ no such format, or half of one: nothing is written; 3 cannot be read or written
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument("file", metavar="FILE", help="the file of the other tool; - for stdin")
     parser.add_argument("--format", metavar="NAME", choices=FORMATS, help="what it is, whatever is in it")
-    parser.add_argument(
-        "--session", metavar="ID", help="this one of the sessions in it (default: each becomes a recording)"
-    )
-    parser.add_argument(
-        "-o", "--out", metavar="FILE", help="the recording, or its folder (default: the folder of sessions)"
-    )
-    parser.add_argument("--name", metavar="NAME", help="what to call the session (default: as its server)")
-    parser.add_argument("--json", action="store_true", help="tell of it as one JSON object")
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    options = {
+        "--session": ("ID", "this one of the sessions in it (default: each becomes a recording)"),
+        "-o --out": ("FILE", "the recording, or its folder (default: the folder of sessions)"),
+        "--name": ("NAME", "what to call the session (default: as its server)"),
+        "--json": (None, "tell of it as one JSON object"),
+        **FOLDER,
+    }
+    describe(parser, options)
     redaction.configure(parser)
 
 

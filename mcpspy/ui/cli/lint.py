@@ -16,6 +16,7 @@ from mcpspy.core.query import Query
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.store import Recording
 from mcpspy.ui.cli.meant import query_of, recordings
+from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import Output, warn_torn
 from mcpspy.ui.cli.progress import Progress
 from mcpspy.ui.lint.linted import RULES_BY_CODE, Linted
@@ -40,34 +41,23 @@ be read
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument("sessions", metavar="SESSION", nargs="*", help="what to look at (default: last)")
-    parser.add_argument(
-        "--select",
-        metavar="CODES",
-        action="append",
-        default=[],
-        help="only these rules: ENV, LIFE3, SEC201,…",
-    )
-    parser.add_argument("--ignore", metavar="CODES", action="append", default=[], help="all but these rules")
-    parser.add_argument(
-        "-q", "--filter", metavar="QUERY", help="only findings on what this finds, as in 'tool:x since:-5m'"
-    )
-    parser.add_argument("--explain", metavar="CODE", help="what a rule looks for, why, and examples")
-    parser.add_argument(
-        "--format",
-        choices=["text", "json", "sarif", "junit", "github"],
-        default="text",
-        help="(default: text)",
-    )
+    options = {
+        "--select": ("CODES", "only these rules: ENV, LIFE3, SEC201,…"),
+        "--ignore": ("CODES", "all but these rules"),
+        "-q --filter": ("QUERY", "only findings on what this finds, as in 'tool:x since:-5m'"),
+        "--explain": ("CODE", "what a rule looks for, why, and examples"),
+    }
+    describe(parser, options, repeated=("--select", "--ignore"))
+    formats = ["text", "json", "sarif", "junit", "github"]
+    parser.add_argument("--format", choices=formats, default="text", help="(default: text)")
     parser.add_argument(
         "--fail-on",
         choices=[str(severity) for severity in Severity],
         default=str(Severity.ERROR),
         help="exit with 1 from this severity on (default: error)",
     )
-    parser.add_argument("--all", action="store_true", help=f"text: all findings, not {MOST} of a rule")
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    describe(parser, {"--all": (None, f"text: all findings, not {MOST} of a rule"), **FOLDER})
 
 
 def main(args: argparse.Namespace) -> int:

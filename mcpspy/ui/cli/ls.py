@@ -15,6 +15,7 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.store import State, Summary, sessions
 from mcpspy.io.tally import Counts, count
+from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import Output, columns
 
 EPILOG = """\
@@ -35,12 +36,8 @@ _COUNT_WIDTHS = (-8, -7, -7)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
-    parser.add_argument(
-        "--count", action="store_true", help="messages, errors and pending requests, too: reads every file"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object a session")
+    count = "messages, errors and pending requests, too: reads every file"
+    describe(parser, {**FOLDER, "--count": (None, count), "--json": (None, "one JSON object a session")})
 
 
 def main(args: argparse.Namespace) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import math
 
 from mcpspy.core.canonical import Pointer, pointer
-from mcpspy.core.headers import LOOPBACK, read_upstream
+from mcpspy.core.headers import LOOPBACK
 from mcpspy.core.inert import inert
 from mcpspy.core.mock.choice import Choice, Match
 from mcpspy.core.mock.conversation import Options
@@ -17,7 +16,8 @@ from mcpspy.io.serve.served import Served
 from mcpspy.io.serve.stdio import Ended, end_by_signals, serve
 from mcpspy.io.store import find
 from mcpspy.ui.cli.address import listen_address
-from mcpspy.ui.cli.header import read_header
+from mcpspy.ui.cli.header import read_endpoint, read_headers
+from mcpspy.ui.cli.options import FOLDER, VARIABLE, describe, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,33 +47,24 @@ ended by SIGTERM
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument(
         "recordings", metavar="RECORDING", nargs="+", help="what to serve; of the same, the last counts"
     )
-    parser.add_argument(
-        "--http", metavar="[HOST:]PORT", help="serve over HTTP, to any number of clients; 0 takes a free port"
-    )
-    parser.add_argument(
-        "--allow-host",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="with --http: let requests in that name this host, too",
-    )
+    http = {
+        "--http": ("[HOST:]PORT", "serve over HTTP, to any number of clients; 0 takes a free port"),
+        "--allow-host": ("NAME", "with --http: let requests in that name this host, too"),
+    }
+    describe(parser, http, repeated=("--allow-host",))
     parser.add_argument(
         "--match",
         choices=[str(match) for match in Match],
         default=str(Match.EXACT),
         help="what has to be the same: all (default), all or the only one of its tool or uri, the method alone",
     )
-    parser.add_argument(
-        "--ignore",
-        metavar="POINTER",
-        action="append",
-        default=[],
-        help="what may differ, as in /params/arguments/now; may be given more than once",
-    )
+    ignore = {
+        "--ignore": ("POINTER", "what may differ, as in /params/arguments/now; may be given more than once")
+    }
+    describe(parser, ignore, repeated=ignore)
     parser.add_argument(
         "--on-exhausted",
         choices=["repeat", "error"],
@@ -86,33 +77,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="what is answered to what was not recorded: -32603 (default), -32601, or what the real server says",
     )
-    parser.add_argument("--upstream", metavar="URL", help="the real server, for --on-miss forward")
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        action="append",
-        default=[],
-        help="sent to --upstream with every request; ${NAME} is a variable of the environment; may be given more than once",
-    )
-    parser.add_argument(
-        "--append",
-        metavar="FILE",
-        help="record what the real server says to a new file, to be served beside the others",
-    )
-    parser.add_argument(
-        "--speed",
-        metavar="N",
-        type=_speed,
-        default=0.0,
-        help="0: at once (default), 1: in the recorded time, 2: in half of it",
-    )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="exit with 1 if a request was not recorded, or a recorded one was not asked for",
-    )
-    parser.add_argument("--merge", action="store_true", help="make one server of recordings of several")
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    real = {
+        "--upstream": ("URL", "the real server, for --on-miss forward"),
+        "--header": (
+            "'NAME: VALUE'",
+            f"sent to --upstream with every request; {VARIABLE}; may be given more than once",
+        ),
+        "--append": (
+            "FILE",
+            "record what the real server says to a new file, to be served beside the others",
+        ),
+    }
+    describe(parser, real, repeated=("--header",))
+    factor = "0: at once (default), 1: in the recorded time, 2: in half of it"
+    parser.add_argument("--speed", metavar="N", type=speed, default=0.0, help=factor)
+    rest = {
+        "--strict": (None, "exit with 1 if a request was not recorded, or a recorded one was not asked for"),
+        "--merge": (None, "make one server of recordings of several"),
+        **FOLDER,
+    }
+    describe(parser, rest)
     parser.usage = f"{parser.prog} [options] RECORDING… [-- COMMAND …]"
 
 
@@ -164,12 +148,8 @@ def _real(args: argparse.Namespace) -> Real | None:
         if args.header:
             raise UsageError("mock: --header is for --upstream")
         return Real(Command(args.command), session_name(args.command), args.append)
-    upstream = read_upstream(args.upstream)
-    if upstream is None:
-        raise UsageError(
-            f"mock: --upstream {args.upstream} is not a URL of a server", "like http://localhost:3001/mcp"
-        )
-    headers = tuple(read_header("mock: --header", text) for text in args.header)
+    upstream = read_endpoint("mock: --upstream", args.upstream)
+    headers = read_headers("mock: --header", args.header)
     return Real(Address(args.upstream, headers), upstream.host, args.append)
 
 
@@ -241,13 +221,3 @@ def _ignored(text: str) -> Pointer:
     if tokens[0] != "params":
         raise UsageError(f"mock: --ignore {text}: only /params/… is compared", "like /params/arguments/now")
     return tokens
-
-
-def _speed(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and number >= 0):
-        raise argparse.ArgumentTypeError(f"{text} is no speed: 0 is at once, 1 as it was recorded")
-    return number

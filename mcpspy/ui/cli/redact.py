@@ -15,6 +15,7 @@ from mcpspy.io.recorder import say
 from mcpspy.io.redaction import clean, redactor
 from mcpspy.io.store import find
 from mcpspy.ui.cli import redaction
+from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import Output, columns
 
 EPILOG = """\
@@ -35,12 +36,14 @@ _INDEX = re.compile(r"/\d+(?=/|$)")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument("session", metavar="IN", help="which recording")
     parser.add_argument("out", metavar="OUT", nargs="?", help="the file to write; never over one that exists")
-    parser.add_argument("--check", action="store_true", help="write nothing; tell what would be redacted")
-    parser.add_argument("--json", action="store_true", help="tell it as one JSON object")
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    options = {
+        "--check": (None, "write nothing; tell what would be redacted"),
+        "--json": (None, "tell it as one JSON object"),
+        **FOLDER,
+    }
+    describe(parser, options)
     redaction.configure(parser, can_be_off=False)
 
 

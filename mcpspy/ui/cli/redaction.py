@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
+    from mcpspy.io.recorder import Where
+
 OPTIONS: dict[str, tuple[str | None, str]] = {
     "--no-redact": (None, "keep secrets in the recording, which then says so"),
     "--redact-key": ("NAME", "what stands under this key is secret, too; may be given again"),
@@ -45,14 +47,10 @@ def take(asked: Redaction, flag: str, value: str) -> bool:
 
 
 def configure(parser: argparse.ArgumentParser, *, can_be_off: bool = True) -> None:
-    """Describe the options."""
-    for flag, (metavar, text) in OPTIONS.items():
-        if flag in _LISTS:
-            parser.add_argument(flag, metavar=metavar, action="append", default=[], help=text)
-        elif metavar is not None:
-            parser.add_argument(flag, metavar=metavar, help=text)
-        elif can_be_off:
-            parser.add_argument(flag, action="store_true", help=text)
+    from mcpspy.ui.cli.options import describe
+
+    options = {flag: OPTIONS[flag] for flag in OPTIONS if can_be_off or flag != "--no-redact"}
+    describe(parser, options, repeated=_LISTS)
 
 
 def asked(args: argparse.Namespace) -> Redaction:
@@ -70,3 +68,14 @@ def check(asked: Redaction) -> None:
     from mcpspy.io.redaction import redactor
 
     redactor(asked, lambda _: None)
+
+
+def record(where: Where, args: argparse.Namespace, command: str) -> None:
+    """Set where to record, and what to redact, by the options of `RECORDING`. Raises UsageError or CannotStart."""
+    where.recording, where.record, where.folder = not args.no_record, args.record, args.dir
+    where.redaction = asked(args)
+    check(where.redaction)
+    if getattr(args, "max_size", None) is not None:
+        from mcpspy.ui.cli.size import read_size
+
+        where.max_size = read_size(f"{command}: --max-size", args.max_size)

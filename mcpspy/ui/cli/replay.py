@@ -8,7 +8,6 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from mcpspy.core.headers import read_upstream
 from mcpspy.core.inert import inert
 from mcpspy.core.query import Query
 from mcpspy.core.record import Note
@@ -23,8 +22,9 @@ from mcpspy.io.recorder import Where
 from mcpspy.io.store import Recording, find
 from mcpspy.ui.cli import redaction
 from mcpspy.ui.cli.comparing import configure_comparison, options_of
-from mcpspy.ui.cli.header import read_header
+from mcpspy.ui.cli.header import read_endpoint, read_headers
 from mcpspy.ui.cli.meant import query_of
+from mcpspy.ui.cli.options import CERTIFICATES, RECORDING, VARIABLE, describe, speed
 from mcpspy.ui.cli.replayed import compared, complain, raise_failure, tell, update
 from mcpspy.ui.cli.status import Status
 from mcpspy.ui.exchange_item import exchange_item
@@ -53,71 +53,50 @@ server, or it never answered; 130 Ctrl-C, after a report on what was done until 
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument("recording", metavar="RECORDING", help="what the client said, and what it heard")
     parser.add_argument(
         "command", metavar="-- COMMAND", nargs="*", help="the server to start, and its arguments; or:"
     )
-    parser.add_argument("--upstream", metavar="URL", help="the server's endpoint: http:// or https://")
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        action="append",
-        default=[],
-        help="with --upstream: send this header, too; ${NAME} is a variable of the environment; may be given more than once",
-    )
-    parser.add_argument(
-        "--sse",
-        action="store_true",
-        help="with --upstream: it speaks HTTP+SSE (known by a path that ends in sse)",
-    )
-    parser.add_argument("--cacert", metavar="FILE", help="trust this authority's certificates as well")
-    parser.add_argument("--insecure", action="store_true", help="do not check the server's certificate")
-    parser.add_argument("-q", "--filter", metavar="QUERY", help="only these requests, and what they need")
-    parser.add_argument(
-        "--carry",
-        metavar="POINTER[=REGEX]",
-        action="append",
-        default=[],
-        help="a value in answers that the client gives back later, as in /result/structuredContent/session;"
-        " with REGEX, its group in a text",
-    )
-    parser.add_argument(
-        "--secret",
-        metavar="NAME=VARIABLE",
-        action="append",
-        default=[],
-        help="put this variable of the environment where the recording has a placeholder: NAME is the "
-        "placeholder's tag, or the key it stands under; may be given more than once",
-    )
+    options = {
+        "--upstream": ("URL", "the server's endpoint: http:// or https://"),
+        "--header": (
+            "'NAME: VALUE'",
+            f"with --upstream: send this header, too; {VARIABLE}; may be given more than once",
+        ),
+        "--sse": (None, "with --upstream: it speaks HTTP+SSE (known by a path that ends in sse)"),
+        **CERTIFICATES,
+        "-q --filter": ("QUERY", "only these requests, and what they need"),
+        "--carry": (
+            "POINTER[=REGEX]",
+            (
+                "a value in answers that the client gives back later, as in /result/structuredContent/session;"
+                " with REGEX, its group in a text"
+            ),
+        ),
+        "--secret": (
+            "NAME=VARIABLE",
+            (
+                "put this variable of the environment where the recording has a placeholder: NAME is the "
+                "placeholder's tag, or the key it stands under; may be given more than once"
+            ),
+        ),
+    }
+    describe(parser, options, repeated=("--header", "--carry", "--secret"))
     parser.add_argument(
         "--concurrency",
         choices=["recorded", "serial"],
         default="recorded",
         help="recorded: what was asked at once is asked at once (default); serial: one request after the other",
     )
-    parser.add_argument(
-        "--speed",
-        metavar="N",
-        type=_speed,
-        default=0.0,
-        help="0: as fast as the server answers (default), 1: with the client's pauses, 2: with half of them",
-    )
-    parser.add_argument(
-        "--timeout", metavar="S", type=_seconds, default=TIMEOUT, help="seconds for each answer (default: 30)"
-    )
+    pauses = "0: as fast as the server answers (default), 1: with the client's pauses, 2: with half of them"
+    parser.add_argument("--speed", metavar="N", type=speed, default=0.0, help=pauses)
+    answer = "seconds for each answer (default: 30)"
+    parser.add_argument("--timeout", metavar="S", type=_seconds, default=TIMEOUT, help=answer)
     parser.add_argument("--repeat", metavar="N", type=_count, default=1, help="play it so many times")
-    parser.add_argument(
-        "--clients", metavar="N", type=_count, default=1, help="play so many at once; says how fast it went"
-    )
-    parser.add_argument(
-        "--update",
-        action="store_true",
-        help="put the new session in the recording's place; the old one is kept as .bak",
-    )
-    parser.add_argument("--record", metavar="PATH", help="record to this file, or into this folder")
-    parser.add_argument("--no-record", action="store_true", help="record nothing")
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    most = "play so many at once; says how fast it went"
+    parser.add_argument("--clients", metavar="N", type=_count, default=1, help=most)
+    update = "put the new session in the recording's place; the old one is kept as .bak"
+    describe(parser, {"--update": (None, update), **RECORDING})
     redaction.configure(parser)
     configure_comparison(parser)
 
@@ -146,9 +125,7 @@ def main(args: argparse.Namespace) -> int:
     from mcpspy.io.replay import Asked, Interrupted, run
 
     where = Where()
-    where.recording, where.record, where.folder = not args.no_record, args.record, args.dir
-    where.redaction = redaction.asked(args)
-    redaction.check(where.redaction)
+    redaction.record(where, args, "replay")
     if args.update and any(
         isinstance(change.what, Note) and change.what.kind == "part" for change in session.changes
     ):
@@ -239,11 +216,8 @@ def _target(args: argparse.Namespace) -> Target:
         return Command(args.command)
     if args.upstream is None:
         raise UsageError("replay: which server?", "mcpspy replay RECORDING -- COMMAND, or --upstream URL")
-    if read_upstream(args.upstream) is None:
-        raise UsageError(
-            f"replay: --upstream {args.upstream} is not a URL of a server", "like http://localhost:3001/mcp"
-        )
-    headers = tuple(read_header("replay: --header", text) for text in args.header)
+    read_endpoint("replay: --upstream", args.upstream)
+    headers = read_headers("replay: --header", args.header)
     return Address(args.upstream, headers, args.cacert, args.insecure, True if args.sse else None)
 
 
@@ -266,16 +240,12 @@ def _rule(text: str) -> Rule:
         ) from None
 
 
-def _speed(text: str) -> float:
-    number = _number(text)
-    if not number >= 0:
-        raise argparse.ArgumentTypeError(f"{text} is no speed: 0 is at once, 1 as it was recorded")
-    return number
-
-
 def _seconds(text: str) -> float:
-    number = _number(text)
-    if not number > 0:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
     return number
 
@@ -284,12 +254,3 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text} is no count: 1 and up")
     return int(text)
-
-
-def _number(text: str) -> float:
-    """Return the number, NaN of what is none or has no end."""
-    try:
-        number = float(text)
-    except ValueError:
-        return math.nan
-    return number if math.isfinite(number) else math.nan

@@ -36,12 +36,9 @@ def take(asked: Interception, flag: str, value: str) -> bool:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
-    for flag, (metavar, text) in OPTIONS.items():
-        if flag in _LISTS:
-            parser.add_argument(flag, metavar=metavar, action="append", default=[], help=text)
-        else:
-            parser.add_argument(flag, metavar=metavar, help=text)
+    from mcpspy.ui.cli.options import describe
+
+    describe(parser, OPTIONS, repeated=_LISTS)
 
 
 def asked(args: argparse.Namespace) -> Interception:

@@ -12,7 +12,6 @@ from mcpspy.io.interception import Interception
 from mcpspy.io.recorder import Redaction, say
 from mcpspy.io.stdio import NOISE, Options, run
 from mcpspy.ui.cli import redaction, rules
-from mcpspy.ui.cli.size import read_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,12 +47,9 @@ OPTIONS: dict[str, tuple[str | None, str]] = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options, for the help."""
-    for flag, (metavar, text) in OPTIONS.items():
-        if metavar is None:
-            parser.add_argument(flag, action="store_true", help=text)
-        else:
-            parser.add_argument(flag, metavar=metavar, help=text)
+    from mcpspy.ui.cli.options import describe
+
+    describe(parser, OPTIONS)
     parser.add_argument("command", metavar="-- COMMAND", nargs="...", help="the server and its arguments")
 
 
@@ -117,6 +113,8 @@ def _place(options: Options, given: dict[str, str]) -> None:
     if options.record == "":
         raise UsageError("run: --record needs a path")
     if "--max-size" in given:
+        from mcpspy.ui.cli.size import read_size
+
         options.max_size = read_size("run: --max-size", given["--max-size"])
     if "--stdout-noise" in given:
         options.noise = given["--stdout-noise"]

@@ -19,6 +19,7 @@ from mcpspy.io.control.visit import Visit
 from mcpspy.io.store import Recording, State
 from mcpspy.io.store import find as find_recording
 from mcpspy.ui.body import pretty
+from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.output import Output, columns
 from mcpspy.ui.cli.parameters import read_parameters
 
@@ -47,24 +48,21 @@ TIMEOUT = 30.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument("session", metavar="SESSION", nargs="?", help="which one")
     parser.add_argument("method", metavar="METHOD", nargs="?", help="tools/list, tools/call, ping …")
     parser.add_argument("params", metavar="PARAMS", nargs="*", help="its parameters")
     parser.add_argument(
         "--to", choices=("server", "client"), default="server", help="who is asked (default: server)"
     )
-    parser.add_argument("--notify", action="store_true", help="send a notification: nobody answers it")
-    parser.add_argument(
-        "--timeout",
-        metavar="S",
-        type=seconds,
-        default=TIMEOUT,
-        help="how long to wait for the answer (default: 30); a late one is still recorded, and goes to nobody",
-    )
-    parser.add_argument("--stream", metavar="N", help="HTTP: the conversation, as `show` numbers them")
-    parser.add_argument("--json", action="store_true", help="print the whole answer, in one line")
-    parser.add_argument("--list", action="store_true", help="list the live sessions instead")
+    describe(parser, {"--notify": (None, "send a notification: nobody answers it")})
+    wait = "how long to wait for the answer (default: 30); a late one is still recorded, and goes to nobody"
+    parser.add_argument("--timeout", metavar="S", type=seconds, default=TIMEOUT, help=wait)
+    options = {
+        "--stream": ("N", "HTTP: the conversation, as `show` numbers them"),
+        "--json": (None, "print the whole answer, in one line"),
+        "--list": (None, "list the live sessions instead"),
+    }
+    describe(parser, options)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from mcpspy.io.follow import follow
 from mcpspy.io.serve.served import Served
 from mcpspy.io.store import Recording, State, find
 from mcpspy.ui.cli.meant import counted_back, query_of
+from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.repertoire import print_repertoire
 from mcpspy.ui.cli.shown import Json, Lines
 from mcpspy.ui.item import ChangeItem
@@ -40,19 +41,19 @@ text:WORDS, /REGEX/, with and, or, not, ( ); docs/filter.md has them all.
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument(
         "session", metavar="SESSION", nargs="?", default="last", help="which one (default: last)"
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="with the body of every message")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on as the session does, to its end")
-    parser.add_argument("-q", "--filter", metavar="QUERY", help="only what this finds, as in 'tool:x >200ms'")
-    parser.add_argument(
-        "--lint", action="store_true", help="with what `mcpspy lint` says of each message, below it"
-    )
-    parser.add_argument("--mock", action="store_true", help="what a mock of it could answer, and how often")
-    parser.add_argument("--json", action="store_true", help="one JSON object a message or note")
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    options = {
+        "-v --verbose": (None, "with the body of every message"),
+        "-f --follow": (None, "go on as the session does, to its end"),
+        "-q --filter": ("QUERY", "only what this finds, as in 'tool:x >200ms'"),
+        "--lint": (None, "with what `mcpspy lint` says of each message, below it"),
+        "--mock": (None, "what a mock of it could answer, and how often"),
+        "--json": (None, "one JSON object a message or note"),
+        **FOLDER,
+    }
+    describe(parser, options)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from mcpspy.core.inert import inert
 from mcpspy.core.query import Query
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.cli.meant import counted_back, query_of, recordings
+from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import Output
 from mcpspy.ui.cli.progress import scanned
 from mcpspy.ui.stats.bars import GLYPHS, Bars
@@ -39,12 +40,11 @@ WIDTH = 100
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument(
         "sessions", metavar="SESSION", nargs="*", help="what to count, several to compare (default: last)"
     )
-    parser.add_argument(
-        "-q", "--filter", metavar="QUERY", help="only calls and notifications that this finds, as in 'tool:x'"
+    describe(
+        parser, {"-q --filter": ("QUERY", "only calls and notifications that this finds, as in 'tool:x'")}
     )
     parser.add_argument(
         "--sort",
@@ -53,15 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="time",
         help=f"what comes first: {', '.join(SORTS)} (default: time, of all answers together)",
     )
-    parser.add_argument(
-        "--top",
-        metavar="N",
-        type=_count,
-        default=10,
-        help="rows below a method, and largest messages (default: 10)",
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object a session")
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    most = "rows below a method, and largest messages (default: 10)"
+    parser.add_argument("--top", metavar="N", type=_count, default=10, help=most)
+    describe(parser, {"--json": (None, "one JSON object a session"), **FOLDER})
 
 
 def main(args: argparse.Namespace) -> int:

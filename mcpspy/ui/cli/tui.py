@@ -11,6 +11,7 @@ from mcpspy.core.inert import inert
 from mcpspy.errors import CannotStart
 from mcpspy.io.settings import table
 from mcpspy.io.store import find, read_header_of, summarize
+from mcpspy.ui.cli.options import FOLDER, describe
 
 EPILOG = """\
 examples:
@@ -27,14 +28,13 @@ terminals, and T changes between the two.
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     parser.add_argument(
         "session",
         metavar="SESSION",
         nargs="*",
         help="open this one at once; several are read as one, by time",
     )
-    parser.add_argument("--dir", metavar="DIR", help="the folder of sessions")
+    describe(parser, FOLDER)
 
 
 def main(args: argparse.Namespace) -> int:

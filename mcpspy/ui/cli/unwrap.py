@@ -23,7 +23,6 @@ server, not readable as what it should be; 3 it cannot be read or replaced
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     host_edit.configure(parser)
 
 

@@ -11,6 +11,7 @@ from mcpspy.io.hosts.program import command_line, is_passing, uvx
 from mcpspy.io.hosts.target import Target
 from mcpspy.io.recorder import say
 from mcpspy.ui.cli import host_edit
+from mcpspy.ui.cli.options import describe
 
 EPILOG = """\
 examples:
@@ -30,22 +31,16 @@ server, not readable as what it should be; 3 it cannot be read or replaced
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the options."""
     host_edit.configure(parser)
-    parser.add_argument(
-        "--uvx", action="store_true", help="start mcpspy by `uvx mcpspy` (default: the one that runs now)"
-    )
+    describe(parser, {"--uvx": (None, "start mcpspy by `uvx mcpspy` (default: the one that runs now)")})
     parser.add_argument(
         "--dir",
         metavar="DIR",
         default=os.environ.get("MCPSPY_DIR"),
         help="the folder of sessions for these servers (default: $MCPSPY_DIR, which hosts would drop)",
     )
-    parser.add_argument(
-        "--bridge-oauth",
-        action="store_true",
-        help="wrap URLs, too, where the host may log in by itself, which the bridge does not do for it",
-    )
+    oauth = "wrap URLs, too, where the host may log in by itself, which the bridge does not do for it"
+    describe(parser, {"--bridge-oauth": (None, oauth)})
 
 
 def main(args: argparse.Namespace) -> int:
