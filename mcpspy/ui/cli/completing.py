@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator
-from importlib import import_module
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 import argcomplete
 from argcomplete.completers import FilesCompleter
@@ -18,22 +18,24 @@ from argcomplete.lexers import split_line
 
 from mcpspy.errors import McpspyError
 from mcpspy.io.store import sessions
-from mcpspy.ui.cli.table import COMMANDS, described
 
 SESSIONS = frozenset({"session", "sessions", "recording", "recordings", "old", "new"})
 """What arguments that name a session are called in the parsers."""
+
+Parsers: TypeAlias = Callable[[str | None], tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]]
+"""The command that is typed → a parser of every command, and that command's own, which knows its options."""
 
 MOST = 50
 """Sessions that are offered: the latest."""
 
 
-def complete() -> int:
+def complete(parsers: Parsers) -> int:
     """Answer the shell, as the environment says; return the exit code."""
     words = _words()
     if "--" in words[:-1]:
         # The server's command line: the shell completes files by itself if we say nothing.
         return 1
-    argcomplete.autocomplete(_parser(words), append_space=False, always_complete_options=False)
+    argcomplete.autocomplete(_parser(words, parsers), append_space=False, always_complete_options=False)
     return 0  # Only if the environment was no shell's: autocomplete leaves by itself.
 
 
@@ -47,22 +49,12 @@ def _words() -> list[str]:
     return [*words[1:], prefix]
 
 
-def _parser(words: list[str]) -> argparse.ArgumentParser:
-    """Return a parser of every command, of which the one that is typed knows its options."""
-    parser = argparse.ArgumentParser(prog="mcpspy", allow_abbrev=False)
-    parser.add_argument("--version", action="store_true")
-    commands = parser.add_subparsers()
-    typed = words[0] if len(words) > 1 else None
-    for name, (path, text) in COMMANDS.items():
-        if name != typed:
-            commands.add_parser(name, help=text)
-            continue
-        module = import_module(path)
-        command = commands.add_parser(name, help=text, **described(name, module))
-        module.configure(command)
-        for action in command._actions:
-            if action.dest in SESSIONS:
-                action.completer = _sessions  # type: ignore[attr-defined]  # What argcomplete looks for.
+def _parser(words: list[str], parsers: Parsers) -> argparse.ArgumentParser:
+    """Return a parser of every command, of which the one that is typed completes sessions, too."""
+    parser, command = parsers(words[0] if len(words) > 1 else None)
+    for action in command._actions if command is not None else ():
+        if action.dest in SESSIONS:
+            action.completer = _sessions  # type: ignore[attr-defined]  # What argcomplete looks for.
     return parser
 
 

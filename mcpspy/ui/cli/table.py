@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     if "_ARGCOMPLETE" in os.environ:  # A shell wants to know what could stand here.
         from mcpspy.ui.cli.completing import complete
 
-        return complete()
+        return complete(parsers)
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -116,6 +116,22 @@ def described(name: str, module: ModuleType) -> Described:
         "formatter_class": Help,
         "allow_abbrev": False,
     }
+
+
+def parsers(typed: str | None) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]:
+    """Return a parser of every command, and the parser of the one that is typed, which alone has its options."""
+    parser = argparse.ArgumentParser(prog="mcpspy", allow_abbrev=False)
+    parser.add_argument("--version", action="store_true")
+    commands = parser.add_subparsers()
+    command = None
+    for name, (path, text) in COMMANDS.items():
+        if name != typed:
+            commands.add_parser(name, help=text)
+            continue
+        module = import_module(path)
+        command = commands.add_parser(name, help=text, **described(name, module))
+        module.configure(command)
+    return parser, command
 
 
 def _apart(arguments: list[str]) -> tuple[list[str], list[str]]:

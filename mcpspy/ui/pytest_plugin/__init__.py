@@ -85,7 +85,7 @@ def mcp_recording(
 
     wrong = ""
     try:
-        recording = McpRecording(read_asked(request), tmp_path_factory.mktemp("mcpspy"))
+        recording = McpRecording(read_asked(request, MODES), tmp_path_factory.mktemp("mcpspy"))
     except McpspyError as error:
         wrong = f"mcpspy: {error}"
     if wrong:

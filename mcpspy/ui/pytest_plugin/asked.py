@@ -20,7 +20,6 @@ from mcpspy.core.mock.choice import Match
 from mcpspy.errors import UsageError
 from mcpspy.io.recorder import Redaction
 from mcpspy.io.redaction import redactor
-from mcpspy.ui.pytest_plugin import MODES
 from mcpspy.ui.pytest_plugin.place import place, recorded, shown_path
 
 MARK = "mcp_recording"
@@ -61,7 +60,7 @@ class Asked(Struct, frozen=True, kw_only=True):
         return self.is_anew or self.mode == "new_episodes"
 
 
-def read_asked(request: pytest.FixtureRequest) -> Asked:
+def read_asked(request: pytest.FixtureRequest, modes: Sequence[str]) -> Asked:
     """Return what a test asks for; raise UsageError."""
     config = request.config
     given = _given(request.node)
@@ -77,7 +76,7 @@ def read_asked(request: pytest.FixtureRequest) -> Asked:
             or given.get("mode")
             or config.getini("mcpspy_record")
             or _default_mode(),
-            MODES,
+            modes,
         ),
         match=_one_of("match", given.get("match", "exact"), [str(match) for match in Match]),
         ignore=tuple(_pointer(text) for text in _list("ignore", given.get("ignore", ()))),

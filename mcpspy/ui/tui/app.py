@@ -66,7 +66,7 @@ class Inspector(App[None]):
         super().__init__(ansi_color=None if wants_colour() else True)
         self._catalog = Catalog(folder)
         self._summaries = [summaries] if isinstance(summaries, Summary) else summaries
-        self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
+        self._chosen = checked(keys, names(node.BINDINGS for node in keyed(Inspector))) if keys else {}
         self.fault: Exception | None = None
         """The internal error that ended it."""
         for theme in (DARK, LIGHT, PLAIN):

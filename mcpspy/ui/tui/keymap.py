@@ -23,9 +23,8 @@ def names(tables: Iterable[Iterable[BindingType]]) -> set[str]:
     }
 
 
-def keyed() -> tuple[type[DOMNode], ...]:
-    """Return whose keys can be given others. Imports every screen, which only who has chosen keys waits for."""
-    from mcpspy.ui.tui.app import Inspector
+def keyed(*first: type[DOMNode]) -> tuple[type[DOMNode], ...]:
+    """Return whose keys can be given others, `first` and every screen. Imports every screen, which only who has chosen keys waits for."""
     from mcpspy.ui.tui.asides.numbers_screen import NumbersList, NumbersScreen
     from mcpspy.ui.tui.asides.server_screen import ServerList, ServerScreen
     from mcpspy.ui.tui.asides.timeline_screen import TimelineList, TimelineScreen
@@ -43,7 +42,7 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.sessions.sessions_screen import SessionsScreen
 
     return (
-        Inspector,
+        *first,
         SessionsScreen,
         SessionScreen,
         SessionList,

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from mcpspy.errors import UsageError
+from mcpspy.ui.pytest_plugin import MODES
 from mcpspy.ui.pytest_plugin.asked import Asked, read_asked
 
 SERVER = ["python", "weather.py"]
@@ -75,7 +76,7 @@ def mark(*arguments: Any, **named: Any) -> pytest.MarkDecorator:
 
 
 def read(request: Request) -> Asked:
-    return read_asked(cast(pytest.FixtureRequest, request))
+    return read_asked(cast(pytest.FixtureRequest, request), MODES)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ KNOWN = {"session.back", "session.wire"}
 
 
 def test_every_key_of_a_widget_that_is_remapped_has_a_name_of_its_own() -> None:
-    tables = [node.BINDINGS for node in keyed()]
+    tables = [node.BINDINGS for node in keyed(Inspector)]
     assert all(isinstance(binding, Binding) and binding.id for table in tables for binding in table)
     assert {"session.wire", "list.down", "detail.fold", "sessions.open", "app.commands"} <= names(tables)
 
@@ -48,5 +48,7 @@ def test_the_help_shows_the_keys_that_are_in_force() -> None:
 
 def test_the_page_names_every_key_that_can_be_changed() -> None:
     page = (Path(__file__).parents[3] / "docs" / "tui.md").read_text(encoding="utf-8")
-    missing = [name for name in sorted(names(node.BINDINGS for node in keyed())) if f"`{name}`" not in page]
+    missing = [
+        name for name in sorted(names(node.BINDINGS for node in keyed(Inspector))) if f"`{name}`" not in page
+    ]
     assert missing == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.diff import DiffOptions, Place
 from mcpspy.core.inert import inert
 from mcpspy.errors import McpspyError
+from mcpspy.io.store import Summary
 from mcpspy.ui.diff.words import short
 from mcpspy.ui.tui.diff.compared import Compared, Pair
 from mcpspy.ui.tui.diff.diff_keys import KEYS
@@ -73,9 +75,13 @@ class DiffScreen(Screen[int | None]):
 
     AUTO_FOCUS = "#diff"
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(
+        self, pair: Pair, opened: Callable[[Summary, int], None] = lambda session, row: None
+    ) -> None:
+        """`opened` shows a row of one of two sessions."""
         super().__init__()
         self._pair = pair
+        self._opened = opened
         self._options = DiffOptions()
         self._compared: Compared | None = None
         self._trouble: list[Piece] = []
@@ -175,9 +181,7 @@ class DiffScreen(Screen[int | None]):
         elif (summaries := self._pair.summaries) is None:
             self.dismiss(there)
         else:
-            from mcpspy.ui.tui.session.session_screen import SessionScreen
-
-            self.app.push_screen(SessionScreen(summaries[is_new], row=there))
+            self._opened(summaries[is_new], there)
 
     def action_reverse(self) -> None:
         """Have what was new be old."""

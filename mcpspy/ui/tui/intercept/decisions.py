@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from mcpspy.ui.tui.intercept.checks import editable, troubles
 from mcpspy.ui.tui.intercept.drafts import Drafts
@@ -18,19 +17,16 @@ from mcpspy.ui.tui.intercept.holds import Holds
 from mcpspy.ui.tui.intercept.reach import Reach
 from mcpspy.ui.tui.intercept.words import RELEASED, countdown, named, unreachable
 from mcpspy.ui.tui.reader.page import Piece
+from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.words import BETWEEN, plural
 
 _ALL = "Hold which messages? A filter, as in tool:write_file; nothing holds all:"
 
 
-if TYPE_CHECKING:
-    from mcpspy.ui.tui.session.session_screen import SessionScreen
-
-
 class Decisions:
     """What becomes of them."""
 
-    def __init__(self, screen: SessionScreen, holds: Holds, drafts: Drafts) -> None:
+    def __init__(self, screen: SessionBase, holds: Holds, drafts: Drafts) -> None:
         self._screen = screen
         self._holds = holds
         self._drafts = drafts

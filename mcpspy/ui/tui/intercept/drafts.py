@@ -6,19 +6,16 @@ Owns opening the editor with what was typed there before.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import TYPE_CHECKING
 
 from mcpspy.ui.tui.intercept.checks import Trouble
 from mcpspy.ui.tui.reader.page import Piece
-
-if TYPE_CHECKING:
-    from mcpspy.ui.tui.session.session_screen import SessionScreen
+from mcpspy.ui.tui.session.base import SessionBase
 
 
 class Drafts:
     """What was typed, by what it was to become."""
 
-    def __init__(self, screen: SessionScreen) -> None:
+    def __init__(self, screen: SessionBase) -> None:
         self._screen = screen
         self._kept: dict[Hashable, str] = {}
 

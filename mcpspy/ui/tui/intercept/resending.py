@@ -6,7 +6,7 @@ sent is `again`'s.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcpspy.core.inert import inert
 from mcpspy.ui.tui.intercept.again import Again, again, answered
@@ -15,16 +15,14 @@ from mcpspy.ui.tui.intercept.drafts import Drafts
 from mcpspy.ui.tui.intercept.holds import Holds
 from mcpspy.ui.tui.intercept.words import unreachable
 from mcpspy.ui.tui.reader.page import Piece
+from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.words import BETWEEN
-
-if TYPE_CHECKING:
-    from mcpspy.ui.tui.session.session_screen import SessionScreen
 
 
 class Resending:
     """What was sent again from this screen."""
 
-    def __init__(self, screen: SessionScreen, holds: Holds, drafts: Drafts) -> None:
+    def __init__(self, screen: SessionBase, holds: Holds, drafts: Drafts) -> None:
         self._screen = screen
         self._holds = holds
         self._drafts = drafts

@@ -19,7 +19,7 @@ from mcpspy.core.session import Change
 from mcpspy.core.spec import CLIENT
 from mcpspy.ui.body import Body
 from mcpspy.ui.tui.reader.page import Piece
-from mcpspy.ui.tui.session.findings import Found
+from mcpspy.ui.tui.session.log import Found
 
 TITLE = "title"
 """Role of the first line."""

@@ -1,86 +1,25 @@
 """What is wrong with the rows of a log, looked for while nobody waits.
 
 Owns the linter's pass over what was read, in slices as short as the caller
-says, and what is kept of its findings: a line each, and of a rule that
-finds without end only where. Reads the file again; keeps no message. Several
-recordings merged are linted each by itself.
+says. What is kept of its findings is `log`'s. Reads the file again; keeps no
+message. Several recordings merged are linted each by itself.
 """
 
 from __future__ import annotations
 
 import time
 from array import array
-from bisect import insort
-from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from mcpspy.core.columns import Columns, Kind
 from mcpspy.core.record import Header, read_entry
+from mcpspy.ui.tui.session.log import Log
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding, Linter, PassingSession
-    from mcpspy.ui.tui.session.log import Log
 
 LARGE = 1 << 17
 """Bytes of a line that takes longer than a slice."""
-
-MOST = 1000
-"""Findings of one rule of which the words are kept; of the rest there is the rule's summary."""
-
-LONGEST = 300
-"""Characters of what is wrong."""
-
-
-class Found(NamedTuple):
-    """One finding, without its place."""
-
-    code: str
-    severity: str
-    message: str
-
-
-class Findings:
-    """Findings by row."""
-
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-        """Those that have any, in order."""
-        self.count = 0
-        self._found: dict[int, tuple[Found, ...]] = {}
-        self._of_rule: Counter[str] = Counter()
-        self._alike: dict[str, tuple[Found, ...]] = {}
-
-    def of(self, row: int | None) -> tuple[Found, ...]:
-        """Return what is wrong with a row."""
-        return self._found.get(row, ()) if row is not None else ()
-
-    def of_both(self, index: Columns, row: int, *, exchanges: bool) -> tuple[Found, ...]:
-        """Return what is wrong with a row, and with its answer where that has no row of its own."""
-        answer = index.pair(row) if exchanges and index.kind(row) is Kind.REQUEST else None
-        return self.of(row) + self.of(answer)
-
-    def add(self, row: int, finding: Finding) -> None:
-        """Keep a finding."""
-        self.count += 1
-        self._of_rule[finding.code] += 1
-        if self._of_rule[finding.code] > MOST:
-            found = self._alike.get(finding.code) or self._summary(finding)
-        else:
-            found = (Found(finding.code, str(finding.severity), finding.message[:LONGEST]),)
-        before = self._found.get(row)
-        if before is None:
-            insort(self.rows, row)
-        elif found[0] in before:
-            return
-        self._found[row] = found if before is None else before + found
-
-    def _summary(self, finding: Finding) -> tuple[Found, ...]:
-        from mcpspy.ui.lint.linted import RULES_BY_CODE
-
-        summary = RULES_BY_CODE[finding.code].summary
-        found = self._alike[finding.code] = (Found(finding.code, str(finding.severity), summary),)
-        return found
 
 
 def prepare() -> None:

@@ -2,18 +2,22 @@
 
 Owns making a row's message, and what became of it, out of the two: nothing of
 it is kept but the last few. What a row is paired with, and what is wrong with
-it, is the index's to know.
+it, is the index's to know. Of what lint finds, a line each is kept, and of a
+rule that finds without end only where.
 """
 
 from __future__ import annotations
 
+from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 from msgspec import Raw
 
-from mcpspy.core.columns import Kind
+from mcpspy.core.columns import Columns, Kind
 from mcpspy.core.exchange import Exchange, State
 from mcpspy.core.index import Index
 from mcpspy.core.index_plain import PAYLOAD
@@ -30,13 +34,21 @@ from mcpspy.core.message import (
 from mcpspy.core.record import Damaged, Entry, Frame, Header, Note, read_entry
 from mcpspy.core.session import Change
 from mcpspy.io.follow import BEGINS_AGAIN
-from mcpspy.ui.tui.session.findings import Findings
+
+if TYPE_CHECKING:
+    from mcpspy.analysis.lint import Finding
 
 LARGE = 1 << 16
 """Bytes from which on a row is drawn without its message: what the index does not know of it is left unsaid."""
 
 KEPT = 512
 """Messages that are kept: a few screens."""
+
+MOST = 1000
+"""Findings of one rule of which the words are kept; of the rest there is the rule's summary."""
+
+LONGEST = 300
+"""Characters of what is wrong."""
 
 GONE = "the file does not hold it any more"
 
@@ -46,6 +58,57 @@ Read = Callable[[int, int, int], bytes]
 
 Adopt = Callable[[Entry, int], Entry]
 """An entry of a file, and the number of that → the entry as it is among those of other files."""
+
+
+class Found(NamedTuple):
+    """One finding, without its place."""
+
+    code: str
+    severity: str
+    message: str
+
+
+class Findings:
+    """Findings by row."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        """Those that have any, in order."""
+        self.count = 0
+        self._found: dict[int, tuple[Found, ...]] = {}
+        self._of_rule: Counter[str] = Counter()
+        self._alike: dict[str, tuple[Found, ...]] = {}
+
+    def of(self, row: int | None) -> tuple[Found, ...]:
+        """Return what is wrong with a row."""
+        return self._found.get(row, ()) if row is not None else ()
+
+    def of_both(self, index: Columns, row: int, *, exchanges: bool) -> tuple[Found, ...]:
+        """Return what is wrong with a row, and with its answer where that has no row of its own."""
+        answer = index.pair(row) if exchanges and index.kind(row) is Kind.REQUEST else None
+        return self.of(row) + self.of(answer)
+
+    def add(self, row: int, finding: Finding) -> None:
+        """Keep a finding."""
+        self.count += 1
+        self._of_rule[finding.code] += 1
+        if self._of_rule[finding.code] > MOST:
+            found = self._alike.get(finding.code) or self._summary(finding)
+        else:
+            found = (Found(finding.code, str(finding.severity), finding.message[:LONGEST]),)
+        before = self._found.get(row)
+        if before is None:
+            insort(self.rows, row)
+        elif found[0] in before:
+            return
+        self._found[row] = found if before is None else before + found
+
+    def _summary(self, finding: Finding) -> tuple[Found, ...]:
+        from mcpspy.ui.lint.linted import RULES_BY_CODE
+
+        summary = RULES_BY_CODE[finding.code].summary
+        found = self._alike[finding.code] = (Found(finding.code, str(finding.severity), summary),)
+        return found
 
 
 class Log:

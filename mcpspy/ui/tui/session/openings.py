@@ -8,23 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mcpspy.io.folder import slug
+from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.words import plural
 
-if TYPE_CHECKING:
-    from mcpspy.ui.tui.session.session_screen import SessionScreen
 
-
-def timeline(screen: SessionScreen) -> None:
+def timeline(screen: SessionBase) -> None:
     """Show which calls overlapped; the one that is chosen there is gone to."""
     from mcpspy.ui.tui.asides.timeline_screen import TimelineScreen
 
     screen.app.push_screen(TimelineScreen(screen.feed.log, screen.listing.row), _to_row(screen))
 
 
-def numbers(screen: SessionScreen) -> None:
+def numbers(screen: SessionBase) -> None:
     """Show what each tool cost; the one that is chosen there is filtered by."""
     from mcpspy.ui.tui.asides.numbers_screen import NumbersScreen
 
@@ -35,21 +32,21 @@ def numbers(screen: SessionScreen) -> None:
     screen.app.push_screen(NumbersScreen(screen.feed.log), chosen)
 
 
-def server(screen: SessionScreen) -> None:
+def server(screen: SessionBase) -> None:
     """Show what the two can do."""
     from mcpspy.ui.tui.asides.server_screen import ServerScreen
 
     screen.app.push_screen(ServerScreen(screen.feed.log))
 
 
-def diff(screen: SessionScreen) -> None:
+def diff(screen: SessionBase) -> None:
     """Show what differs between this exchange and another: the one marked, else the one before like it."""
 
     async def chosen() -> None:
         from mcpspy.ui.tui.diff.choice import two_of
 
         row = screen.listing.row
-        two = screen.resending.pair(row) or await two_of(screen.feed.log, row, screen.listing.marked)
+        two = screen.resent(row) or await two_of(screen.feed.log, row, screen.listing.marked)
         if isinstance(two, str):
             screen.tell(two)
         else:
@@ -58,7 +55,7 @@ def diff(screen: SessionScreen) -> None:
     screen.run_worker(chosen(), group="diff", exclusive=True)
 
 
-def compared(screen: SessionScreen, old: int, new: int) -> None:
+def compared(screen: SessionBase, old: int, new: int) -> None:
     """Show what differs between two exchanges."""
     from mcpspy.ui.tui.diff.compared import Exchanges
     from mcpspy.ui.tui.diff.diff_screen import DiffScreen
@@ -66,7 +63,7 @@ def compared(screen: SessionScreen, old: int, new: int) -> None:
     screen.app.push_screen(DiffScreen(Exchanges(screen.feed.log, old, new)), _to_row(screen))
 
 
-def note(screen: SessionScreen) -> None:
+def note(screen: SessionBase) -> None:
     """Let a note be written on the row; an empty one is none."""
     from mcpspy.ui.tui.session.ask import Ask
 
@@ -88,7 +85,7 @@ def note(screen: SessionScreen) -> None:
         screen.app.push_screen(Ask(question, notes.get(row, "")), written)
 
 
-def export(screen: SessionScreen) -> None:
+def export(screen: SessionBase) -> None:
     """Save the marked rows, else all that are shown, under a name that is asked for."""
     from mcpspy.ui.tui.session.ask import Ask
     from mcpspy.ui.tui.session.export import saved
@@ -107,7 +104,7 @@ def export(screen: SessionScreen) -> None:
     screen.app.push_screen(Ask(question, f"{slug(header.name)}-{header.id[:4]}.{kind}"), named)
 
 
-def _to_row(screen: SessionScreen) -> Callable[[int | None], None]:
+def _to_row(screen: SessionBase) -> Callable[[int | None], None]:
     """Return what goes to the row that was chosen on another screen."""
 
     def chosen(row: int | None) -> None:
@@ -117,7 +114,7 @@ def _to_row(screen: SessionScreen) -> Callable[[int | None], None]:
     return chosen
 
 
-OPENINGS: dict[str, Callable[[SessionScreen], None]] = {
+OPENINGS: dict[str, Callable[[SessionBase], None]] = {
     "timeline": timeline,
     "numbers": numbers,
     "server": server,

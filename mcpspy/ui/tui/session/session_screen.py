@@ -16,7 +16,6 @@ from typing import ClassVar
 from msgspec.structs import replace
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Footer
 from textual.worker import WorkerError
 
@@ -34,6 +33,7 @@ from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.listing import Listing
 from mcpspy.ui.tui.session.arrivals import Arrivals
 from mcpspy.ui.tui.session.background import Background
+from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.facts import clipping
 from mcpspy.ui.tui.session.filterbar import FilterBar
 from mcpspy.ui.tui.session.findings import Linting
@@ -67,7 +67,7 @@ WAY = {1: "below", -1: "above"}
 """Where a step leads."""
 
 
-class SessionScreen(Screen[None]):
+class SessionScreen(SessionBase):
     """One session, from its file."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - typed so by Screen.
@@ -181,16 +181,13 @@ class SessionScreen(Screen[None]):
 
     @property
     def is_free(self) -> bool:
-        """Whether another screen may come over it unasked."""
         return self.app.screen is self and not self.filter.is_typed
 
     def tell(self, text: str) -> None:
-        """Answer a key."""
         self._status.lend(text)
         self._tick()
 
     def go(self, row: int | None, else_say: str) -> None:
-        """Go to a row of the log; say this if there is none."""
         if row is None:
             self.tell(else_say)
             return
@@ -202,7 +199,6 @@ class SessionScreen(Screen[None]):
         self.listing.go_to(row)
 
     def do(self, work: Awaitable[str]) -> None:
-        """Have something done that takes a while, and say what came of it."""
 
         async def done() -> None:
             try:
@@ -223,8 +219,10 @@ class SessionScreen(Screen[None]):
         self._tick()
 
     def compare(self, old: int, new: int) -> None:
-        """Show what differs between two exchanges."""
         compared(self, old, new)
+
+    def resent(self, row: int | None) -> tuple[int, int] | None:
+        return self.resending.pair(row)
 
     # What keys do.
 

@@ -148,7 +148,11 @@ class SessionsScreen(Screen[None]):
 
         self._choose(None)
         old, new = sorted(two, key=lambda summary: summary.order)
-        self.app.push_screen(DiffScreen(Sessions(old, new)))
+
+        def opened(session: Summary, row: int) -> None:
+            self.app.push_screen(SessionScreen(session, row=row))
+
+        self.app.push_screen(DiffScreen(Sessions(old, new), opened))
 
     def action_delete(self) -> None:
         """Ask, then delete."""

@@ -12,8 +12,8 @@ from mcpspy.core.record import read_entry
 from mcpspy.core.session import Session
 from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session import findings as module
-from mcpspy.ui.tui.session.findings import MOST, Findings, Linting
-from mcpspy.ui.tui.session.log import Log
+from mcpspy.ui.tui.session.findings import Linting
+from mcpspy.ui.tui.session.log import MOST, Findings, Log
 from tests.ui.conftest import CONVERSATION, Make
 from tests.ui.tui.asides.asides import RECORDINGS, recorded
 
