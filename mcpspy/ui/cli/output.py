@@ -57,6 +57,33 @@ class Output:
         sys.stdout.flush()
 
 
+class LastLine:
+    """The last line of the terminal that stderr is, if it is one: there for a while, and gone without a trace."""
+
+    def __init__(self) -> None:
+        self._has_line = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._is_there = False
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Make room for what is printed."""
+        if self._is_there:
+            self._write("")
+            self._is_there = False
+
+    def put(self, text: str) -> None:
+        """Have a text on the line."""
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        self._write(cut(text, columns - 1))
+        self._is_there = True
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write("\r\x1b[K" + text)
+        sys.stderr.flush()
+
+
 def warn_torn(path: object, torn: int) -> None:
     """Say on stderr that the last line of a recording is not whole, if so many bytes of it are there."""
     if torn:

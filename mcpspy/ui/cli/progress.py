@@ -7,15 +7,13 @@ before anything else is printed. Where stderr is no terminal, there is none.
 from __future__ import annotations
 
 import gc
-import os
-import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 from mcpspy.core.inert import inert
 from mcpspy.io.blocks import LineBlock, RecordingScan
-from mcpspy.ui.cli.output import cut, warn_torn
+from mcpspy.ui.cli.output import LastLine, warn_torn
 
 PATIENCE = 0.5
 """Seconds before it shows."""
@@ -25,46 +23,27 @@ PACE = 0.1
 
 WIDTH = 30
 
-_CLEAR = "\r\x1b[K"
 
-
-class Progress:
+class Progress(LastLine):
     """A line with a bar; a context in which it may be there."""
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
         self._what = inert(what)
         self._clock = clock
-        self._has_line = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._due = clock() + PATIENCE
-        self._is_there = False
 
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Make room for what is printed; the line comes back when it is due."""
-        if self._is_there:
-            self._write(_CLEAR)
-            self._is_there = False
-
     def show(self, done: int, of: int) -> None:
-        """Say how much is done."""
+        """Say how much is done, if that is due."""
         if not self._has_line or (now := self._clock()) < self._due:
             return
         self._due = now + PACE
         share = min(done / of, 1.0) if of else 1.0
         filled = int(share * WIDTH)
-        text = f"[{'#' * filled}{'.' * (WIDTH - filled)}] {share:4.0%} {self._what}"
-        columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-        self._write(_CLEAR + cut(text, columns - 1))
-        self._is_there = True
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        self.put(f"[{'#' * filled}{'.' * (WIDTH - filled)}] {share:4.0%} {self._what}")
 
 
 def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:

@@ -17,10 +17,12 @@ from textual.widgets import Footer
 
 from mcpspy.analysis import rows
 from mcpspy.core.inert import inert
+from mcpspy.ui.tui.asides.portions import Portions
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.listing import Listing
 from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.session.log import Log
+from mcpspy.ui.tui.session.session_keys import help_key
 
 TICK = 0.1
 """Seconds between two looks at the log."""
@@ -35,7 +37,7 @@ NARROW = 60
 def leaving(name: str) -> list[BindingType]:
     """Return the keys that each of these screens has."""
     return [
-        Binding("question_mark", "app.help", "help", key_display="?", tooltip="this page", id=f"{name}.help"),
+        help_key(name),
         Binding("escape,q", "back", "back", tooltip="back to the session", id=f"{name}.back"),
     ]
 
@@ -44,6 +46,9 @@ class AsideScreen(Screen[ScreenResultType]):
     """A list that is made from all rows of a session."""
 
     NAME = ""
+
+    source: Portions
+    """What is made of the rows, a portion at a time."""
 
     def __init__(self, log: Log, listing: Listing) -> None:
         super().__init__()
@@ -70,11 +75,11 @@ class AsideScreen(Screen[ScreenResultType]):
     @property
     def is_behind(self) -> bool:
         """Whether there is something to compute."""
-        raise NotImplementedError
+        return self.source.is_behind
 
     def judge(self, goes_on: Callable[[], bool]) -> None:
         """Compute some of it."""
-        raise NotImplementedError
+        self.source.judge(goes_on)
 
     def show(self) -> None:
         """Show what there is now."""

@@ -5,7 +5,7 @@ Owns the table, its order and its keys. What is counted is `numbers`'.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -95,19 +95,10 @@ class NumbersScreen(AsideScreen[str | None]):
     HELP_NAME = "the numbers"
 
     def __init__(self, log: Log) -> None:
-        self.numbers = Numbers(log)
+        self.source = self.numbers = Numbers(log)
         self._list = NumbersList()
         self._shown: object = None
         super().__init__(log, self._list)
-
-    @property
-    def is_behind(self) -> bool:
-        """See `AsideScreen`."""
-        return self.numbers.is_behind
-
-    def judge(self, goes_on: Callable[[], bool]) -> None:
-        """See `AsideScreen`."""
-        self.numbers.judge(goes_on)
 
     def look(self) -> None:
         """See what has come, and put it in order."""

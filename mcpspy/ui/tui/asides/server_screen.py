@@ -7,7 +7,6 @@ one after the other. What they hold is `server`'s, how it reads `server_rows`'.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -91,7 +90,7 @@ class ServerScreen(AsideScreen[None]):
     HELP_NAME = "the server"
 
     def __init__(self, log: Log) -> None:
-        self._pages = Pages(log)
+        self.source = self._pages = Pages(log)
         self._list = ServerList()
         super().__init__(log, self._list)
         self._offer = Offer()
@@ -102,15 +101,6 @@ class ServerScreen(AsideScreen[None]):
         self._told = ""
         self._kept: Kept = {}
         self._shown: object = None
-
-    @property
-    def is_behind(self) -> bool:
-        """See `AsideScreen`."""
-        return self._pages.is_behind
-
-    def judge(self, goes_on: Callable[[], bool]) -> None:
-        """See `AsideScreen`."""
-        self._pages.judge(goes_on)
 
     def show(self) -> None:
         """Show what is known, and have read what is not."""

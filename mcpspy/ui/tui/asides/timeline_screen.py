@@ -6,7 +6,7 @@ began and ended is `timeline`'s, what a bar looks like `axis`'.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -134,7 +134,7 @@ class TimelineScreen(AsideScreen[int | None]):
 
     def __init__(self, log: Log, row: int | None = None) -> None:
         """Begin at the request that this row is, or is about."""
-        self.timeline = Timeline(log)
+        self.source = self.timeline = Timeline(log)
         self._list = TimelineList(log, self.timeline)
         super().__init__(log, self._list)
         self._is_whole: bool | None = None
@@ -148,15 +148,6 @@ class TimelineScreen(AsideScreen[int | None]):
     def window(self) -> Window:
         """The time that is shown."""
         return self._list.window
-
-    @property
-    def is_behind(self) -> bool:
-        """See `AsideScreen`."""
-        return self.timeline.is_behind
-
-    def judge(self, goes_on: Callable[[], bool]) -> None:
-        """See `AsideScreen`."""
-        self.timeline.judge(goes_on)
 
     def show(self) -> None:
         """Show the exchanges there are, and where the cursor is."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from textual.binding import Binding, BindingType
+from functools import partial
 
+from textual.binding import BindingType
 
-def _key(keys: str, action: str, tooltip: str, name: str, label: str = "") -> Binding:
-    return Binding(keys, action, label or tooltip, show=bool(label), tooltip=tooltip, id=f"diff.{name}")
+from mcpspy.ui.tui.session.session_keys import help_key, key
 
+_key = partial(key, "diff")
 
 KEYS: list[BindingType] = [
     _key(
@@ -27,7 +28,7 @@ KEYS: list[BindingType] = [
     _key("t", "dates", "texts that differ only in dates and times are the same, or not", "dates", "dates"),
     _key("r", "again", "read both again", "again"),
     _key("y", "copy", "copy the value on this line, whole; else the line", "copy", "copy"),
-    Binding("question_mark", "app.help", "help", key_display="?", tooltip="this page", id="diff.help"),
+    help_key("diff"),
     _key("escape", "leave", "drop the filter, then go back", "leave"),
     _key("q", "back", "back", "back", "back"),
 ]

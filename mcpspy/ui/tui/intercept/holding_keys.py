@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from textual.binding import Binding, BindingType
 
+from mcpspy.ui.tui.session.session_keys import key
 
-def _key(keys: str, action: str, tooltip: str, name: str, label: str = "") -> Binding:
-    return Binding(keys, action, label, show=bool(label), tooltip=tooltip, id=f"held.{name}")
-
+_key = partial(key, "held")
 
 KEYS: list[BindingType] = [
     _key("enter", "decide('edit')", "a held message: edit it, then let it go on", "edit", "edit"),

@@ -75,15 +75,38 @@ class FilterInput(Input):
         self.post_message(self.Left(clear=True))
 
 
-class FilterBar(Horizontal):
-    """A filter being typed, or in force."""
+class FilterLine(Horizontal):
+    """The line: a sign, the input, and what is wrong with the filter."""
 
     DEFAULT_CSS = """
-    FilterBar { height: 1; display: none; background: $surface; }
-    FilterBar > #slash { width: 3; background: $surface; }
-    FilterBar > FilterInput { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
-    FilterBar > #filter-error { width: auto; max-width: 60%; background: $surface; }
+    FilterLine { height: 1; display: none; background: $surface; }
+    FilterLine > #slash { width: 3; background: $surface; }
+    FilterLine > FilterInput { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
+    FilterLine > #filter-error { width: auto; max-width: 60%; background: $surface; }
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sign = Line(id="slash")
+        self._input = FilterInput()
+        self._wrong = Line(id="filter-error")
+
+    def compose(self) -> ComposeResult:
+        yield self._sign
+        yield self._input
+        yield self._wrong
+
+    def on_mount(self) -> None:
+        self._sign.say([("/", "title")])
+        self._say_wrong("")
+
+    def _say_wrong(self, what: str) -> None:
+        self._wrong.say([(what, rows.BAD)] if what else [])
+        self._wrong.styles.width = len(what) + 2 if what else 0
+
+
+class FilterBar(FilterLine):
+    """A filter being typed, or in force."""
 
     class Changed(Message):
         """Another filter is wanted."""
@@ -94,21 +117,8 @@ class FilterBar(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sign = Line(id="slash")
-        self._input = FilterInput()
-        self._wrong = Line(id="filter-error")
         self._settling: Timer | None = None
         self._sent = ""
-
-    def compose(self) -> ComposeResult:
-        """Put the input in place."""
-        yield self._sign
-        yield self._input
-        yield self._wrong
-
-    def on_mount(self) -> None:
-        """Say what the line is."""
-        self._sign.say([("/", "title")])
 
     @property
     def text(self) -> str:
@@ -172,15 +182,9 @@ class FilterBar(Horizontal):
         try:
             query = parse(text, linted=True)
         except QueryError as error:
-            self._say_wrong(error)
+            self._say_wrong(inert(str(error.args[0])))
             return
-        self._wrong.styles.width = 0
-        self._wrong.say([])
+        self._say_wrong("")
         if text.strip() != self._sent:
             self._sent = text.strip()
             self.post_message(self.Changed(query))
-
-    def _say_wrong(self, error: QueryError) -> None:
-        line = inert(str(error.args[0]))
-        self._wrong.say([(line, rows.BAD)])
-        self._wrong.styles.width = len(line) + 2

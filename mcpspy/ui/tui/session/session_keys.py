@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from textual.binding import Binding, BindingType
 
 
-def _key(keys: str, action: str, tooltip: str, name: str, label: str = "") -> Binding:
-    return Binding(keys, action, label or tooltip, show=bool(label), tooltip=tooltip, id=f"session.{name}")
+def key(  # noqa: PLR0917 - A table of keys reads better by columns.
+    screen: str, keys: str, action: str, tooltip: str, name: str, label: str = ""
+) -> Binding:
+    """Return a key of a screen; only one with a label is in the last line."""
+    return Binding(keys, action, label or tooltip, show=bool(label), tooltip=tooltip, id=f"{screen}.{name}")
 
+
+def help_key(screen: str) -> Binding:
+    """Return the key that opens the list of keys."""
+    return Binding(
+        "question_mark", "app.help", "help", key_display="?", tooltip="this page", id=f"{screen}.help"
+    )
+
+
+_key = partial(key, "session")
 
 KEYS: list[BindingType] = [
     _key("tab,shift+tab,enter", "swap", "from the list to the message, and back", "swap", "pane"),
@@ -56,7 +70,7 @@ KEYS: list[BindingType] = [
     _key("y", "copy", "copy the message", "copy", "copy"),
     _key("Y", "copy_command", "copy the command that prints these rows", "copy-command"),
     _key("z", "zoom", "give this pane all the room, or share it again", "zoom"),
-    Binding("question_mark", "app.help", "help", key_display="?", tooltip="this page", id="session.help"),
+    help_key("session"),
     _key("escape", "leave", "leave the zoom, the message, the filter, the session", "leave"),
     _key("q", "back", "back to the sessions", "back", "back"),
 ]

@@ -10,22 +10,27 @@ import math
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from typing import Self
 
 from mcpspy.analysis import rows
 
 
-class Time(StrEnum):
+class Cycle(StrEnum):
+    """Ways of which a key takes the next one."""
+
+    @property
+    def following(self) -> Self:
+        """The next way; the first after the last."""
+        ways = list(type(self))
+        return ways[(ways.index(self) + 1) % len(ways)]
+
+
+class Time(Cycle):
     """What the time column says."""
 
     RELATIVE = "since the start"
     ABSOLUTE = "of day"
     DELTA = "since the row above"
-
-    @property
-    def following(self) -> Time:
-        """The next way."""
-        ways = list(Time)
-        return ways[(ways.index(self) + 1) % len(ways)]
 
 
 BLOCKS = "▏▎▍▌▋▊▉█"

@@ -11,7 +11,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from enum import StrEnum
 
 from msgspec import Struct
 
@@ -20,6 +19,7 @@ from mcpspy.core.effects import RULE
 from mcpspy.core.query import Query, parse
 from mcpspy.ui.tui.session.item import RowItem
 from mcpspy.ui.tui.session.log import Log
+from mcpspy.ui.tui.session.times import Cycle
 
 PORTION = 512
 """Rows that are judged between two looks at the clock; of those that cost a read, a tenth."""
@@ -28,18 +28,12 @@ HTTP = ("http", "http-end", "sse")
 """Kinds of the notes about HTTP exchanges."""
 
 
-class Order(StrEnum):
+class Order(Cycle):
     """By what rows are sorted."""
 
     TIME = "time"
     LATENCY = "latency"
     SIZE = "size"
-
-    @property
-    def following(self) -> Order:
-        """The next one."""
-        orders = list(Order)
-        return orders[(orders.index(self) + 1) % len(orders)]
 
 
 class Wish(Struct, frozen=True):

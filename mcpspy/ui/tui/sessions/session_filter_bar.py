@@ -7,31 +7,21 @@ this one, are `filterbar`'s.
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
-from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input
 
-from mcpspy.analysis import rows
 from mcpspy.core.inert import inert
 from mcpspy.core.query_tokens import QueryError
-from mcpspy.ui.tui.line import Line
-from mcpspy.ui.tui.session.filterbar import FilterInput
+from mcpspy.ui.tui.session.filterbar import FilterInput, FilterLine
 from mcpspy.ui.tui.sessions.session_filter import SessionFilter
 
 EXAMPLE = "weather state:live -name:test server:everything"
 
 
-class SessionFilterBar(Horizontal):
+class SessionFilterBar(FilterLine):
     """A filter being typed, or in force."""
 
-    DEFAULT_CSS = """
-    SessionFilterBar { height: 1; display: none; background: $surface; }
-    SessionFilterBar.-open { display: block; }
-    SessionFilterBar > #slash { width: 3; background: $surface; }
-    SessionFilterBar > FilterInput { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
-    SessionFilterBar > #filter-error { width: auto; max-width: 60%; background: $surface; }
-    """
+    DEFAULT_CSS = "SessionFilterBar.-open { display: block; }"
 
     class Changed(Message):
         """Another filter is in force."""
@@ -43,21 +33,7 @@ class SessionFilterBar(Horizontal):
         super().__init__()
         self.filter = SessionFilter("")
         """What is in force: the last one without a fault."""
-        self._sign = Line(id="slash")
-        self._input = FilterInput()
         self._input.placeholder = EXAMPLE
-        self._wrong = Line(id="filter-error")
-
-    def compose(self) -> ComposeResult:
-        """Put the input in place."""
-        yield self._sign
-        yield self._input
-        yield self._wrong
-
-    def on_mount(self) -> None:
-        """Say what the line is."""
-        self._sign.say([("/", "title")])
-        self._say_wrong("")
 
     def open(self) -> None:
         """Let a filter be typed; the one in force is there."""
@@ -94,7 +70,3 @@ class SessionFilterBar(Horizontal):
         if wanted.text != self.filter.text:
             self.filter = wanted
             self.post_message(self.Changed())
-
-    def _say_wrong(self, what: str) -> None:
-        self._wrong.say([(what, rows.BAD)] if what else [])
-        self._wrong.styles.width = len(what) + 2 if what else 0

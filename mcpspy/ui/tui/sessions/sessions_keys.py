@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from textual.binding import Binding, BindingType
 
+from mcpspy.ui.tui.session.session_keys import help_key, key
 
-def _key(keys: str, action: str, tooltip: str, name: str, label: str = "") -> Binding:
-    return Binding(keys, action, label or tooltip, show=bool(label), tooltip=tooltip, id=f"sessions.{name}")
-
+_key = partial(key, "sessions")
 
 KEYS: list[BindingType] = [
     _key("enter", "open", "look into it, or into all that are marked", "open", "open"),
@@ -24,7 +25,7 @@ KEYS: list[BindingType] = [
     _key("y", "copy_command", "copy the command that prints it", "copy-command"),
     _key("r", "again", "look at every file again", "again"),
     _key("D", "demo", "record a sample session", "demo"),
-    Binding("question_mark", "app.help", "help", key_display="?", tooltip="this page", id="sessions.help"),
+    help_key("sessions"),
     _key("escape", "forget", "compare it with nothing", "forget", "forget"),
     _key("escape", "leave", "drop the filter, then the marks", "leave"),
     Binding("q", "app.quit", "quit", tooltip="quit", id="sessions.quit"),
