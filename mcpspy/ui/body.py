@@ -63,7 +63,6 @@ class Body(Sequence[str]):
     def __getitem__(self, index: slice) -> list[str]: ...
 
     def __getitem__(self, index: int | slice) -> str | list[str]:
-        """Return one line; negative indexes and slices work as in a list."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         if index < 0:
@@ -76,7 +75,6 @@ class Body(Sequence[str]):
         return map(short, self.text.split(b"\n"))
 
     def start(self, line: int) -> int:
-        """Return where a line begins in the text."""
         if line == 0:
             return 0
         block = bisect_left(self._before, line) - 1
@@ -132,7 +130,6 @@ def growing_in(text: bytes) -> re.Pattern[bytes]:
 
 
 def pretty(data: bytes) -> list[str]:
-    """Return all lines of a body."""
     return list(Body(data))
 
 

@@ -12,7 +12,6 @@ from mcpspy.core.query_item import ExchangeItem
 
 
 def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
-    """Return an exchange, as things stand now."""
     request, answer = exchange.request, exchange.answer
     item = ExchangeItem(
         at=request.at,

@@ -42,7 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Serve until the host closes stdin."""
     url = filled("bridge: --upstream", args.upstream)
     upstream = read_endpoint("bridge: --upstream", url, args.upstream)
     headers = read_headers("bridge: --header", args.header)

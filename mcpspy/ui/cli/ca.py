@@ -67,7 +67,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Show it; make it if there is none."""
     from mcpspy.io.tls.extra import need
 
     need("ca")

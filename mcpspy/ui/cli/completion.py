@@ -24,7 +24,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the code."""
     from argcomplete.shell_integration import shellcode
 
     sys.stdout.write(shellcode(["mcpspy"], shell=args.shell))

@@ -31,7 +31,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Record the demo and show it."""
     folder = sessions_folder(args.dir)
     server = [sys.executable, "-m", "mcpspy.ui.demo.weather"]
     run = [sys.executable, "-m", "mcpspy", "run", "--name", "weather", "--dir", folder, "--", *server]

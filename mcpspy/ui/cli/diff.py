@@ -47,7 +47,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Compare, report; return 0 if they are the same."""
     options = options_of(args, frozenset(args.only))
     # Two sessions in memory are no garbage: to look through them again and again takes as long as to compare them.
     gc.disable()

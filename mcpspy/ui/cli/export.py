@@ -66,7 +66,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Read, and write or send."""
     form = _format(args)
     query = query_of(args.filter)
     found = list(recordings(args.sessions, args.dir))
@@ -128,7 +127,6 @@ class _Sessions:
 
     @property
     def told(self) -> str:
-        """How many there were, for people."""
         requests = f"{self.exchanges or 'no'} request{'s' * (self.exchanges != 1)}"
         found = " that the filter finds" if self._query is not None else ""
         return f"{requests}{found} in {self.count} session{'s' * (self.count != 1)}"

@@ -43,7 +43,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """List the hosts."""
     sessions = Sessions()
     output = Output()
     shown = 0

@@ -70,7 +70,6 @@ def configure_traffic(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Serve until told to stop."""
     upstream = None if args.forward else read_endpoint("http: --upstream", args.upstream)
     host, port = listen_address("http: --listen", args.listen or str(FORWARD_PORT if args.forward else PORT))
     if upstream is None:

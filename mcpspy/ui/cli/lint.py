@@ -61,7 +61,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Look, report; return 0 if there is nothing grave."""
     if args.explain is not None:
         return _explain(args.explain)
     try:
@@ -175,12 +174,10 @@ class _Text:
             self._output.line(line, tone)
 
     def end_of(self, path: str) -> None:
-        """Print what was left out of a recording."""
         for line, tone in more_lines(self._left_out, path):
             self._output.line(line, tone)
         self._shown.clear()
         self._left_out.clear()
 
     def end(self, counts: Counter[Severity], recordings: int) -> None:
-        """Print the last line."""
         self._output.line(*verdict(counts, recordings))

@@ -101,7 +101,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Serve until the client has closed its end."""
     ignored = [_ignored(text) for text in args.ignore]
     served = Served([find(which, args.dir) for which in args.recordings], ignored, merge=args.merge)
     real = _real(args)

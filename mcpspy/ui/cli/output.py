@@ -53,7 +53,6 @@ class Output:
         sys.stdout.write(text + "\n")
 
     def flush(self) -> None:
-        """Have what was printed seen."""
         sys.stdout.flush()
 
 
@@ -96,7 +95,6 @@ def columns(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def cells(text: str) -> int:
-    """Return how many columns a text takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(map(_cells, text))

@@ -48,7 +48,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Clean it, and tell what was found."""
     if args.check == (args.out is not None):
         raise UsageError("redact: needs OUT, or --check and no OUT", "mcpspy redact IN OUT")
     source = str(find(args.session, args.dir))

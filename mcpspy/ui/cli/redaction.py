@@ -54,7 +54,6 @@ def configure(parser: argparse.ArgumentParser, *, can_be_off: bool = True) -> No
 
 
 def asked(args: argparse.Namespace) -> Redaction:
-    """Return what was asked for."""
     found = Redaction()
     for flag, name in _LISTS.items():
         setattr(found, name, getattr(args, flag[2:].replace("-", "_")))

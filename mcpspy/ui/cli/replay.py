@@ -102,7 +102,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Play, compare, report."""
     options_of(args)  # What is wrong with them is said before anything starts.
     carry = tuple(_rule(text) for text in args.carry)
     secrets = dict(_secret(text) for text in args.secret)
@@ -172,7 +171,6 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _wanted(session: Session, query: Query) -> set[int]:
-    """Return the numbers of the requests that a filter finds."""
     query.end = session.last_at
     wanted = {
         exchange.number
@@ -185,7 +183,6 @@ def _wanted(session: Session, query: Query) -> set[int]:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that make no sense together."""
     if args.update:
         for given, flag in (
             (args.filter, "--filter"),
@@ -222,7 +219,6 @@ def _target(args: argparse.Namespace) -> Target:
 
 
 def _secret(text: str) -> tuple[str, str]:
-    """Return a name and the value for it."""
     name, equals, variable = text.partition("=")
     if not (name and equals and variable):
         raise UsageError("replay: --secret takes NAME=VARIABLE", "like api_key=EXAMPLE_KEY")

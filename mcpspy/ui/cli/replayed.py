@@ -107,6 +107,5 @@ def _requests(number: int) -> str:
 
 
 def complain(line: str) -> None:
-    """Tell a person, on stderr."""
     sys.stdout.flush()  # In the order of the report, also where both go to one file.
     say(inert(line))

@@ -42,7 +42,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def asked(args: argparse.Namespace) -> Interception:
-    """Return what was asked for. Raises UsageError."""
     found = Interception()
     for flag in OPTIONS:
         value = getattr(args, flag[2:].replace("-", "_"))
@@ -53,7 +52,6 @@ def asked(args: argparse.Namespace) -> Interception:
 
 
 def check(asked: Interception) -> None:
-    """Raise UsageError or CannotStart for rules that cannot be read."""
     if asked.files or asked.flags:
         asked.rules()
 

@@ -66,7 +66,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Send it, and print the answer."""
     if args.list:
         if args.session is not None:
             raise UsageError("send: --list takes no session", "mcpspy send --list")
@@ -91,7 +90,6 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _answer(session: Visit, number: str, args: argparse.Namespace) -> dict[str, Any]:
-    """Wait for the answer; raise CannotStart if none comes."""
     for event in session.events(args.timeout):
         if event.get("id") == number and event["event"] == "progress":
             _say_progress(event["message"])

@@ -57,7 +57,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the session."""
     if args.mock:
         if args.follow or args.filter is not None or args.lint:
             raise UsageError("show: --mock counts a whole recording", "without --follow, --filter and --lint")
@@ -96,7 +95,6 @@ class _Shown:
         )
 
     def read(self) -> None:
-        """Take the recording as it is."""
         waits = self._query is not None or self._live is not None
         for entry in self._recording:
             for change in self._session.add(entry):

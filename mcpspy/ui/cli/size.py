@@ -8,7 +8,6 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def read_size(flag: str, text: str) -> int:
-    """Return the bytes; raise UsageError, in the name of `flag`."""
     small = text.lower().removesuffix("b")
     number = small.rstrip("kmg")
     unit = small[len(number) :]

@@ -59,7 +59,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Count, and print."""
     query = query_of(args.filter)
     paths = list(recordings(args.sessions, args.dir))
     counted = (_counted(path, _title(which), query, args.top) for which, path in paths)

@@ -17,6 +17,5 @@ class Status(LastLine):
         return
 
     def show(self, what: str, seconds: float) -> None:
-        """Say what is waited for, and how long it has been."""
         if self._has_line:
             self.put(f"waiting for {inert(what)} · {seconds:.0f} s")

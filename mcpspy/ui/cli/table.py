@@ -108,7 +108,6 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 def described(name: str, module: ModuleType) -> Described:
-    """Return how the parser of a command is made, by itself or as one of many."""
     return {
         "prog": f"mcpspy {name}",
         "description": COMMANDS[name][1],
@@ -141,7 +140,6 @@ def _apart(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def usage() -> str:
-    """Return the help of the whole program."""
     width = max(map(len, COMMANDS))
     lines = "\n".join(f"  {name:{width}}  {text}" for name, (_, text) in COMMANDS.items())
     return f"""\

@@ -27,7 +27,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Unwrap servers."""
     args.all = args.all or not args.server
 
     def edit(target: Target, names: list[str]) -> Edited:

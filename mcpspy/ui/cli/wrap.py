@@ -44,7 +44,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Wrap servers."""
     program = uvx() if args.uvx else command_line()
     if is_passing(program):
         say(f"warning: {program[0]} is in a cache that is emptied some day: say --uvx, or install mcpspy")

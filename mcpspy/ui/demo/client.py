@@ -79,7 +79,6 @@ class _Conversation:
         raise CannotStart("the demo's server stopped before it had answered", "mcpspy show last says why")
 
     def tell(self, method: str) -> None:
-        """Send a notification."""
         self._send({"jsonrpc": "2.0", "method": method})
 
     def end(self) -> None:

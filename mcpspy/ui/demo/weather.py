@@ -79,7 +79,6 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def call(tool: str, arguments: dict[str, Any], token: str | int | None) -> dict[str, Any]:
-    """Return what a tool says."""
     if tool == "stations":
         # The classic mistake, on purpose: stdout belongs to the protocol.
         write(f"DEBUG: {len(STATIONS)} stations in cache")
@@ -123,7 +122,6 @@ def log(level: str, text: str) -> None:
 
 
 def send(message: dict[str, Any]) -> None:
-    """Write one message."""
     write(json.dumps(message, ensure_ascii=False, separators=(",", ":")))
 
 

@@ -29,7 +29,6 @@ SHOWN = 20
 def markdown(
     difference: Difference, titles: tuple[str, str], *, fail_on: Severity = Severity.DIFFERENT
 ) -> str:
-    """Return the report. `titles` name the old session and the new one."""
     verdict = words.verdict(difference, fail_on)
     told = [
         f"### mcpspy diff: {verdict}",

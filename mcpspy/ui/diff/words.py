@@ -59,7 +59,6 @@ def _both(numbers: list[int | None]) -> str:
 
 
 def place(where: Place | None) -> dict[str, int]:
-    """Return a place for a program."""
     if where is None:
         return {}
     return {"line": where.line, **({} if where.exchange is None else {"exchange": where.exchange})}

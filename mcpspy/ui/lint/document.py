@@ -12,7 +12,6 @@ from mcpspy.ui.lint.linted import RULES_BY_CODE, Linted
 
 
 def document(linted: Sequence[Linted]) -> str:
-    """Return the document, with a line end."""
     counts = Counter(finding.severity for recording in linted for finding in recording.findings)
     said = {
         "recordings": [recording.title for recording in linted],

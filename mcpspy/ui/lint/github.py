@@ -18,7 +18,6 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 
 
 def github(recording: Linted) -> Iterator[str]:
-    """Yield a command for each finding."""
     for finding in recording.findings:
         yield _command(recording, finding)
 

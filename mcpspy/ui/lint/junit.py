@@ -15,7 +15,6 @@ from mcpspy.ui.xml import plain
 
 
 def junit(linted: Sequence[Linted], *, fail_on: Severity = Severity.ERROR) -> str:
-    """Return the document, with a line end."""
     root = ET.Element("testsuites", {"name": "mcpspy lint"})
     tests = failures = 0
     for recording in linted:

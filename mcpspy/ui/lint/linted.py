@@ -21,7 +21,6 @@ class Linted(NamedTuple):
     findings: list[Finding]
 
     def path(self, finding: Finding) -> str:
-        """Return the file that a finding is in."""
         return self.parts[finding.place.part - 1].as_posix()
 
 

@@ -72,7 +72,6 @@ Each rule carries examples; the tests run them. `>` is the client, `<` the serve
 
 
 def page() -> str:
-    """Return the page."""
     return HEAD + "".join(_lines())
 
 

@@ -43,7 +43,6 @@ def more_lines(left_out: Counter[str], path: str) -> Iterator[Toned]:
 
 
 def verdict(counts: Counter[Severity], recordings: int) -> Toned:
-    """Return the last line."""
     where = counted(recordings, "recording")
     if not counts.total():
         return f"no findings in {where}", rows.OK

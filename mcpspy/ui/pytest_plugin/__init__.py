@@ -47,7 +47,6 @@ def __getattr__(name: str) -> Any:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Describe the option and the settings."""
     group = parser.getgroup("mcpspy", "recordings of MCP servers")
     group.addoption(
         "--mcpspy-record",
@@ -64,7 +63,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
     config.addinivalue_line("markers", MARKER)
 
 

@@ -56,7 +56,6 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the real server may be asked."""
         return self.is_anew or self.mode == "new_episodes"
 
 

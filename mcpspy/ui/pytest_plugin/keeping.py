@@ -20,7 +20,6 @@ from mcpspy.ui.pytest_plugin.place import numbered, recorded
 
 
 def sessions(folder: Path) -> list[Path]:
-    """Return the recordings in a folder, the first to begin first."""
     if not folder.is_dir():
         return []
     found = [path for path in folder.glob("*.jsonl") if path.stat().st_size]

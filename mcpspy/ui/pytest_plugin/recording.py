@@ -152,7 +152,6 @@ class McpRecording:
         return True
 
     def _mock(self) -> list[str]:
-        """Return the command of the mock."""
         asked = self._asked
         options = ["--match", asked.match, "--on-exhausted", asked.on_exhausted]
         for text in asked.ignore:

@@ -31,7 +31,6 @@ _HEADS = ("", "time", "messages", "requests", "err", "init", "p50", "p95", "max"
 
 
 def beside(sessions: Sequence[Counted], look: table.Look) -> Lines:
-    """Yield the lines, and their tones."""
     yield from _wholes(sessions)
     for side in (CLIENT, SERVER):
         yield from _requests(sessions, side, look)

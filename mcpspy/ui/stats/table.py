@@ -110,7 +110,6 @@ def methods(groups: Sequence[Group], sort: str) -> list[list[Row]]:
 
 
 def ordered(found: Sequence[Row], sort: str) -> list[Row]:
-    """Return rows with the largest first."""
     key = SORTS[sort]
     return sorted(found, key=lambda row: (-key(row.group, row.times), row.label))
 

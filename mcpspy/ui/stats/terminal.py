@@ -33,7 +33,6 @@ BOUNDS = tuple(step * 10.0**power for power in range(-5, 4) for step in (1, 2, 5
 
 
 def terminal(counted: Counted, look: table.Look) -> Lines:
-    """Yield the lines, and their tones."""
     stats, width, bars, top = counted.stats, look.width, look.bars, look.top
     first, *rest = head(counted)
     yield first, None

@@ -48,7 +48,6 @@ def share(part: float, whole: float) -> str:
 
 
 def head(counted: Counted) -> list[str]:
-    """Return which session it is."""
     stats, header = counted.stats, counted.stats.header
     assert header is not None
     what = " ".join(header.command) if header.command else header.upstream or ""
@@ -70,7 +69,6 @@ def head(counted: Counted) -> list[str]:
 
 
 def ending(counted: Counted) -> str:
-    """Return how the session stands."""
     if counted.is_live:
         return "live: what has been so far"
     return rows.ending(counted.stats.exit) or "died: it has no exit note"
@@ -83,12 +81,10 @@ def states(group: Group) -> str:
 
 
 def method(group: Group) -> str:
-    """Return what the groups of a method are called."""
     return inert(group.method) or f"(other {group.kind}s)"
 
 
 def subject(group: Group) -> str:
-    """Return what a group is called below its method."""
     return "(others)" if group.subject is None else inert(group.subject) or '""'
 
 

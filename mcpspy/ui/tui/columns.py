@@ -64,7 +64,6 @@ def share(columns: Sequence[Column], width: int) -> list[Placed]:
 
 
 def heading(columns: Sequence[Column], width: int) -> str:
-    """Return the heads of the columns that fit."""
     heads = (pad(column.head, wide, right=column.right) for column, wide in share(columns, width))
     return (" " * gap_at(width)).join(heads)
 

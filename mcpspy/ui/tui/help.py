@@ -141,7 +141,6 @@ class HelpScreen(ModalScreen[None]):
         self._page = Static()
 
     def compose(self) -> ComposeResult:
-        """Show the page; it scrolls where the terminal is low."""
         self._lay_out(self.app.size.width)
         with VerticalScroll(id="help"):
             yield self._page

@@ -27,18 +27,15 @@ class Line(Painted):
         self._right: list[Piece] = []
 
     def say(self, left: list[Piece], right: list[Piece] | None = None) -> None:
-        """Show something else."""
         if (left, right or []) != (self._left, self._right):
             self._left, self._right = left, right or []
             self.refresh()
 
     @property
     def text(self) -> str:
-        """What it says."""
         return "  ".join("".join(text for text, _ in side) for side in (self._left, self._right) if side)
 
     def render_line(self, y: int) -> Strip:
-        """Draw it."""
         width = self.outer_size.width - 2
         right = fitted(self._right, width)
         left = fitted(self._left, width - _cells(right) - (2 if right else 0))

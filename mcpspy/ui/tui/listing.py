@@ -77,7 +77,6 @@ class Listing(Scrolled, can_focus=True, inherit_bindings=False):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """The columns, before they are given their widths."""
         return self.COLUMNS
 
     @property
@@ -131,19 +130,15 @@ class Listing(Scrolled, can_focus=True, inherit_bindings=False):
         self.move_to(index)
 
     def action_move(self, step: int) -> None:
-        """Move by one row."""
         self.select(self.cursor + step)
 
     def action_page(self, step: int) -> None:
-        """Move by one page."""
         self.select(self.cursor + step * max(self._page() - 1, 1))
 
     def action_first(self) -> None:
-        """Move to the first row."""
         self.select(0)
 
     def action_last(self) -> None:
-        """Move to the last row, and stay there as more come."""
         self.follow = self.can_follow
         self.move_to(self.count - 1)
         self.post_message(self.Moved())
@@ -184,7 +179,6 @@ class Listing(Scrolled, can_focus=True, inherit_bindings=False):
                 self.refresh()  # The frame that is being made may be that of a line only.
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the widget."""
         width, ground = self._width, self._ground
         index = y - 1 + self._top
         pieces: list[Piece] = []

@@ -45,7 +45,6 @@ class Painted(Widget):
         return self
 
     def notify_style_update(self) -> None:
-        """Look up every style again."""
         super().notify_style_update()
         self._looks.clear()
         self._drawn.clear()
@@ -95,7 +94,6 @@ class Painted(Widget):
         return Segment.adjust_line_length(segments, width) if used > width else segments
 
     def look(self, role: str) -> Style:
-        """Return what a role changes."""
         style = self.app.get_component_styles(f"role--{role}").partial_rich_style
         return Style(color=style.color, bold=style.bold, dim=style.dim, reverse=style.reverse)
 

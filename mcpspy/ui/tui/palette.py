@@ -19,7 +19,6 @@ class Actions(Provider):
     """What can be done on the screen below."""
 
     async def discover(self) -> Hits:
-        """Yield all of it."""
         for what, keys, active in self._actions():
             yield DiscoveryHit(what, partial(self._run, active), help=keys)
 

@@ -84,14 +84,12 @@ class Scrolled(ScrollView, Painted, inherit_bindings=False):
             self._drawn = moved
 
     def extend(self, lines: int) -> None:
-        """Say how many lines there are."""
         # Not as a reactive: that is a layout of the whole screen.
         self.set_reactive(Scrolled.virtual_size, Size(0, lines))
         self._move_bar()
         self.scroll_y = self.validate_scroll_y(self.scroll_y)
 
     def jump(self, top: int) -> None:
-        """Have this line at the top."""
         self.scroll_to(y=top, animate=False, force=True)
 
     def _move_bar(self) -> None:

@@ -42,7 +42,6 @@ def steady(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """Return how many columns a text takes."""
     return len(text) if text.isascii() else cell_len(text)
 
 

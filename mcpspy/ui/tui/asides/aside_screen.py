@@ -59,14 +59,12 @@ class AsideScreen(Screen[ScreenResultType]):
         self._is_catching_up = False
 
     def compose(self) -> ComposeResult:
-        """Put the list and the lines in place."""
         yield self._title
         yield self.listing
         yield self._status
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Begin to look."""
         self.listing.focus()
         self.set_interval(TICK, self.look)
         self.look()
@@ -74,23 +72,18 @@ class AsideScreen(Screen[ScreenResultType]):
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something to compute."""
         return self.source.is_behind
 
     def judge(self, goes_on: Callable[[], bool]) -> None:
-        """Compute some of it."""
         self.source.judge(goes_on)
 
     def show(self) -> None:
-        """Show what there is now."""
         raise NotImplementedError
 
     def opened(self) -> None:
-        """Do what enter asks for."""
         raise NotImplementedError
 
     def look(self) -> None:
-        """See what has come."""
         if self.is_behind and not self._is_catching_up:
             self._is_catching_up = not self._slice()
             if self._is_catching_up:
@@ -98,7 +91,6 @@ class AsideScreen(Screen[ScreenResultType]):
         self.show()
 
     def say(self, right: list[Piece], below: list[Piece], beside: list[Piece]) -> None:
-        """Fill both lines."""
         server = str(self._log.index.server or self._log.header.name)
         name: list[Piece] = [(self.NAME, "title"), (f" · {inert(server)}", None)]
         is_narrow = self.size.width < NARROW
@@ -112,21 +104,17 @@ class AsideScreen(Screen[ScreenResultType]):
         return (f"reading … {share} %", rows.QUIET) if judged < count else ("", None)
 
     def on_listing_moved(self, event: Listing.Moved) -> None:
-        """Say what is under the cursor."""
         event.stop()
         self.show()
 
     def on_listing_opened(self, event: Listing.Opened) -> None:
-        """Take two clicks for enter."""
         event.stop()
         self.opened()
 
     def action_open(self) -> None:
-        """Do what enter asks for."""
         self.opened()
 
     def action_back(self) -> None:
-        """Go back to the session."""
         self.dismiss(None)
 
     async def _catch_up(self) -> None:

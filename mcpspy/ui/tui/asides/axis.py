@@ -33,7 +33,6 @@ class Window(NamedTuple):
 
     @property
     def right(self) -> float:
-        """Where it ends."""
         return self.left + self.span
 
     def zoomed(self, factor: float, around: float, total: float) -> Window:

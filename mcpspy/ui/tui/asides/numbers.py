@@ -47,7 +47,6 @@ class Group:
 
     @property
     def most(self) -> float:
-        """Seconds that the longest took."""
         return self.answers.most
 
     def settle(self) -> None:

@@ -66,7 +66,6 @@ class NumbersList(Listing):
         ]
 
     def cells(self, index: int, placed: list[Placed]) -> list[Piece]:
-        """Return the cells of one group."""
         group = self.groups[index]
         return [(_cell(group, column.name), _role(group, column.name)) for column, _ in placed]
 
@@ -126,14 +125,12 @@ class NumbersScreen(AsideScreen[str | None]):
         self.dismiss(self.numbers.filter(groups[self._list.cursor]) if groups else None)
 
     def action_sort(self) -> None:
-        """Sort by the next column."""
         ruling = SORTABLE[(SORTABLE.index(self._list.order[0]) + 1) % len(SORTABLE)]
         self._list.order = (ruling, ruling != "what")
         self._fill()
         self.show()
 
     def action_reverse(self) -> None:
-        """Turn the order round."""
         ruling, reverse = self._list.order
         self._list.order = (ruling, not reverse)
         self._fill()

@@ -28,7 +28,6 @@ class Portions:
 
     @property
     def judged(self) -> int:
-        """How many rows have been taken."""
         return self._judged
 
     @property
@@ -59,9 +58,7 @@ class Portions:
         self._begin()
 
     def _begin(self) -> None:
-        """Forget all rows."""
         raise NotImplementedError
 
     def _take(self, begin: int, end: int) -> None:
-        """Take some rows."""
         raise NotImplementedError

@@ -30,7 +30,6 @@ class Field(NamedTuple):
 
 
 def fields(schema: object) -> list[Field]:
-    """Return the properties of an object's schema, in their order."""
     found: list[Field] = []
     for field in _fields(schema, "", 0):
         if len(found) == MOST:

@@ -108,7 +108,6 @@ class Listing(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether every page of it is there."""
         return self.begins and not self.goes_on and not self.trouble
 
 
@@ -191,7 +190,6 @@ class Offer:
         return sorted([*self._changes, *(change for change in now if change)], key=lambda change: change.at)
 
     def take(self, page: ListPage, contents: Contents) -> None:
-        """Take the next page."""
         self.streams.add(page.stream)
         method, key = page.method, (page.method, page.stream)
         last, joined = self.last.get(method), None if page.begins else self._of_stream.get(key)

@@ -54,11 +54,9 @@ class ServerList(Listing, inherit_bindings=False):
 
     @property
     def selected(self) -> Row | None:
-        """The line under the cursor."""
         return self.lines[self.cursor] if self.cursor < len(self.lines) else None
 
     def cells(self, index: int, placed: list[Placed]) -> list[Piece]:
-        """Return the cells of one line."""
         row = self.lines[index]
         if row.is_text:
             return [(row.name, row.role)]
@@ -66,7 +64,6 @@ class ServerList(Listing, inherit_bindings=False):
         return [(getattr(row, column.name), roles[column.name]) for column, _ in placed]
 
     def fill(self, lines: list[Row]) -> None:
-        """Show these."""
         self.lines = lines
         self.sync(len(lines))
         self.refresh()
@@ -130,14 +127,12 @@ class ServerScreen(AsideScreen[None]):
             self._fold(row.key, {row.key} ^ (self._opened & {row.key}))
 
     def action_unfold(self, on: bool) -> None:
-        """Unfold what the cursor is in, or fold it."""
         row = self._list.selected
         if row is not None and row.key is not None:
             # A list begins unfolded, what is in it folded.
             self._fold(row.key, {row.key} if on == (row.key[1] >= 0) else set())
 
     def action_unfold_all(self, on: bool) -> None:
-        """Unfold, or fold, everything that is listed."""
         row = self._list.selected
         self._opened, left, whole = set(), UNFOLDED, True
         for method, listing in self._offer.last.items() if on else ():
@@ -166,7 +161,6 @@ class ServerScreen(AsideScreen[None]):
             self._tell(f"copied the JSON of {inert(thing.name[:100])}, {rows.size(len(thing.data))}")
 
     def on_listing_moved(self, event: Listing.Moved) -> None:
-        """Forget what was said of the line before."""
         self._told = ""
         super().on_listing_moved(event)
 

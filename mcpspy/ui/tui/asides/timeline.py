@@ -38,7 +38,6 @@ class Timeline(Portions):
         return max(min(bisect_left(self.rows, row), len(self) - 1), 0)
 
     def begin_of(self, place: int) -> float:
-        """Return when an exchange began."""
         return self._index.at[self.rows[place]]
 
     def end_of(self, place: int) -> float | None:

@@ -69,17 +69,14 @@ class TimelineList(Listing):
 
     @property
     def page(self) -> int:
-        """How many rows are in view."""
         return self._page()
 
     @property
     def in_view(self) -> range:
-        """The places that are in view."""
         top = self.scroll_offset.y
         return range(top, min(top + self.page, self.count))
 
     def cells(self, index: int, placed: list[Placed]) -> list[Piece]:
-        """Return the cells of one exchange."""
         timeline, columns = self._timeline, self._log.index
         if index >= len(timeline) or timeline.is_another:  # It begins anew, and the rows are still to go.
             return [("", None)]
@@ -146,7 +143,6 @@ class TimelineScreen(AsideScreen[int | None]):
 
     @property
     def window(self) -> Window:
-        """The time that is shown."""
         return self._list.window
 
     def show(self) -> None:
@@ -183,24 +179,19 @@ class TimelineScreen(AsideScreen[int | None]):
         self._look_at(self.window.zoomed(factor, self._moment, self._total))
 
     def action_pan(self, share: float) -> None:
-        """Show earlier time, or later."""
         self._look_at(self.window.moved(share, self._total))
 
     def action_whole(self) -> None:
-        """Show the whole session."""
         self._is_whole = True
         self.show()
 
     def action_fit(self) -> None:
-        """Show the time of this exchange."""
         self._look_at(self._around(range(self._list.cursor, min(self._list.cursor + 1, len(self.timeline)))))
 
     def action_fit_all(self) -> None:
-        """Show the time of the exchanges in view."""
         self._look_at(self._around(self._list.in_view))
 
     def action_peak(self) -> None:
-        """Go where most are in flight."""
         if len(self.timeline):
             self._list.follow = False
             self._list.move_to(self.timeline.peak_place)

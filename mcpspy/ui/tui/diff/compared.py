@@ -101,7 +101,6 @@ class Sessions:
         return Sessions(new, old)
 
     async def compare(self, options: DiffOptions) -> Compared:
-        """See `Pair`."""
         return await apart(partial(self._compare, options))
 
     def _compare(self, options: DiffOptions, goes_on: GoesOn) -> Compared:
@@ -169,7 +168,6 @@ class Exchanges:
         return Exchanges(self._log, self._new, self._old)
 
     async def compare(self, options: DiffOptions) -> Compared:
-        """See `Pair`."""
         self.progress = "reading …"
         old, new = await self._whole(self._old), await self._whole(self._new)
         self.progress = "comparing …"

@@ -33,12 +33,10 @@ class DiffList(Listing):
 
     @property
     def room(self) -> int:
-        """Columns of a line."""
         return max(self.scrollable_content_region.width - MARGIN, 1)
 
     @property
     def selected(self) -> DiffRow | None:
-        """The line under the cursor."""
         return self.rows[self.cursor] if self.cursor < len(self.rows) else None
 
     @property
@@ -51,11 +49,9 @@ class DiffList(Listing):
         return [Column("line", head, 1, 10_000, 0)]
 
     def line(self, index: int, width: int) -> list[Piece]:
-        """Return one line."""
         return fitted(self.rows[index].pieces, width) if index < len(self.rows) else []
 
     def cells(self, index: int, placed: list[Placed]) -> list[Piece]:
-        """Return a line as the one cell that it is."""
         return [(self.rows[index].text, None)]
 
     def fill(self, rows: list[DiffRow]) -> None:

@@ -50,7 +50,6 @@ class DiffRow(NamedTuple):
 
     @property
     def text(self) -> str:
-        """All of it, as one text."""
         return "".join(text for text, _ in self.pieces)
 
 

@@ -98,7 +98,6 @@ class DiffScreen(Screen[int | None]):
         self._flash, self._flash_until = "", 0.0
 
     def compose(self) -> ComposeResult:
-        """Put the list and the lines in place."""
         yield self._title
         yield self._list
         yield self._filter
@@ -106,7 +105,6 @@ class DiffScreen(Screen[int | None]):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Begin to read."""
         self.set_interval(TICK, self._look)
         self.action_again()
 
@@ -119,17 +117,14 @@ class DiffScreen(Screen[int | None]):
         self.call_after_refresh(self._fill)
 
     def on_listing_moved(self, event: Listing.Moved) -> None:
-        """Say what is under the cursor."""
         event.stop()
         self._say()
 
     def on_listing_opened(self, event: Listing.Opened) -> None:
-        """Take two clicks for enter."""
         event.stop()
         self.action_open("new")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter by what is typed."""
         event.stop()
         self._fill()
 
@@ -142,23 +137,19 @@ class DiffScreen(Screen[int | None]):
         self._list.focus()
 
     def action_filter(self) -> None:
-        """Let a filter be typed."""
         self._filter.add_class("-open")
         self._filter.focus()
 
     def action_leave(self) -> None:
-        """Drop the filter, then go back."""
         if self._filter.has_class("-open"):
             self._clear()
         else:
             self.action_back()
 
     def action_back(self) -> None:
-        """Go back to where the two were chosen."""
         self.dismiss(None)
 
     def action_change(self, step: int) -> None:
-        """Go to the next change, or the one before."""
         place = self._list.following(self._list.cursor, step)
         if place is None:
             self._tell(f"no change {'below' if step > 0 else 'above'}")
@@ -184,18 +175,15 @@ class DiffScreen(Screen[int | None]):
             self._opened(summaries[is_new], there)
 
     def action_reverse(self) -> None:
-        """Have what was new be old."""
         self._pair = self._pair.reversed
         self.action_again()
 
     def action_dates(self) -> None:
-        """Compare dates and times in texts, or not."""
         self._options = replace(self._options, dates=not self._options.dates)
         self._tell(f"dates and times in texts are {'not ' if self._options.dates else ''}compared")
         self.action_again()
 
     def action_again(self) -> None:
-        """Read both, and compare them."""
         self._compared, self._trouble, self._tally = None, [], []
         self._list.titles = self._pair.titles
         self.run_worker(self._compare(), group="compare", exclusive=True)

@@ -48,15 +48,12 @@ class Decisions:
             )
 
     def next(self) -> None:
-        """Go to the next held message: from the last one to the first."""
         held, here = self._holds.all, self._holds.here
         place = held.index(here) + 1 if here in held else 0
         row = self._holds.row_of(held[place % len(held)]) if held else None
         self._screen.go(row, "nothing is held")
 
     def accept_all(self) -> None:
-        """Let all that is held go on."""
-
         async def all_(reach: Reach) -> str:
             return f"let go: {plural(await reach.accept_all(), 'message')}"
 
@@ -64,15 +61,12 @@ class Decisions:
             self._screen.do(all_(self._holds.reach))
 
     def accept(self) -> None:
-        """Let the held message go on as it came."""
         self._decide("let go", lambda reach, held: reach.accept(held))
 
     def drop(self) -> None:
-        """Have the held message not go on."""
         self._decide("dropped", lambda reach, held: reach.drop(held))
 
     def refuse(self) -> None:
-        """Answer the held request with an error."""
         from mcpspy.ui.tui.intercept.refusal import Refusal
 
         held = self._holds.here
@@ -91,7 +85,6 @@ class Decisions:
         self._screen.app.push_screen(Refusal(named(held)), chosen)
 
     def edit(self) -> None:
-        """Edit the held message."""
         held, reach = self._holds.here, self._holds.reach
         if held is None or reach is None:
             return

@@ -39,5 +39,4 @@ class Drafts:
         self._screen.app.push_screen(EditorScreen(heading, original, check, send, self._kept.get(key)), left)
 
     def forget(self, key: Hashable) -> None:
-        """Let go of what was typed."""
         self._kept.pop(key, None)

@@ -82,14 +82,12 @@ class EditorScreen(Screen[str | None]):
         """The text that is sent although it is no JSON, once asked for again."""
 
     def compose(self) -> ComposeResult:
-        """Put the text between its title and what is said of it."""
         yield self._title
         yield Static(self._large_words(), id="large", markup=False) if self._is_large else self._area
         yield self._said
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Begin to say how it stands."""
         self._tick()
         self.set_interval(TICK, self._tick)
         self._judge()
@@ -98,7 +96,6 @@ class EditorScreen(Screen[str | None]):
 
     @property
     def text(self) -> str:
-        """What would be sent."""
         return self._draft if self._is_large else self._area.text
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
@@ -108,7 +105,6 @@ class EditorScreen(Screen[str | None]):
         self._judge()
 
     def action_send(self) -> None:
-        """Send it."""
         if self._is_bad and self._insists != self.text:
             self._insists = self.text
             self._judge("; ctrl-s once more sends it all the same")
@@ -116,15 +112,12 @@ class EditorScreen(Screen[str | None]):
         self.run_worker(self._sent(self.text), exclusive=True)
 
     def action_leave(self) -> None:
-        """Go back."""
         self.dismiss(self.text)
 
     def action_restore(self) -> None:
-        """Have the original again."""
         self._put(self._original)
 
     def action_outside(self) -> None:
-        """Edit it elsewhere."""
         command = editor()
         if not command:
             self._say("no editor was chosen: set EDITOR, and start mcpspy again", rows.OPEN)

@@ -58,7 +58,6 @@ class Holds:
 
     @property
     def all(self) -> list[Held]:
-        """All of them, in the order they came."""
         return [] if self.reach is None else list(self.reach.held.values())
 
     @property

@@ -84,7 +84,6 @@ class Reach:
         self.query = query
 
     async def accept(self, held: Held) -> None:
-        """Let a message go on as it came."""
         await self._decide("release", held)
 
     async def accept_all(self) -> int:
@@ -93,15 +92,12 @@ class Reach:
         return int((await self._order("release", tickets="all"))["released"])
 
     async def edit(self, held: Held, text: str) -> None:
-        """Let another text go on in place of a message."""
         await self._decide("release", held, text=text)
 
     async def drop(self, held: Held) -> None:
-        """Have a message not go on."""
         await self._decide("drop", held)
 
     async def answer(self, held: Held, code: int, message: str) -> None:
-        """Answer a request with an error, in place of its peer."""
         await self._decide("answer", held, error={"code": code, "message": message})
 
     async def request(self, to: str, method: str, params: Any, stream: str | None) -> str:
@@ -109,7 +105,6 @@ class Reach:
         return str((await self._order("request", **_said(to, method, params, stream)))["id"])
 
     async def notify(self, to: str, method: str, params: Any, stream: str | None) -> None:
-        """Send a notification."""
         await self._order("notify", **_said(to, method, params, stream))
 
     async def _decide(self, order: str, held: Held, **fields: Any) -> None:

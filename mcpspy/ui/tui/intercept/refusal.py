@@ -40,7 +40,6 @@ class Refusal(ModalScreen[tuple[int, str] | None]):
         self._wrong = Static("", classes="role--bad", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Put the lines under what they are for."""
         with Vertical(id="refusal"):
             yield Static(f"Answer {self._name} with this error; its peer will not see it.", markup=False)
             yield Static("code, a whole number:", classes="role--quiet", markup=False)

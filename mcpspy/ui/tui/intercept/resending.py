@@ -30,12 +30,10 @@ class Resending:
         """Row of a request that was sent again → that of the original."""
 
     def resend(self) -> None:
-        """Send the request of this row again."""
         if (wanted := self._wanted()) is not None:
             self._screen.do(self._send(wanted))
 
     def edit(self) -> None:
-        """Send the request of this row again, edited first."""
         wanted = self._wanted()
         if wanted is None:
             return

@@ -48,7 +48,6 @@ def clock(seconds: float) -> str:
 
 
 def named(held: Held) -> str:
-    """Return what to call a held message."""
     name = inert(held.name)
     return name if len(name) <= NAMED else f"{name[: NAMED - 1]}…"
 

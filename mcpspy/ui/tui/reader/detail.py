@@ -74,7 +74,6 @@ class Detail(Widget, can_focus=True):
         self._settling: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """Put the lines around the sheet."""
         yield self._heading
         yield self._sheet
         yield self._box
@@ -100,16 +99,13 @@ class Detail(Widget, can_focus=True):
         self._say_view()
 
     def on_mount(self) -> None:
-        """Show that there is nothing yet."""
         if not self._sheet.pages:
             self._show(None)
 
     def on_focus(self) -> None:
-        """Show the cursor."""
         self._sheet.activate(on=True)
 
     def on_blur(self) -> None:
-        """Hide the cursor, as keys go elsewhere."""
         self._sheet.activate(on=False)
 
     def on_sheet_moved(self, event: Sheet.Moved) -> None:
@@ -137,23 +133,18 @@ class Detail(Widget, can_focus=True):
         return action != "close" or self._string is not None or self._hunt.query is not None
 
     def action_move(self, step: int) -> None:
-        """Move by a line."""
         self._sheet.move(step)
 
     def action_page(self, step: int) -> None:
-        """Move by a page."""
         self._sheet.turn(step)
 
     def action_top(self) -> None:
-        """Move to the first line."""
         self._sheet.edge(last=False)
 
     def action_bottom(self) -> None:
-        """Move to the last line."""
         self._sheet.edge(last=True)
 
     def action_view(self, view: str) -> None:
-        """Look at the message in another way."""
         if view == self._view and self._string is None:
             return
         self._leave()
@@ -161,23 +152,18 @@ class Detail(Widget, can_focus=True):
         self._show(self._places.get(view))
 
     def action_toggle_fold(self) -> None:
-        """Fold, or unfold."""
         self._sheet.toggle()
 
     def action_fold(self) -> None:
-        """Fold, or go out."""
         self._sheet.fold()
 
     def action_unfold(self) -> None:
-        """Unfold."""
         self._sheet.unfold()
 
     def action_fold_all(self, on: bool) -> None:
-        """Fold every member of a message, or unfold all."""
         self._sheet.fold_all(on=on)
 
     def action_open(self) -> None:
-        """Show the text of the string under the cursor."""
         string = reading.opened(self._sheet.section, self._sheet.place.line)
         if string is None:
             self._tell("no string here")
@@ -187,7 +173,6 @@ class Detail(Widget, can_focus=True):
         self._show(None)
 
     def action_close(self) -> None:
-        """Leave the string, then the search."""
         if self._string is not None:
             self._leave()
             self._show(self._places.get(self._view))
@@ -195,7 +180,6 @@ class Detail(Widget, can_focus=True):
             self._seek(None)
 
     def action_search(self) -> None:
-        """Ask what to look for."""
         self._box.open()
         self._sheet.activate(on=True)
 
@@ -213,12 +197,10 @@ class Detail(Widget, can_focus=True):
             self._go_to_hit(1)
 
     def on_search_box_closed(self, event: SearchBox.Closed) -> None:
-        """Go back to the message."""
         event.stop()
         self._shut()
 
     def action_next(self, step: int) -> None:
-        """Go to the next hit, or the one before."""
         if self._hunt.query is None:
             self.action_search()
         else:
@@ -229,7 +211,6 @@ class Detail(Widget, can_focus=True):
         self._copy(reading.copied(self._sheet.section, self._sheet.place.line), "the value")
 
     def action_copy_path(self) -> None:
-        """Put its path on the clipboard."""
         path = reading.path(self._sheet.section, self._sheet.place.line)
         if path:
             self._copy(path, path)
@@ -237,7 +218,6 @@ class Detail(Widget, can_focus=True):
             self._tell("the path of the whole message is empty")
 
     def action_beside(self) -> None:
-        """Put request and response side by side, or under each other."""
         if len(self._document.parts) < 2:
             self._tell("there is one message only")
         elif not self._is_beside and self.size.width < BESIDE:
@@ -248,7 +228,6 @@ class Detail(Widget, can_focus=True):
                 self._rearrange()
 
     def action_other(self) -> None:
-        """Go from the request to the response, and back."""
         sheet = self._sheet
         if len(sheet.pages) > 1:
             sheet.swap()

@@ -92,7 +92,6 @@ class Flow:
         return self._rows[place] + self._counts[place] - 1 + line - self._lines[place]
 
     def height(self, line: int) -> int:
-        """Return how many rows a line has."""
         if line < 0:
             return sum(number == line for number, *_ in self._head)
         return 1 if self.is_folded(line) else self._wide.get(line, 1)
@@ -102,7 +101,6 @@ class Flow:
         return self.section.folds is not None and line in self.section.folds
 
     def draw(self, row: int, query: Query | None = None) -> list[Piece]:
-        """Return one row."""
         if row < len(self._head):
             return list(self._head[row][1])
         number, part = self.at(row)

@@ -29,7 +29,6 @@ class Folds:
         return line in self._folds
 
     def opens(self, line: int) -> bool:
-        """Whether a line can be folded."""
         return self.body.is_json and self.outline.opens(self.body.start(line))
 
     def container(self, line: int) -> int | None:
@@ -48,7 +47,6 @@ class Folds:
         return None if outer is None else self.body.line_at(outer)
 
     def fold(self, line: int) -> None:
-        """Hide what a line opens."""
         start = self.body.start(line)
         end = self.outline.close(start)
         opened, closed = self.body.end(line), end + self.outline.indent(start)
@@ -78,7 +76,6 @@ class Folds:
                 at = self.body.start(self._folds[line][0])
 
     def unfold_all(self) -> None:
-        """Show everything."""
         self._folds.clear()
 
     def hidden(self) -> list[tuple[int, int]]:

@@ -60,11 +60,9 @@ class Page:
         return self._tops[place.section] + flow.row_of(line)
 
     def height(self, place: Place) -> int:
-        """Return how many rows a line has."""
         return self.flows[place.section].height(place.line)
 
     def draw(self, row: int, query: Query | None = None) -> list[Piece]:
-        """Return one row."""
         section = self._section(row)
         return self.flows[section].draw(row - self._tops[section], query)
 

@@ -76,7 +76,6 @@ class Hits:
 
     @property
     def length(self) -> int:
-        """Return how long the text is."""
         return len(self._text)
 
     @property

@@ -37,5 +37,4 @@ class SearchBox(Input):
         self.select_all()
 
     def action_close(self) -> None:
-        """Go without looking for anything."""
         self.post_message(self.Closed())

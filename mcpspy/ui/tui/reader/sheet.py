@@ -64,12 +64,10 @@ class Sheet(Scrolled, can_focus=False, inherit_bindings=False):
 
     @property
     def page(self) -> Page:
-        """The page that the cursor is in."""
         return self.pages[self.column]
 
     @property
     def section(self) -> Section:
-        """The section that the cursor is in."""
         return self.page.sections[self.place.section]
 
     def show(self, columns: Sequence[Sequence[Section]], *, place: tuple[int, int, int] | None) -> None:
@@ -118,7 +116,6 @@ class Sheet(Scrolled, can_focus=False, inherit_bindings=False):
         self.refresh()
 
     def activate(self, *, on: bool) -> None:
-        """Show the cursor, or not."""
         if on != self.is_active:
             self.is_active = on
             self.refresh()
@@ -199,7 +196,6 @@ class Sheet(Scrolled, can_focus=False, inherit_bindings=False):
             self._refold(container)
 
     def unfold(self) -> None:
-        """Unfold the line under the cursor."""
         folds, line = self.section.folds, self.place.line
         if folds is not None and line in folds:
             folds.unfold(line)
@@ -239,7 +235,6 @@ class Sheet(Scrolled, can_focus=False, inherit_bindings=False):
         self._at_cursor = self._ground + self.get_component_rich_style("row--cursor", partial=True)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one row."""
         row, wide = y + self._top, 0
         segments: list[Segment] = []
         for column, page in enumerate(self.pages):

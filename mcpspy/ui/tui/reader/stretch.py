@@ -45,7 +45,6 @@ class Stretches:
         return inert_bytes(self.text[self.start(line) : self.end(line)])
 
     def start(self, line: int) -> int:
-        """Return where a line begins."""
         return self._starts[line]
 
     def end(self, line: int) -> int:
@@ -58,7 +57,6 @@ class Stretches:
         return max(bisect_right(self._starts, offset) - 1, 0)
 
     def spans(self, line: int, shown: str) -> list[Span]:
-        """Return what has a colour in a line."""
         return self._marks(self.start(line), shown) if self._marks else []
 
     def wider_than(self, columns: int, most: int = sys.maxsize) -> list[int]:

@@ -27,7 +27,6 @@ class Laid(Body):
     """JSON, laid out and in colours."""
 
     def spans(self, line: int, shown: str) -> list[Span]:
-        """Return what has a colour in a line."""
         return spans(shown)
 
     def fitted(self, width: int, most: int) -> Laid:
@@ -44,7 +43,6 @@ def tabs(current: str) -> list[Piece]:
 
 
 def sections(document: Document, view: str) -> list[list[Section]]:
-    """Return the sections of each part."""
     if view == HEADERS:
         return [[Section(document.headers or NO_HTTP, Stretches(b""))]]
     return [_MADE[view](part) for part in document.parts]
@@ -77,7 +75,6 @@ def laid(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
 
 
 def prose(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
-    """Return text in the style of Markdown."""
     return Section(head, Stretches(data, marks=Markdown(data)), None, pointer)
 
 

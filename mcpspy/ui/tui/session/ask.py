@@ -33,12 +33,10 @@ class Ask(ModalScreen[str | None]):
         self._answer = answer
 
     def compose(self) -> ComposeResult:
-        """Put the question above the line for its answer."""
         with Vertical(id="ask"):
             yield Static(self._question, markup=False)
             yield Input(self._answer, compact=True, select_on_focus=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take what was typed."""
         event.stop()
         self.dismiss(event.value.strip())

@@ -53,25 +53,21 @@ class FilterInput(Input):
         self._back = 0
 
     def keep(self) -> None:
-        """Remember what is typed, for another time."""
         text = self.value.strip()
         if text and self.past[-1:] != [text]:
             self.past.append(text)
         self._back = 0
 
     def action_earlier(self) -> None:
-        """Take the filter before this one."""
         if self._back < len(self.past):
             self._back += 1
             self.value = self.past[-self._back]
             self.cursor_position = len(self.value)
 
     def action_done(self) -> None:
-        """Go to the rows."""
         self.post_message(self.Left(clear=False))
 
     def action_clear(self) -> None:
-        """Go to the rows, all of them."""
         self.post_message(self.Left(clear=True))
 
 
@@ -122,16 +118,13 @@ class FilterBar(FilterLine):
 
     @property
     def text(self) -> str:
-        """What is typed."""
         return self._input.value
 
     @property
     def is_typed(self) -> bool:
-        """Whether the keys go here."""
         return self._input.has_focus
 
     def open(self, text: str | None = None) -> None:
-        """Let a filter be typed; the last one is there."""
         self._show(on=True)
         if text is not None:
             self._input.value = text
@@ -141,14 +134,12 @@ class FilterBar(FilterLine):
         self.screen.set_focus(self._input)  # Now: what is typed next is no command.
 
     def put(self, text: str) -> None:
-        """Have a filter in force without typing it."""
         self._input.value = text
         self._input.keep()
         self._show(on=bool(text))
         self._send()
 
     def clear(self) -> None:
-        """Have no filter."""
         self._input.keep()
         self._input.value = ""
         self._show(on=False)

@@ -56,7 +56,6 @@ class Linting:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something to look at."""
         log = self._log
         is_new = self._generation != log.generation
         return is_new or self.done < len(log) or (log.is_over and not self._is_over)

@@ -80,7 +80,6 @@ class Findings:
         self._alike: dict[str, tuple[Found, ...]] = {}
 
     def of(self, row: int | None) -> tuple[Found, ...]:
-        """Return what is wrong with a row."""
         return self._found.get(row, ()) if row is not None else ()
 
     def of_both(self, index: Columns, row: int, *, exchanges: bool) -> tuple[Found, ...]:
@@ -89,7 +88,6 @@ class Findings:
         return self.of(row) + self.of(answer)
 
     def add(self, row: int, finding: Finding) -> None:
-        """Keep a finding."""
         self.count += 1
         self._of_rule[finding.code] += 1
         if self._of_rule[finding.code] > MOST:
@@ -136,7 +134,6 @@ class Log:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
         return self.index.is_over
 
     def begin_part(self, number: int | None = None) -> None:
@@ -161,7 +158,6 @@ class Log:
         self.index.add(entry, offset, length)
 
     def end(self) -> None:
-        """Nothing more will come."""
         self.index.end()
 
     def get(self, row: int) -> Change | None:
@@ -173,7 +169,6 @@ class Log:
         return self._change(row, self._light)
 
     def message(self, row: int) -> AnyMessage | Note | Damaged:
-        """Return the message of a row."""
         return self._whole(row)
 
     def data(self, row: int) -> bytes:

@@ -87,7 +87,6 @@ class MessageList(Listing):
 
     @property
     def runs(self) -> bool:
-        """Whether a clock is in view: that of a request that may still get its answer."""
         return bool(self._waiting) and self._feed.is_live
 
     @property
@@ -108,7 +107,6 @@ class MessageList(Listing):
         )
 
     def cells(self, index: int, placed: list[Placed]) -> list[Piece]:
-        """Return the cells of one row; what nobody said has the rest of the line for its text."""
         if index >= len(self.view):  # The file was cut a moment ago, and the rows are still to go.
             return [("", None)]
         row = self.view.rows[index]
@@ -185,7 +183,6 @@ class MessageList(Listing):
 
     @property
     def _under(self) -> int | None:
-        """The row under the cursor."""
         return self.view.rows[self.cursor] if self.cursor < len(self.view) else None
 
     def _remember(self) -> None:

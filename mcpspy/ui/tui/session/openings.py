@@ -15,7 +15,6 @@ from mcpspy.ui.tui.session.words import plural
 
 
 def timeline(screen: SessionBase) -> None:
-    """Show which calls overlapped; the one that is chosen there is gone to."""
     from mcpspy.ui.tui.asides.timeline_screen import TimelineScreen
 
     screen.app.push_screen(TimelineScreen(screen.feed.log, screen.listing.row), _to_row(screen))

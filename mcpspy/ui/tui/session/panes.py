@@ -53,18 +53,15 @@ class Panes(Container):
         self._shown: object = None
 
     def compose(self) -> ComposeResult:
-        """Put both in place."""
         yield self.listing
         yield self.detail
 
     @property
     def is_reading(self) -> bool:
-        """Whether the keys go to the message."""
         return self.detail.has_focus_within
 
     @property
     def is_zoomed(self) -> bool:
-        """Whether one pane has all the room."""
         return self.has_class("-list") or self.has_class("-detail")
 
     def zoom(self, *, on: bool) -> None:
@@ -87,7 +84,6 @@ class Panes(Container):
             self._settling = self.set_timer(SETTLE_LIVE if self.listing.follow else SETTLE, self._settled)
 
     def on_listing_opened(self, event: Listing.Opened) -> None:
-        """Read what was clicked twice."""
         event.stop()
         self.detail.focus()
 

@@ -110,7 +110,6 @@ class SessionScreen(SessionBase):
         self._stood: object = None
 
     def compose(self) -> ComposeResult:
-        """Put the panes and the lines in place."""
         self.set_class(self.app.size.width >= WIDE, "-wide")  # The breakpoints come after the first frame.
         yield self._title
         yield self.holds.bar
@@ -147,7 +146,6 @@ class SessionScreen(SessionBase):
         self.feed.close()
 
     def on_listing_moved(self, event: Listing.Moved) -> None:
-        """Say where the cursor is."""
         event.stop()
         self._tick()
 
@@ -227,19 +225,15 @@ class SessionScreen(SessionBase):
     # What keys do.
 
     def action_swap(self) -> None:
-        """Move between the list and the message."""
         self.panes.swap()
 
     def action_follow(self) -> None:
-        """Go to the end, and stay there."""
         self.listing.action_last()
 
     def action_wrong(self, step: int) -> None:
-        """Go to the next error, or the one before."""
         self.go(self._jumps.among(self.feed.log.index.wrong, step), f"no error {WAY[step]}")
 
     def action_finding(self, step: int) -> None:
-        """Go to the next row that has a finding, or the one before."""
         self.background.ask_findings()
         share = self.background.lint_share
         yet = f", {share} of the rows were looked at" if share else ""
@@ -262,19 +256,15 @@ class SessionScreen(SessionBase):
         self.go(other, "it has no answer" if is_request else "it belongs to no request")
 
     def action_chain(self, step: int) -> None:
-        """Go along requests that answer each other's questions (input required)."""
         self.go(self._jumps.chained(step), "no question was asked" if step > 0 else "it answers no question")
 
     def action_marked(self, step: int) -> None:
-        """Go to the next marked row, or the one before."""
         self.go(self._jumps.marked(step), f"no mark {WAY[step]} (m marks)")
 
     def action_filter(self) -> None:
-        """Let a filter be typed."""
         self.filter.open()
 
     def action_filter_off(self) -> None:
-        """Put the filter aside, or in force again."""
         if self.filter.text.strip():
             self._filter_off = self.filter.text
             self.filter.clear()
@@ -283,13 +273,11 @@ class SessionScreen(SessionBase):
             self.filter.put(self._filter_off)
 
     def action_turn(self, what: str) -> None:
-        """Show other rows, or in another order."""
         wish, said = turned(self.view.wish, what, len(self.view))
         self.want(wish)
         self.tell(said)
 
     def action_time(self) -> None:
-        """Show the time in the next way."""
         self.listing.time = self.listing.time.following
         self.listing.refresh()
         self.tell(f"time {self.listing.time}")
@@ -303,7 +291,6 @@ class SessionScreen(SessionBase):
             self.listing.select(self.listing.cursor + 1)
 
     def action_only_marked(self) -> None:
-        """Show marked rows only, or all."""
         wish = self.view.wish
         if not wish.only_marked and not self.listing.marked:
             self.tell("nothing is marked (m marks)")
@@ -311,11 +298,9 @@ class SessionScreen(SessionBase):
         self.want(replace(wish, only_marked=not wish.only_marked))
 
     def action_over(self, what: str) -> None:
-        """Open another screen, or a question, over this one."""
         OPENINGS[what](self)
 
     def action_view(self, view: str) -> None:
-        """Look at the message in another way."""
         self.panes.detail.action_view(view)
 
     def action_copy(self) -> None:
@@ -330,7 +315,6 @@ class SessionScreen(SessionBase):
         self.tell(said)
 
     def action_copy_command(self) -> None:
-        """Put the command that prints these rows on the clipboard."""
         words = ["mcpspy", "show", *map(str, self.feed.paths)]
         if text := self.view.wish.query.text:
             words += [f"--filter={text}", *(["--lint"] if self.view.wish.query.asks_findings else [])]
@@ -343,15 +327,12 @@ class SessionScreen(SessionBase):
         self.decisions.hold()
 
     def action_next_held(self) -> None:
-        """Go to the next held message."""
         self.decisions.next()
 
     def action_accept_all(self) -> None:
-        """Let all that is held go on."""
         self.decisions.accept_all()
 
     def action_decide(self, how: str) -> None:
-        """Let the held message under the cursor go on, or not, or as something else."""
         deciding: dict[str, Callable[[], None]] = {
             "accept": self.decisions.accept,
             "drop": self.decisions.drop,
@@ -361,15 +342,12 @@ class SessionScreen(SessionBase):
         deciding[how]()
 
     def action_resend(self, edited: bool) -> None:
-        """Send the request of this row again, edited first or not."""
         (self.resending.edit if edited else self.resending.resend)()
 
     def action_zoom(self) -> None:
-        """Give one pane all the room, or share it again."""
         self.panes.zoom(on=not self.panes.is_zoomed)
 
     async def action_leave(self) -> None:
-        """Step out of the zoom, then of the message, then of the filter, then of the session."""
         if self.panes.is_zoomed:
             self.panes.zoom(on=False)
         elif self.panes.is_reading:

@@ -52,7 +52,6 @@ def shown(way: Time, at: float, before: float, started: datetime | None) -> str:
 
 
 def width(way: Time, last: float) -> int:
-    """Return how wide the column is, of a session so long."""
     return 12 if way is Time.ABSOLUTE else max(7, len(rows.moment(last)) + (way is Time.DELTA))
 
 

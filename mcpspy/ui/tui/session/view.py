@@ -94,7 +94,6 @@ class View:
 
     @property
     def judged(self) -> int:
-        """How many rows of the log have been looked at."""
         return self._judged
 
     @property
@@ -104,16 +103,13 @@ class View:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there are rows to look at."""
         return self._judged < len(self._log) or self._log_generation != self._log.generation
 
     def want(self, wish: Wish) -> None:
-        """Begin anew with another wish."""
         if wish != self.wish:
             self.again(wish)
 
     def again(self, wish: Wish | None = None) -> None:
-        """Begin anew."""
         self.wish = wish or self.wish
         self._begin()
 
@@ -130,13 +126,11 @@ class View:
             self._sorted_at = self._length, self._changes
 
     def place_of(self, row: int) -> int:
-        """Return the place of a row, or of the next one that is shown."""
         if self.wish.is_sorted:
             return self._sorted.index(row) if row in self._sorted else 0
         return max(min(bisect_left(self.rows, row), len(self) - 1), 0)
 
     def holds(self, row: int) -> bool:
-        """Whether a row is shown."""
         if self.wish.is_sorted:
             return row in self._sorted
         place = bisect_left(self.rows, row)

@@ -38,7 +38,6 @@ def turned(wish: Wish, what: str, count: int) -> tuple[Wish, str]:
 
 
 def ordered(wish: Wish) -> str:
-    """Return in which order the rows are."""
     if not wish.is_sorted:
         return "in the order of time"
     way = "last" if wish.order is Order.TIME else "smallest" if wish.reverse else "largest"

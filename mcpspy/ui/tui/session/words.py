@@ -120,7 +120,6 @@ def position(feed: Feed, view: View, cursor: int, *, follows: bool, new: int) ->
 
 
 def plural(count: int, noun: str) -> str:
-    """Return `1 error`, `2 errors`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 

@@ -35,6 +35,5 @@ class Confirm(ModalScreen[bool]):
         self.question = question
 
     def compose(self) -> ComposeResult:
-        """Ask."""
         yield Static(Text(f"{self.question}  y/n"), id="question")
         yield Footer(compact=True)

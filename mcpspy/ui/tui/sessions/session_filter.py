@@ -37,7 +37,6 @@ class SessionFilter:
         self._tests = _tests(text)
 
     def __call__(self, sessions: Sequence[Summary]) -> list[Summary]:
-        """Return the sessions that are wanted."""
         return [summary for summary in sessions if all(test(summary) for test in self._tests)]
 
 

@@ -36,19 +36,16 @@ class SessionFilterBar(FilterLine):
         self._input.placeholder = EXAMPLE
 
     def open(self) -> None:
-        """Let a filter be typed; the one in force is there."""
         self.add_class("-open")
         self._input.focus()
 
     def clear(self) -> None:
-        """Have no filter."""
         self._input.keep()
         self._input.value = ""
         self.remove_class("-open")
         self._apply()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter by what is typed."""
         event.stop()
         self._apply()
 

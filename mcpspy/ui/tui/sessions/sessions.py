@@ -55,7 +55,6 @@ class SessionList(Listing, inherit_bindings=False):
 
     @property
     def chosen(self) -> Summary | None:
-        """The session under the cursor."""
         return self._sessions[self.cursor] if self.cursor < len(self._sessions) else None
 
     @property
@@ -98,13 +97,11 @@ class SessionList(Listing, inherit_bindings=False):
             self.compared = None
 
     def unmark(self) -> None:
-        """Drop all marks."""
         self._marks.clear()
         self.refresh()
         self.post_message(self.Moved())
 
     def action_mark(self) -> None:
-        """Mark the session under the cursor, or not any more, and go on to the next."""
         if self.chosen is None:
             return
         self._marks ^= {self.chosen.path}
@@ -119,7 +116,6 @@ class SessionList(Listing, inherit_bindings=False):
         return super().mark(index) + own
 
     def cells(self, index: int, placed: list[Placed]) -> list[Piece]:
-        """Return the cells of one session."""
         summary = self._sessions[index]
         said = session_row(summary, self._counts.get(summary.path), datetime.now().astimezone())
         cells: list[Piece] = []

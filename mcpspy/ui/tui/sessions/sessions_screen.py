@@ -70,7 +70,6 @@ class SessionsScreen(Screen[None]):
         self._status = Line(id="status", classes="-soft")
 
     def compose(self) -> ComposeResult:
-        """Put the lines and the list in place."""
         yield self._title
         yield self._list
         yield self._bar
@@ -78,7 +77,6 @@ class SessionsScreen(Screen[None]):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Begin to look."""
         self._say()
         self.run_worker(self._look())
 
@@ -94,16 +92,13 @@ class SessionsScreen(Screen[None]):
         self._wanted.set()
 
     def action_open(self) -> None:
-        """Open the marked sessions as one, else the one under the cursor."""
         if wanted := self._list.wanted:
             self.app.push_screen(SessionScreen(*wanted))
 
     def action_filter(self) -> None:
-        """Let a filter be typed."""
         self._bar.open()
 
     def action_leave(self) -> None:
-        """Drop the filter, then the marks."""
         if self._bar.filter.text or self._bar.has_class("-open"):
             self._bar.clear()
         else:
@@ -127,7 +122,6 @@ class SessionsScreen(Screen[None]):
             self._compare(other, here)
 
     def action_forget(self) -> None:
-        """Compare with nothing."""
         self._choose(None)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -155,7 +149,6 @@ class SessionsScreen(Screen[None]):
         self.app.push_screen(DiffScreen(Sessions(old, new), opened))
 
     def action_delete(self) -> None:
-        """Ask, then delete."""
         wanted = self._list.wanted
         dead = [summary for summary in wanted if summary.state is not State.LIVE]
         if dead:
@@ -164,43 +157,35 @@ class SessionsScreen(Screen[None]):
             self._tell(refusal(wanted), rows.BAD)
 
     def action_copy_path(self) -> None:
-        """Copy the path of the file."""
         if (chosen := self._list.chosen) is not None:
             self._copy(inert(str(chosen.path)))
 
     def action_copy_command(self) -> None:
-        """Copy the command that prints the session."""
         if (chosen := self._list.chosen) is not None:
             self._copy(command(chosen, self._sessions, str(self._catalog.folder)))
 
     def action_again(self) -> None:
-        """Look at every file again, at once."""
         self._anew = True
         self._wanted.set()
 
     def action_demo(self) -> None:
-        """Record a sample session."""
         if self._demo is None:
             self._demo = self.run_worker(self._record_demo())
             self._say()
 
     def on_listing_opened(self, event: Listing.Opened) -> None:
-        """Open what was clicked twice."""
         event.stop()
         self.action_open()
 
     def on_listing_moved(self, event: Listing.Moved) -> None:
-        """Say what is under the cursor."""
         event.stop()
         self._say()
 
     def on_session_filter_bar_changed(self, event: SessionFilterBar.Changed) -> None:
-        """Show what the filter lets through."""
         event.stop()
         self._show()
 
     def on_session_filter_bar_left(self, event: SessionFilterBar.Left) -> None:
-        """Go back to the list."""
         event.stop()
         self._list.focus()
 

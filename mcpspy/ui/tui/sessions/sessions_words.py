@@ -45,7 +45,6 @@ def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Pi
 
 
 def nothing(sessions: int) -> list[Piece]:
-    """Return what is said in place of rows."""
     return [(f"0 of {plural(sessions, 'session')}: esc clears the filter", None)] if sessions else EMPTY
 
 
@@ -87,7 +86,6 @@ def command(summary: Summary, sessions: Sequence[Summary], folder: str) -> str:
 
 
 def size(summary: Summary) -> str:
-    """Return how large a session is, with its unit."""
     return _bytes(summary.size)
 
 
