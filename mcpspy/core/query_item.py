@@ -111,16 +111,11 @@ _KINDS = {
 class MessageItem:
     """One entry of a recording, with the request that it answers; a subclass adds the `status`."""
 
-    __slots__ = ("_entry", "_request")
+    __slots__ = ("_answered", "_entry")
 
     def __init__(self, entry: AnyMessage | Damaged | Note, answered: AnsweredRequest | None) -> None:
         self._entry = entry
-        self._request: AnsweredRequest | None = None
-        """The message with `params`: the entry itself, or the request that it answers."""
-        if isinstance(entry, Request | Notification):
-            self._request = entry
-        elif isinstance(entry, Result | Failure):
-            self._request = answered
+        self._answered = answered
 
     @property
     def at(self) -> float:
@@ -137,11 +132,13 @@ class MessageItem:
 
     @property
     def method(self) -> str:
-        return self._request.method if self._request is not None else ""
+        request = self._request()
+        return request.method if request is not None else ""
 
     @property
     def subject(self) -> str:
-        return (self._request.subject if self._request is not None else None) or ""
+        request = self._request()
+        return (request.subject if request is not None else None) or ""
 
     @property
     def id(self) -> str:
@@ -150,9 +147,9 @@ class MessageItem:
 
     @property
     def latency(self) -> float | None:
-        if self._request is None or not isinstance(self._entry, Result | Failure):
+        if self._answered is None or not isinstance(self._entry, Result | Failure):
             return None
-        return self._entry.at - self._request.at
+        return self._entry.at - self._answered.at
 
     @property
     def size(self) -> int:
@@ -183,8 +180,15 @@ class MessageItem:
     def message(self, member: str) -> bytes:
         entry = self._entry
         if member == "params":
-            return b"" if self._request is None else self._request.data
+            request = self._request()
+            return b"" if request is None else request.data
         return entry.data if isinstance(entry, Result if member == "result" else Failure) else b""
+
+    def _request(self) -> AnsweredRequest | None:
+        """Return the message with `params`: the entry itself, or the request that it answers."""
+        if isinstance(self._entry, Request | Notification):
+            return self._entry
+        return self._answered if isinstance(self._entry, Result | Failure) else None
 
 
 class ExchangeItem(Struct, gc=False, eq=False):

@@ -78,5 +78,7 @@ def seen(call: Call, answer: Answer | None) -> ExchangeItem:
         item.latency = answer.at - call.at
         item.odd |= answer.odd
         item.error_code = answer.code
-        item.answer, item.answer_member = answer.data, "error" if answer.is_failure else "result"
+        item.answer = answer.data
+        if answer.is_failure:
+            item.answer_member = "error"
     return item
