@@ -59,3 +59,9 @@ def test_a_filter_means_what_it_means_elsewhere(query: str, wanted: set[str]) ->
     matches = parse(query).matches
 
     assert {name for name, item in ITEMS.items() if matches(item)} == wanted
+
+
+def test_a_request_is_not_the_answer_to_itself() -> None:
+    item = LiveItem(message(call(7, where="Oslo"), at=3.0), _asked())
+
+    assert (item.latency, item.method, item.status) == (None, "tools/call", "pending")
