@@ -67,7 +67,7 @@ def searched(atom: Atom) -> Part:
     value, plain = atom.value, atom.value.casefold()
     held = (json.dumps(plain, ensure_ascii=False), json.dumps(plain), json.dumps(value))
     forms = {plain, *(form[1:-1].casefold() for form in held)}
-    if not plain.isascii():  # Only str knows the capitals of other alphabets.
+    if not value.isascii():  # Only str knows the capitals of other alphabets; some fold to ASCII, as ß to ss.
         return Part(
             lambda item: any(map(item.text().decode("utf-8", "replace").casefold().__contains__, forms)), True
         )

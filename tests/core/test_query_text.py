@@ -73,3 +73,9 @@ def test_a_test_of_texts_is_asked_once_for_each_and_forgets_before_it_grows_with
     for number in range(2 * _MANY):
         assert remembered[str(number)] is str(number).endswith("9")
         assert len(remembered) <= _MANY
+
+
+def test_a_text_that_folds_to_ascii_is_found_as_it_stands() -> None:
+    for word in ("ß", "Straße", "\ufb01"):
+        assert parse(f"text:{word}").matches(Row(data=f"a {word} b".encode()))
+    assert parse("text:Straße").matches(Row(data=b"STRASSE"))
