@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Protocol
 
-    from mcpspy.io.stdio import Tap
+    from mcpspy.io.stdio_base import Tap
 
     class Leg(Protocol):
         """What moves the bytes of the direction: `io.leg`, or the threads of `io.windows`."""

@@ -14,7 +14,7 @@ from time import monotonic
 from mcpspy.core.envelope import CLIENT, MCPSPY, SERVER, note
 from mcpspy.io.hand import Hand
 from mcpspy.io.recorder import say
-from mcpspy.io.stdio import STDERR, THROUGH
+from mcpspy.io.stdio_base import STDERR, THROUGH
 from mcpspy.io.turn import Turn, carry_out, untouched
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcpspy.core.intercept.steps import Speak, Step
     from mcpspy.io.hand import Leg
     from mcpspy.io.recorder import Recorder
-    from mcpspy.io.stdio import Options, Taps
+    from mcpspy.io.stdio_base import Options, Taps
 
 AT_ONCE = 64
 """Messages that are recorded by one write, and sent by one."""

@@ -13,16 +13,16 @@ import stat
 from collections import deque
 from errno import EINVAL, ENOSYS, EOPNOTSUPP
 
-from mcpspy.io.stdio import close
+from mcpspy.io.stdio_base import close
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sys
     from collections.abc import Callable
 
+    from mcpspy.io.control.polled import Loop
     from mcpspy.io.hand import Hand
-    from mcpspy.io.pump import Pump
-    from mcpspy.io.stdio import Tap
+    from mcpspy.io.stdio_base import Tap
 
     assert sys.platform != "win32"
 
@@ -39,9 +39,9 @@ _HUNG_UP = select.POLLHUP
 class Leg:
     """One direction, with at most one chunk in hand unless somebody else has something to say in it."""
 
-    def __init__(self, pump: Pump, source: int, target: int, tap: Tap, *, is_shared: bool = False) -> None:
+    def __init__(self, loop: Loop, source: int, target: int, tap: Tap, *, is_shared: bool = False) -> None:
         """`is_shared`: another leg also writes to the target, even after this source's end: the pump closes it."""
-        self._pump = pump
+        self._loop = loop
         self._tap = tap
         self._record = tap.feed
         self.source = source
@@ -68,8 +68,8 @@ class Leg:
             self._nowait = hasattr(os, "RWF_NOWAIT") and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
         else:
             os.set_blocking(target, False)
-        pump.route(source, self._on_source, select.POLLIN)
-        pump.route(target, self._on_target, 0)
+        loop.route(source, self._on_source, select.POLLIN)
+        loop.route(target, self._on_target, 0)
 
     @property
     def backlog(self) -> int:
@@ -105,14 +105,14 @@ class Leg:
     def wait_for(self, other: Leg) -> None:
         """Take nothing more from the source until the other leg has written what is pending."""
         if self.open and not self.ended and other.backlog:
-            self._pump.unroute(self.source)
+            self._loop.unroute(self.source)
             other._waiting = self
 
     def shut(self) -> None:
         """Take nothing more from the source, and close once all that is pending is written."""
         if self.open and not self.ended:
             self.ended = True
-            self._pump.unroute(self.source)
+            self._loop.unroute(self.source)
             self._keep_torn()
             if not self.pending:
                 self.close()
@@ -124,7 +124,7 @@ class Leg:
             if not self.ended:
                 self._keep_torn()
             for fd in (self.source, self.target):
-                self._pump.unroute(fd)
+                self._loop.unroute(fd)
                 close(fd)
             self._queue.clear()
             self._queued = 0
@@ -152,12 +152,12 @@ class Leg:
 
     def _stall(self) -> None:
         # Not even with no events: poll() would still report the source's end, and with it more to read.
-        self._pump.unroute(self.source)
-        self._pump.route(self.target, self._on_target, select.POLLOUT)
+        self._loop.unroute(self.source)
+        self._loop.route(self.target, self._on_target, select.POLLOUT)
 
     def _resume(self) -> None:
         if self.open and not self.ended and not self.pending:
-            self._pump.route(self.source, self._on_source, select.POLLIN)
+            self._loop.route(self.source, self._on_source, select.POLLIN)
 
     def _on_target(self, events: int) -> None:
         if self.pending:
@@ -170,14 +170,14 @@ class Leg:
                 if self.ended and not self._is_shared:
                     self.close()
                 else:
-                    self._pump.route(self.target, self._on_target, 0)
+                    self._loop.route(self.target, self._on_target, 0)
                     self._resume()
                     self._let_go()
         elif events & _GONE:
             self._broken()
         elif events & _HUNG_UP:
             # Sockets say so for a half-close too. The next write will know.
-            self._pump.unroute(self.target)
+            self._loop.unroute(self.target)
 
     def _let_go(self) -> None:
         if self._waiting is not None:
@@ -214,7 +214,7 @@ class Leg:
     def _end(self) -> None:
         """The source has said all it will say."""
         self.ended = True
-        self._pump.unroute(self.source)
+        self._loop.unroute(self.source)
         if self._hand is not None:
             self._hand.eof()
         self._tap.eof()

@@ -11,7 +11,7 @@ import os
 import threading
 from collections import deque
 
-from mcpspy.io.stdio import close
+from mcpspy.io.stdio_base import close
 
 
 class Outlet:

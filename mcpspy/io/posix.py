@@ -2,8 +2,7 @@
 
 Owns what has to happen before the server runs and after it has: descriptors,
 its pipes, the signals that are caught, the guard; the exit code or the signal
-that we leave with. What happens in between is `io.pump`'s, which is imported
-once the server runs.
+that we leave with. What happens in between is `io.pump`'s.
 """
 
 from __future__ import annotations
@@ -19,9 +18,6 @@ from mcpspy.io.guard import Guard
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
-
-    from mcpspy.io.recorder import Recorder
-    from mcpspy.io.stdio import Options, Taps
 
     assert sys.platform != "win32"
 
@@ -102,13 +98,6 @@ def leave(status: int) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
     os.kill(os.getpid(), number)
     os._exit(128 + number)
-
-
-def pump(child: Child, recorder: Recorder, taps: Taps, options: Options) -> int:
-    """Move bytes until the server has ended; return its wait status. Imported once the server runs."""
-    from mcpspy.io.pump import Pump
-
-    return Pump(child, recorder, taps, options).run()
 
 
 def _catch_signals() -> tuple[int, list[int]]:

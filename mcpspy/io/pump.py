@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcpspy.io.intercepted import Intercepted
     from mcpspy.io.posix import Child
     from mcpspy.io.recorder import Recorder
-    from mcpspy.io.stdio import Options, Taps
+    from mcpspy.io.stdio_base import Options, Taps
 
     assert sys.platform != "win32"
 

@@ -11,6 +11,7 @@ import os
 import sys
 
 from mcpspy.errors import McpspyError
+from mcpspy.io.redaction import Redaction, redactor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,20 +20,6 @@ if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
     from mcpspy.core.lane import Lines
     from mcpspy.io.writer import Writer
-
-
-class Redaction:
-    """What to redact besides what is built in, as a person asked for it."""
-
-    def __init__(self) -> None:
-        self.off = False
-        """Whether nothing is redacted, whatever the settings say."""
-        self.keys: list[str] = []
-        self.patterns: list[str] = []
-        self.pointers: list[str] = []
-        self.env: list[str] = []
-        self.config: str | None = None
-        """The settings; None for those in the user's folder, if there are any."""
 
 
 class Where:
@@ -123,7 +110,6 @@ def say(line: str) -> None:
 
 
 def _open(where: Where, fields: Mapping[str, Value]) -> Writer:
-    from mcpspy.io.redaction import redactor
     from mcpspy.io.writer import Writer
 
     header = {**fields, "cwd": _working_folder(), "pid": os.getpid()}

@@ -1,14 +1,14 @@
 """The redactor of a recording, as a person asked for it: options, settings, environment.
 
 Owns where the rules come from and the key of the placeholders, which lives as
-long as the process and is written nowhere. What is redacted is `core.redact`'s.
+long as the process and is written nowhere. What is redacted is `core.redact`'s,
+which is imported once there is something to redact: `mcpspy run` reads its options before it starts the server.
 """
 
 from __future__ import annotations
 
 import os
 
-from mcpspy.core.redact.redactor import Redactor
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.folder import config_file
 
@@ -17,15 +17,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, BinaryIO
 
-    from mcpspy.core.redact.redactor import Found
+    from mcpspy.core.redact.redactor import Found, Redactor
     from mcpspy.core.redact.rules import Rules
-    from mcpspy.io.recorder import Redaction
 
 BATCH = 1 << 20
 """Bytes read at a time from a recording that is being cleaned."""
 
 LISTS = ("keys", "patterns", "pointers", "env")
 """What a person may add to: on the command line, and under these names in the table `redact` of the settings."""
+
+
+class Redaction:
+    """What to redact besides what is built in, as a person asked for it."""
+
+    def __init__(self) -> None:
+        self.off = False
+        """Whether nothing is redacted, whatever the settings say."""
+        self.keys: list[str] = []
+        self.patterns: list[str] = []
+        self.pointers: list[str] = []
+        self.env: list[str] = []
+        self.config: str | None = None
+        """The settings; None for those in the user's folder, if there are any."""
 
 
 def redactor(asked: Redaction, say: Callable[[str], None], found: Found | None = None) -> Redactor | None:
@@ -35,6 +48,8 @@ def redactor(asked: Redaction, say: Callable[[str], None], found: Found | None =
     """
     if asked.off:
         return None
+    from mcpspy.core.redact.redactor import Redactor
+
     rules = _rules(asked, say)
     return Redactor(os.urandom(32), rules, found)
 

@@ -2,58 +2,23 @@
 
 Owns the order of things: the server is started first, everything else is
 imported after; what is complete is in the file before it goes on; whatever
-breaks here costs the recording and never the traffic. How bytes move and
-processes end is the system's: `io.posix`, `io.windows`.
+breaks here costs the recording and never the traffic. How bytes move is
+`io.pump`'s, how processes start and end `io.posix`'; `io.windows` does both by threads.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from time import monotonic
 
-from mcpspy.io.interception import Interception
-from mcpspy.io.recorder import Recorder, Where, say
-
-CLIENT = "client"
-SERVER = "server"
-
-THROUGH = "pass"
-STDERR = "stderr"
-NOISE = (THROUGH, "drop", STDERR)
+from mcpspy.io.recorder import Recorder, say
+from mcpspy.io.stdio_base import Options, taps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn, TypeAlias
+    from typing import NoReturn
 
     from mcpspy.core.envelope import Value
-    from mcpspy.core.lane import Lane, TextLane
-
-    Taps: TypeAlias = tuple["Tap", "Tap", "Tap"]
-
-
-class Options(Where):
-    """What `mcpspy run` was asked to do."""
-
-    def __init__(self, command: list[str]) -> None:
-        super().__init__()
-        self.command = command
-        self.name: str | None = None
-        self.interception = Interception()
-        self.noise = THROUGH
-        """What becomes of a line of the server that is no message: `pass`, `drop` or `stderr`."""
-
-    @property
-    def called(self) -> str:
-        """What the session is called."""
-        from mcpspy.io.folder import session_name
-
-        return self.name or session_name(self.command)
-
-    @property
-    def intercepts(self) -> bool:
-        """Whether messages are looked at from the first one on."""
-        return self.interception.is_active or self.noise != THROUGH
 
 
 def run(options: Options) -> NoReturn:
@@ -73,86 +38,13 @@ def run(options: Options) -> NoReturn:
         recorder.finish(code, None)
         os._exit(code)
     recorder = _open(options)
-    status = system.pump(child, recorder, taps(recorder), options)
+    if sys.platform == "win32":
+        from mcpspy.io.windows import Pump
+    else:
+        from mcpspy.io.pump import Pump  # Once the server runs.
+    status = Pump(child, recorder, taps(recorder), options).run()
     recorder.finish(*system.outcome(status))
     system.leave(status)
-
-
-class Tap:
-    """One direction, as the pump sees its recording. Nothing here raises."""
-
-    __slots__ = ("_feed", "_is_inside", "_lane", "_recorder", "_side")
-
-    def __init__(self, recorder: Recorder, lane: Lane | TextLane | None, side: str | None) -> None:
-        """`lane` is None where nothing is recorded from the start."""
-        self._recorder = recorder
-        self._lane = lane
-        self._feed = None if lane is None else lane.feed
-        self._side = side
-        self._is_inside = False
-
-    @property
-    def is_inside_line(self) -> bool:
-        """Whether the last that was fed has not ended its line."""
-        return self._is_inside if self._lane is None else self._lane.is_inside_line
-
-    def feed(self, data: bytes) -> None:
-        """Have the messages that end in `data` in the file, so that it may go on."""
-        writer = self._recorder.writer
-        if writer is not None and self._feed is not None:
-            try:
-                lines = self._feed(monotonic() - writer.epoch, data)
-                if lines:
-                    writer.write(lines)
-                return
-            except Exception as error:
-                self._recorder.broke(error)
-        self._lane = self._feed = None
-        self._is_inside = not data.endswith(b"\n")
-
-    def torn(self) -> None:
-        """Keep the line whose end never came."""
-        writer = self._recorder.writer
-        if writer is not None and self._lane is not None:
-            self._recorder.write(self._lane.close(writer.now()))
-
-    def eof(self) -> None:
-        """Keep that this side has closed its end."""
-        self.torn()
-        if self._side is not None:
-            self._recorder.note("eof", **{"from": self._side})
-
-    def broke(self, undelivered: int) -> None:
-        """Keep that the other side stopped reading, with so many bytes on the way."""
-        self.torn()
-        # A server that has exited stopped reading too; that is worth a word only if it missed something.
-        if undelivered or self._side != CLIENT:
-            reader = SERVER if self._side == CLIENT else CLIENT
-            what = {CLIENT: "stdin", SERVER: "stdout"}.get(self._side or "", "stderr")
-            self._recorder.note("closed", by=reader, pipe=what, undelivered=undelivered)
-
-
-def taps(recorder: Recorder) -> Taps:
-    """Return the taps of stdin, stdout and stderr."""
-    if recorder.writer is None:
-        return Tap(recorder, None, CLIENT), Tap(recorder, None, SERVER), Tap(recorder, None, None)
-    from mcpspy.core.lane import Lane, TextLane
-
-    return (
-        Tap(recorder, Lane(CLIENT), CLIENT),
-        Tap(recorder, Lane(SERVER), SERVER),
-        Tap(recorder, TextLane("stderr"), None),
-    )
-
-
-def close(fd: int) -> None:
-    """Close a pipe; a standard descriptor gets the null device, so that nothing else becomes it."""
-    if fd > 2:
-        os.close(fd)
-    elif fd < 2:  # 2 is where we speak.
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, fd)
-        os.close(null)
 
 
 def _open(options: Options) -> Recorder:

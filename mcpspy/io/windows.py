@@ -17,7 +17,7 @@ import time
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND, McpspyError
 from mcpspy.io.outlet import Outlet
 from mcpspy.io.recorder import say
-from mcpspy.io.stdio import STDERR, close
+from mcpspy.io.stdio_base import STDERR, close
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcpspy.io.hand import Hand
     from mcpspy.io.intercepted import Intercepted
     from mcpspy.io.recorder import Recorder
-    from mcpspy.io.stdio import Options, Tap, Taps
+    from mcpspy.io.stdio_base import Options, Tap, Taps
 
 CHUNK = 65536
 
@@ -72,11 +72,6 @@ def leave(status: int) -> NoReturn:
     if status < 0:  # Not on Windows.
         status = 128 - status
     os._exit(status if status < 1 << 31 else status - (1 << 32))  # 0xC0000005 is more than a C int holds.
-
-
-def pump(child: subprocess.Popen[bytes], recorder: Recorder, taps: Taps, options: Options) -> int:
-    """Move bytes until the server has ended; return its exit code."""
-    return Pump(child, recorder, taps, options).run()
 
 
 class _Leg:

@@ -11,7 +11,7 @@ from mcpspy.core.envelope import CLIENT
 from mcpspy.core.lane import Lane
 from mcpspy.io.hand import Hand
 from mcpspy.io.recorder import Recorder, Where
-from mcpspy.io.stdio import Tap
+from mcpspy.io.stdio_base import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from mcpspy.core.intercept.steps import OrderError
 from mcpspy.io import intercepted
 from mcpspy.io.intercepted import Intercepted
 from mcpspy.io.recorder import Recorder
-from mcpspy.io.stdio import STDERR, Options, taps
+from mcpspy.io.stdio_base import STDERR, Options, taps
 
 if TYPE_CHECKING:
     from pathlib import Path

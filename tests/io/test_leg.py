@@ -14,7 +14,7 @@ if sys.platform == "win32":
 
 from mcpspy.io.leg import CHUNK, Leg
 from mcpspy.io.recorder import Recorder, Where
-from mcpspy.io.stdio import Tap
+from mcpspy.io.stdio_base import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ class Line:
         os.set_blocking(self.target, False)
         nowhere = Where()
         nowhere.recording = False
-        self.leg = Leg(pump, source, target, Tap(Recorder(nowhere, {}), None, None))  # type: ignore[arg-type]
+        self.leg = Leg(pump, source, target, Tap(Recorder(nowhere, {}), None, None))
 
     def say(self, data: bytes) -> int:
         try:

@@ -12,8 +12,8 @@ import pytest
 
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.recorder import Recorder, Redaction, Where
-from mcpspy.io.redaction import clean, redactor
+from mcpspy.io.recorder import Recorder, Where
+from mcpspy.io.redaction import Redaction, clean, redactor
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ import pytest
 
 from mcpspy.io import windows
 from mcpspy.io.recorder import Recorder, Where
-from mcpspy.io.stdio import Tap
+from mcpspy.io.stdio_base import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +32,8 @@ import sys
 import mcpspy.io
 from mcpspy.io import windows
 from mcpspy.io.recorder import Recorder, Where
-from mcpspy.io.stdio import Tap
-mcpspy.io.posix = sys.modules["mcpspy.io.posix"] = windows
+from mcpspy.io.stdio_base import Tap
+mcpspy.io.posix = sys.modules["mcpspy.io.posix"] = sys.modules["mcpspy.io.pump"] = windows
 from mcpspy.ui.cli.run import main
 sys.exit(main(sys.argv[2:]))
 """

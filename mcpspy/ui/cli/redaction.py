@@ -5,7 +5,7 @@ Imports next to nothing: `mcpspy run` reads its options before it starts the ser
 
 from __future__ import annotations
 
-from mcpspy.io.recorder import Redaction
+from mcpspy.io.redaction import Redaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

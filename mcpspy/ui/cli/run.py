@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.interception import Interception
-from mcpspy.io.recorder import Redaction, say
-from mcpspy.io.stdio import NOISE, Options, run
+from mcpspy.io.recorder import say
+from mcpspy.io.redaction import Redaction
+from mcpspy.io.stdio import run
+from mcpspy.io.stdio_base import NOISE, Options
 from mcpspy.ui.cli import redaction, rules
 
 TYPE_CHECKING = False

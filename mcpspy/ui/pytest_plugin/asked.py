@@ -18,8 +18,7 @@ from mcpspy.core.canonical import pointer
 from mcpspy.core.headers import read_upstream
 from mcpspy.core.mock.choice import Match
 from mcpspy.errors import UsageError
-from mcpspy.io.recorder import Redaction
-from mcpspy.io.redaction import redactor
+from mcpspy.io.redaction import Redaction, redactor
 from mcpspy.ui.pytest_plugin.place import place, recorded, shown_path
 
 MARK = "mcp_recording"

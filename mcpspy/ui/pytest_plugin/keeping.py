@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from mcpspy.core.spec import CLIENT, SERVER
 from mcpspy.errors import CannotStart
-from mcpspy.io.recorder import Redaction, say
-from mcpspy.io.redaction import clean, redactor
+from mcpspy.io.recorder import say
+from mcpspy.io.redaction import Redaction, clean, redactor
 from mcpspy.io.store import Recording, read_header_of, start_order
 from mcpspy.ui.pytest_plugin.place import numbered, recorded
 

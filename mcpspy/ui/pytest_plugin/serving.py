@@ -25,7 +25,8 @@ from mcpspy.io.connect import Address, Command
 from mcpspy.io.folder import session_name
 from mcpspy.io.http import Options, proxying
 from mcpspy.io.listener import accepting, listening, origin
-from mcpspy.io.recorder import Redaction, say
+from mcpspy.io.recorder import say
+from mcpspy.io.redaction import Redaction
 from mcpspy.io.serve.elsewhere import Real
 from mcpspy.io.serve.http import SSE, Mock
 from mcpspy.io.serve.served import Served

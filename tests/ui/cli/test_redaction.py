@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.recorder import Redaction
+from mcpspy.io.redaction import Redaction
 from mcpspy.ui.cli.redaction import OPTIONS, asked, check, configure, take
 from mcpspy.ui.cli.run import parse
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.stdio import Options
+from mcpspy.io.stdio_base import Options
 from mcpspy.ui.cli.run import OPTIONS, configure, main, parse
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mcpspy.core.mock.conversation import Options
 from mcpspy.errors import UsageError
-from mcpspy.io.recorder import Redaction
+from mcpspy.io.redaction import Redaction
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.pytest_plugin.keeping import sessions
 from mcpspy.ui.pytest_plugin.serving import Mocked, Serving, real
