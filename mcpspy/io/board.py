@@ -9,7 +9,6 @@ each side is reached `io.ways`'.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from time import monotonic
@@ -22,15 +21,17 @@ from mcpspy.core.mirrored import Tools
 from mcpspy.core.record import Frame
 from mcpspy.core.spec import CLIENT, SERVER
 from mcpspy.io.control.looped import Looped
-from mcpspy.io.past import frames
+from mcpspy.io.interception import SessionInterception
 from mcpspy.io.recorder import say
 from mcpspy.io.ways import Lane, Way, Ways
 
 if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
     from mcpspy.core.intercept.desk import Desk
-    from mcpspy.io.http import Proxy
     from mcpspy.io.interception import Interception
+    from mcpspy.io.recorder import Recorder
+    from mcpspy.io.streams import ExchangeContext
+
 Lines: TypeAlias = list[bytes | bytearray]
 """Of the recording, in pieces."""
 
@@ -38,49 +39,48 @@ Deeds: TypeAlias = list[tuple[Lane | None, Step]]
 """What is done once that is written, and by whom."""
 
 
-class Board:
+class Board(SessionInterception):
     """The desk of one proxy, and what it needs of HTTP."""
 
-    def __init__(self, proxy: Proxy, interception: Interception, name: str) -> None:
-        self._proxy = proxy
-        self._asked_for = interception
-        self._name = name
-        self._desk: Desk | None = None
-        self._recorder = proxy.recorder
-        self._epoch = monotonic() - proxy.recorder.now()
+    transport = "http"
+
+    def __init__(
+        self,
+        context: ExchangeContext,
+        interception: Interception,
+        name: str,
+        inject: Callable[[ExchangeContext, Board, Way], Lane],
+    ) -> None:
+        """`inject` makes the exchange that sends a message of ours to the server."""
+        super().__init__(context.recorder, interception, name)
+        self._context = context
+        self._inject = inject
         self._lanes: set[Lane] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         """What goes on until it is over, or we are."""
         self._deeds: set[asyncio.Task[None]] = set()
         """What is soon done, and seen through."""
-        self._failed = ""
         self._undecided = 0
         """Counts down what goes by without a desk: tickets that no desk gives."""
-        self._known_until = 0.0
-        self.is_on = False
-        """Whether messages are decided on."""
         self.ways = Ways()
         self.tools = Tools()
         """What the server's tools want in the headers of a call."""
-        self.session = proxy.recorder.id or os.urandom(4).hex()
-        self.tell: Callable[[str | None, dict[str, Any]], None] = _nobody
-        """How a viewer is reached; None: all of them."""
 
     @property
     def has_watchdog(self) -> bool:
         """Whether requests may be answered that have gone to the server."""
-        return self._asked_for.call_timeout is not None
+        return self._interception.call_timeout is not None
 
     @asynccontextmanager
     async def reachable(self) -> AsyncIterator[None]:
         """Do what was asked for on the command line, and let viewers in, while the context lasts."""
-        if self._asked_for.is_active:
-            self._desk = self._asked_for.desk()
+        if self._interception.is_active:
+            self._desk = self._interception.desk()
             opening = self._desk.opening()
-            await self._proxy.note(opening.kind, opening.fields)
+            await self._context.note(opening.kind, opening.fields)
             self._settle()
-        control = await Looped.open(self, say) if self._proxy.is_reachable else None
+        control = await Looped.open(self, say) if self._context.is_reachable else None
         if control is not None:
             self.tell = control.tell
         try:
@@ -125,14 +125,17 @@ class Board:
         """An exchange is over."""
         self._lanes.discard(lane)
         self._run(lambda desk, at: desk.lane_left(at, lane))
+        self._settle()
 
     def failed(self, id: str, why: str) -> None:  # noqa: A002
         """A request of ours could not be delivered."""
         self._run(lambda desk, at: desk.failed(at, id, why))
+        self._settle()
 
     def end(self) -> None:
         """Nothing more will come: what is held goes on."""
         self._run(lambda desk, at: desk.end(at))
+        self._settle()
         self.is_on = False
 
     async def _finish(self) -> None:
@@ -146,43 +149,7 @@ class Board:
 
     # What viewers say.
 
-    def hello(self) -> dict[str, Any]:
-        """Return what a viewer is told first."""
-        recorder = self._proxy.recorder
-        return {
-            "session": self.session,
-            "file": recorder.path,
-            "name": self._name,
-            "transport": "http",
-            "pid": os.getpid(),
-            "state": {} if self._desk is None else self._desk.describe(self.now()),
-        }
-
-    def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
-        """Do as a viewer wants, and return the answer; raise OrderError."""
-        if self._failed:
-            raise OrderError(self._failed)
-        try:
-            desk = self._learned()
-            self._check(order)
-            answer, steps = desk.order(self.now(), viewer, order)
-        except OrderError:
-            raise
-        except Exception as error:
-            self._give_up(error)
-            raise OrderError(self._failed) from None
-        self._settle()
-        self._see_through(self._perform(self.now(), steps))
-        return answer
-
-    def viewer_left(self, viewer: str) -> None:
-        """Let go of what this viewer held."""
-        self._run(lambda desk, at: desk.viewer_left(at, viewer))
-
-    def _check(self, order: dict[str, Any]) -> None:
-        """Raise OrderError if nobody can be told."""
-        if order.get("order") not in ("request", "notify"):
-            return
+    def _admit(self, desk: Desk, order: dict[str, Any]) -> None:
         stream = order.get("stream")
         if order.get("to", SERVER) == CLIENT:
             self.ways.turn()
@@ -194,24 +161,11 @@ class Board:
         elif self.ways.to_server(stream) is None:
             raise OrderError("no client has said anything yet: there is no way to the server to go after")
 
-    def _learned(self) -> Desk:
-        """Return a desk that knows from the recording what was said while nobody asked it."""
-        desk = self._desk
-        if desk is None:
-            desk = self._desk = self._asked_for.desk()
-        if not self.is_on:
-            for frame in frames(self._proxy.recorder, self._known_until):
-                desk.hear(frame.at, frame.side, frame.data, stream=frame.stream)
-        return desk
-
     # How it is done.
 
-    def now(self) -> float:
-        """Return the seconds since the session began, whether it is recorded or not."""
-        recorder = self._proxy.recorder
-        if recorder is not self._recorder:  # What may be a session is recorded once it is one.
-            self._recorder, self._epoch = recorder, monotonic() - recorder.now()
-        return monotonic() - self._epoch
+    def record_to(self, recorder: Recorder) -> None:
+        """Go on in another recording: what may be a session is recorded once it is one."""
+        self._recorder, self._epoch = recorder, monotonic() - recorder.now()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something beside all exchanges, at most until we end."""
@@ -220,19 +174,9 @@ class Board:
     def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
         _start(work, self._deeds)
 
-    def _run(self, decide: Callable[[Desk, float], list[Step]]) -> None:
-        """Do what the desk wants done, without a message."""
-        if self._desk is None:
-            return
-        at = self.now()
-        try:
-            steps = decide(self._desk, at)
-        except Exception as error:
-            self._give_up(error)
-            return
+    def _carry_out(self, at: float, steps: list[Step]) -> None:
         if steps:
             self._see_through(self._perform(at, steps))
-        self._settle()
 
     def _decided(self, at: float, lane: Lane, side: str, data: bytes) -> tuple[Ruling, Lines, Deeds]:
         """Return what becomes of a message: what is to be recorded behind it, and then done."""
@@ -288,65 +232,45 @@ class Board:
         """Return who says something of ours."""
         if step.side == CLIENT:
             way = self.ways.to_server(step.stream)
-            return None if way is None else self._errand(way)
+            return None if way is None else self._inject(self._context, self, way)
         lane: Any = step.lane
         if lane is not None and lane.is_answered_here:
             return lane  # type: ignore[no-any-return]
         return self.ways.to_client(step.stream if lane is None else lane.stream)
 
-    def _errand(self, way: Way) -> Lane:
-        from mcpspy.io.errand import Errand
-
-        return Errand(self._proxy, self, way)
-
     async def keep_lines(self, lines: Iterable[bytes | bytearray]) -> None:
         """Have lines in the recording."""
         entry = list(lines)
         if entry:
-            await self._proxy.keep(entry, sum(map(len, entry)))
+            await self._context.keep(entry, sum(map(len, entry)))
 
     async def _keep(self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: Lines) -> None:
         """Have a message in the recording, and its notes directly after it."""
         size = len(data) + sum(map(len, lines))
         entry = [*splice(frame_prefix(side, fields) % at, [data], body=True), *lines]
-        await self._proxy.keep(entry, size)
+        await self._context.keep(entry, size)
 
-    def _settle(self) -> None:
-        """Be there if there is something to decide, and ring when something is due."""
-        desk = self._desk
-        is_on = desk is not None and not desk.is_idle
-        if self.is_on and not is_on:
-            self._known_until = self.now()
-        self.is_on = is_on
-        if is_on:
+    def _switch(self, *, is_wanted: bool) -> bool:
+        if is_wanted:
             self.ways.turn()
+        return is_wanted
+
+    def _set_alarm(self, next_at: float | None) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        if desk is not None and (next_at := desk.next_at) is not None:
+        if next_at is not None:
             delay = max(next_at - self.now(), 0.0)
-            self._alarm = asyncio.get_running_loop().call_later(delay, self._ring)
-
-    def _ring(self) -> None:
-        self._alarm = None
-        self._run(lambda desk, at: desk.wake(at))
-        self._settle()
+            self._alarm = asyncio.get_running_loop().call_later(delay, self.wake)
 
     def _give_up(self, error: Exception) -> None:
-        """Let everything pass from here on: a bug of ours costs the rules, not the traffic."""
         self._desk = None
         self._failed = f"a bug in mcpspy: {type(error).__name__}: {error}; rules and holds are off"
         say(self._failed)
         for lane in list(self._lanes):  # One that was kept by what is held leaves.
             lane.let_go()
-        self._see_through(self._proxy.note("error", {"text": self._failed}))
+        self._see_through(self._context.note("error", {"text": self._failed}))
         self._settle()
-
-
-def is_message(data: bytes) -> bool:
-    """Whether the outer brackets are those of an object or array."""
-    data = data.strip()
-    return data[:1] + data[-1:] in (b"{}", b"[]")
 
 
 def _one(data: bytes) -> bytes:
@@ -363,7 +287,3 @@ def _start(work: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> N
     task = asyncio.ensure_future(work)
     among.add(task)
     task.add_done_callback(among.discard)
-
-
-def _nobody(viewer: str | None, event: dict[str, Any]) -> None:
-    """Nobody is there to be told."""

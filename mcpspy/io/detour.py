@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import aiohttp
-from aiohttp import hdrs
+from aiohttp import hdrs, web
 
 from mcpspy.core.envelope import CLIENT, SERVER
 from mcpspy.core.headers import towards_server
@@ -23,14 +23,13 @@ from mcpspy.core.intercept.steps import Abort, Cut, Gone, Pass, Send, Speak, Ste
 from mcpspy.core.lane import BodyLane, SseLane
 from mcpspy.core.message import Request, read_frame
 from mcpspy.core.record import Frame
-from mcpspy.io.board import is_message
+from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
     from mcpspy.core.framing import SseEvent
     from mcpspy.io.board import Board
-    from mcpspy.io.passage import Passage
-    from mcpspy.io.passed import Decoder, Passed
+    from mcpspy.io.streams import Decoder, ExchangeContext, ExchangeHead
 
 T = TypeVar("T")
 
@@ -59,10 +58,13 @@ class _End:
 class Detour:
     """The way of one exchange past the desk."""
 
-    def __init__(self, passage: Passage, board: Board, body: bytes = b"") -> None:
+    def __init__(
+        self, context: ExchangeContext, board: Board, about: ExchangeHead, body: bytes = b""
+    ) -> None:
         """`body` is what the client has said, if it said something."""
-        self._passage = passage
+        self._context = context
         self._board = board
+        self._about = about
         self._body = body
         self._steps: asyncio.Queue[Step | _Raw | _End] = asyncio.Queue()
         self._kept: dict[int, tuple[bytes, SseEvent | None]] = {}
@@ -73,24 +75,24 @@ class Detour:
         self._is_open = True
         self.is_overhearing = False
         """Whether the server's response is still read, though the client has its answer."""
-        self.is_get = passage.request.method == hdrs.METH_GET
-        self.stream = passage.stream
+        self.is_get = about.request.method == hdrs.METH_GET
+        self.stream = about.stream
         board.enters(self)
 
     @property
     def fields(self) -> dict[str, Value]:
         """What the entries of this exchange say of it."""
-        return self._passage.fields
+        return self._about.fields
 
     @property
     def lists_tools(self) -> bool:
         """Whether it asks what tools there are."""
-        return self._passage.lists_tools
+        return self._about.lists_tools
 
     @property
     def is_answered_here(self) -> bool:
         """Whether its client waits here for what it asked. In HTTP+SSE (2024-11-05) it waits elsewhere."""
-        return self._is_open and not self.is_get and not self._passage.is_address
+        return self._is_open and not self.is_get and not self._about.is_address
 
     def deliver(self, step: Step) -> None:
         """Do this, in its turn; when the client has gone there is nothing left to do."""
@@ -116,15 +118,14 @@ class Detour:
 
     def headers(self, sent: bytes) -> list[tuple[str, str]]:
         """Return the headers that go with it."""
-        passage = self._passage
-        headers = towards_server(passage.request.headers.items(), passage.proxy.upstream, passage.ours)
+        about = self._about
+        headers = towards_server(about.request.headers.items(), self._context.upstream, about.ours)
         return headers if sent is self._body else for_body(headers, self._body, sent, self._board.tools)
 
     async def ask(self, sent: bytes) -> aiohttp.ClientResponse:
         """Return the server's response, unless something is said before it. Raises Answered, CutOff."""
-        passage = self._passage
         asking = asyncio.ensure_future(
-            passage.proxy.ask(hdrs.METH_POST, passage.target, self.headers(sent), sent)
+            self._context.ask(hdrs.METH_POST, self._about.target, self.headers(sent), sent)
         )
         try:
             return await self._meanwhile(asking)
@@ -163,7 +164,7 @@ class Detour:
         return (came, True) if fate is data else (fate, False)
 
     async def events(
-        self, response: aiohttp.ClientResponse, passed: Passed, decode: Decoder, *, opening: bool
+        self, response: aiohttp.ClientResponse, passed: web.StreamResponse, decode: Decoder, *, opening: bool
     ) -> None:
         """Pass events on, each in its turn. Raises Answered, CutOff, and what the server's end was."""
         reading = asyncio.ensure_future(self._read(response, decode, opening=opening))
@@ -220,7 +221,7 @@ class Detour:
                 return step.data
             if isinstance(step, Gone):
                 self._kept.clear()
-                if step.side == CLIENT and (not self._unanswered or self._passage.is_address):
+                if step.side == CLIENT and (not self._unanswered or self._about.is_address):
                     raise Answered
                 await self._forever()  # What is dropped has no answer, until somebody gives up.
             self._heed(step)
@@ -316,7 +317,7 @@ class Detour:
             _, lines = SseLane(SERVER, self.fields).feed(self._board.now(), raw)
             await self._board.keep_lines(lines)
             if opening and event.event == "endpoint":
-                raw = self._passage.redirect(raw, b"".join(event.data or ()))
+                raw = self._about.redirect(raw, b"".join(event.data or ()))
         self._say(raw)
         return opening and event is None
 

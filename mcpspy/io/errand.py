@@ -20,13 +20,13 @@ from mcpspy.core.intercept.events import Events
 from mcpspy.core.intercept.heads import of_ours
 from mcpspy.core.intercept.steps import Gone, Pass, Send, Speak, Step
 from mcpspy.core.mirrored import LIST
-from mcpspy.io.board import is_message
 from mcpspy.io.connect.client import reason
+from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
     from mcpspy.io.board import Board
-    from mcpspy.io.http import Proxy
+    from mcpspy.io.streams import ExchangeContext
     from mcpspy.io.ways import Way
 
 
@@ -35,11 +35,11 @@ class Errand:
 
     is_answered_here = False
 
-    def __init__(self, proxy: Proxy, board: Board, way: Way) -> None:
-        self._proxy = proxy
+    def __init__(self, context: ExchangeContext, board: Board, way: Way) -> None:
+        self._context = context
         self._board = board
         self._way = way
-        self._number = proxy.next_number()
+        self._number = context.next_number()
         self.stream = way.stream if way.is_session else str(self._number)
         self._begun = board.now()
         self._request_id: str | None = None
@@ -80,14 +80,14 @@ class Errand:
 
     async def _run(self, data: bytes) -> None:
         self._board.enters(self)
-        proxy, way = self._proxy, self._way
-        theirs = towards_server(way.headers.items(), proxy.upstream, way.ours)
+        context, way = self._context, self._way
+        theirs = towards_server(way.headers.items(), context.upstream, way.ours)
         headers = of_ours(theirs, data, self._board.tools)
         self.lists_tools = (routing.METHOD, LIST) in headers
         hung_up: str | None = None
         try:
             try:
-                response = await proxy.ask(hdrs.METH_POST, way.target, headers, data)
+                response = await context.ask(hdrs.METH_POST, way.target, headers, data)
             except (aiohttp.ClientError, OSError) as error:
                 await self._head(headers, None, {}, error=reason(error))
                 self._fail(f"the server cannot be reached: {reason(error)}")
@@ -108,7 +108,7 @@ class Errand:
         finally:
             self._is_over = True
             self._leave()
-            await proxy.note("http-end", {**self.fields, "hung_up": hung_up, "by": MCPSPY})
+            await context.note("http-end", {**self.fields, "hung_up": hung_up, "by": MCPSPY})
 
     async def _hear(self, response: aiohttp.ClientResponse) -> None:
         """Take what comes back."""
@@ -148,4 +148,4 @@ class Errand:
             "by": MCPSPY,
             **more,
         }
-        await self._proxy.note("http", fields)
+        await self._context.note("http", fields)

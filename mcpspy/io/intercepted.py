@@ -8,11 +8,9 @@ the traffic. With nothing to decide the bytes go straight on, as if it were not 
 
 from __future__ import annotations
 
-import os
-from time import monotonic
-
 from mcpspy.core.envelope import CLIENT, MCPSPY, SERVER, note
 from mcpspy.io.hand import Hand
+from mcpspy.io.interception import SessionInterception, is_message
 from mcpspy.io.recorder import say
 from mcpspy.io.stdio_base import STDERR, THROUGH
 from mcpspy.io.turn import Turn, carry_out, untouched
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
     from mcpspy.io.recorder import Recorder
     from mcpspy.io.stdio_base import Options, Taps
 
+BLANKS = b" \t"
+
 AT_ONCE = 64
 """Messages that are recorded by one write, and sent by one."""
 
@@ -38,8 +38,10 @@ UNREAD = 64 << 20
 """Bytes a peer has not read yet, after which viewers can send it nothing more."""
 
 
-class Intercepted:
+class Intercepted(SessionInterception):
     """The session. Nothing here raises but `order`."""
+
+    transport = "stdio"
 
     def __init__(
         self,
@@ -50,56 +52,47 @@ class Intercepted:
         alarm: Callable[[], None],
     ) -> None:
         """`alarm` is called when `due_at` has been set."""
-        self._recorder = recorder
-        self._options = options
+        super().__init__(recorder, options.interception, options.called)
+        self._noise = options.noise
         self._alarm = alarm
         self._hands = {
             CLIENT: Hand(CLIENT, legs[0], taps[0], self),
             SERVER: Hand(SERVER, legs[1], taps[1], self),
         }
         self._stderr = legs[2]
-        self._epoch = monotonic() - recorder.now()
-        self._desk: Desk | None = None
         self._kept: dict[int, tuple[Hand, bytes]] = {}
         """What is held, in its order: whose it is, and the peer's own line."""
-        self._known_until = 0.0
-        """Seconds from the start up to which the desk knows what was said."""
-        self._failed = ""
         self._is_cut = False
-        self.session = recorder.id or os.urandom(4).hex()
-        self.tell: Callable[[str | None, dict[str, Any]], None] = _nobody
-        """How a viewer is reached; None: all of them. Calls nothing here."""
 
     @property
     def due_at(self) -> float | None:
         """When `wake` is to be called, on the monotonic clock; None: not by the clock."""
-        if self._desk is None or self._desk.next_at is None:
-            return None
-        return self._epoch + self._desk.next_at
+        next_at = None if self._desk is None else self._desk.next_at
+        return None if next_at is None else self._epoch + next_at
 
     def begin(self) -> None:
         """Do what was asked for on the command line, from the first byte on."""
-        if self._options.interception.is_active:
+        if self._interception.is_active:
             try:
-                self._desk = self._options.interception.desk()
+                self._desk = self._interception.desk()
                 opening = self._desk.opening()
                 self._recorder.note(opening.kind, **opening.fields)
             except Exception as error:
-                self._commit([self._give_up(error)])
+                self._give_up(error)
         self._settle()
 
     # What the pump says.
 
     def take(self, hand: Hand, lines: list[bytes]) -> None:
         """Decide on lines, without their LF, in their order."""
-        at = self._now()
+        at = self.now()
         for some in range(0, len(lines), AT_ONCE):
             turns = []
             for line in lines[some : some + AT_ONCE]:
                 try:
                     turns.append(self._turn(at, hand, line))
                 except Exception as error:
-                    turns += [self._give_up(error), untouched(at, hand, line)]
+                    turns += [self._given_up(error), untouched(at, hand, line)]
             self._commit(turns)
             self._hold_back(hand, turns)
         self._settle()
@@ -111,10 +104,9 @@ class Intercepted:
 
     def wake(self) -> None:
         """Do what is due by now."""
-        due_at = self.due_at
-        if due_at is not None and monotonic() >= due_at:
-            self._run(lambda desk, at: desk.wake(at))
-            self._settle()
+        next_at = None if self._desk is None else self._desk.next_at
+        if next_at is not None and next_at <= self.now():
+            super().wake()
 
     def finish(self) -> None:
         """End: what is held goes on, if there is still somebody to take it, and half a line as well."""
@@ -122,93 +114,33 @@ class Intercepted:
         self._commit([self._let_go()])
         for hand in self._hands.values():
             hand.off()
+        self.is_on = False
 
     # What viewers say.
 
-    def hello(self) -> dict[str, Any]:
-        """Return what a viewer is told first."""
-        return {
-            "session": self.session,
-            "file": self._recorder.path,
-            "name": self._options.called,
-            "transport": "stdio",
-            "pid": os.getpid(),
-            "state": {} if self._desk is None else self._desk.describe(self._now()),
-        }
-
-    def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
-        """Do as a viewer wants, and return the answer; raise OrderError."""
+    def _admit(self, desk: Desk, order: dict[str, Any]) -> None:
         from mcpspy.core.intercept.steps import OrderError
 
-        if self._failed:
-            raise OrderError(self._failed)
-        self._check(order)
-        try:
-            desk = self._learned()
-            # Without a recording it is not known what was said before.
-            is_silent = self._recorder.writer is not None and not desk.has_heard
-            if (desk.is_opening or is_silent) and order.get("order") in ("request", "notify"):
-                raise OrderError("the session has not begun: say it again when the handshake is over")
-            answer, steps = desk.order(self._now(), viewer, order)
-            turn = self._performed(self._now(), steps)
-        except OrderError:
-            raise
-        except Exception as error:
-            self._commit([self._give_up(error)])
-            self._settle()
-            raise OrderError(self._failed) from None
-        # Before anything is said: not in the middle of a line, and an answer to us is ours from its first byte.
-        for hand in self._hands.values():
-            hand.on()
-        self._commit([turn])
-        self._settle()
-        return answer
-
-    def viewer_left(self, viewer: str) -> None:
-        """Let go of what this viewer held."""
-        self._run(lambda desk, at: desk.viewer_left(at, viewer))
-        self._settle()
-
-    def _check(self, order: dict[str, Any]) -> None:
-        """Raise OrderError if a peer cannot be told anything."""
-        from mcpspy.core.intercept.steps import OrderError
-
-        if order.get("order") in ("request", "notify") and (to := order.get("to", SERVER)) in (
-            CLIENT,
-            SERVER,
-        ):
+        if (to := order.get("to", SERVER)) in (CLIENT, SERVER):
             leg = self._hands[CLIENT if to == SERVER else SERVER].leg
             if not leg.is_taking:
                 raise OrderError(f"the {to} cannot be told anything any more: the way to it is closed")
             if leg.backlog > UNREAD:
                 raise OrderError(f"the {to} does not read: {leg.backlog} bytes wait for it")
-
-    def _learned(self) -> Desk:
-        """Return a desk that knows from the recording what was said while nobody asked it."""
-        from mcpspy.io.past import frames
-
-        desk = self._desk
-        if desk is None:
-            desk = self._desk = self._options.interception.desk()
-        if not self._hands[CLIENT].is_on:
-            for frame in frames(self._recorder, self._known_until):
-                desk.hear(frame.at, frame.side, frame.data)
-        return desk
+        # Without a recording it is not known what was said before.
+        is_silent = self._recorder.writer is not None and not desk.has_heard
+        if desk.is_opening or is_silent:
+            raise OrderError("the session has not begun: say it again when the handshake is over")
+        # Before anything is said: not in the middle of a line, and an answer to us is ours from its first byte.
+        for hand in self._hands.values():
+            hand.on()
 
     # How it is done.
 
-    def _now(self) -> float:
-        return monotonic() - self._epoch
-
-    def _run(self, decide: Callable[[Desk, float], list[Step]]) -> None:
-        """Do what the desk wants done, without a message."""
-        if self._desk is not None:
-            at = self._now()
-            try:
-                turn = self._performed(at, decide(self._desk, at))
-            except Exception as error:
-                turn = self._give_up(error)
-            self._commit([turn])
+    def _carry_out(self, at: float, steps: Iterable[Step]) -> None:
+        turn = Turn()
+        self._perform(turn, at, steps)
+        self._commit([self._written(turn)])
 
     def _turn(self, at: float, hand: Hand, line: bytes) -> Turn:
         """Return what becomes of a line; raise whatever a bug raises, and leave all as it was then."""
@@ -217,8 +149,8 @@ class Intercepted:
             return Turn(hand.frame(at, line, {"to": MCPSPY}))
         drops_noise = self._drops_noise(hand)
         if not _is_message(data, thoroughly=drops_noise):
-            return self._noise(at, hand, line) if drops_noise else untouched(at, hand, line)
-        if self._desk is None or not self._hands[CLIENT].is_on:  # Then only noise is looked for.
+            return self._without(at, hand, line) if drops_noise else untouched(at, hand, line)
+        if self._desk is None or not self.is_on:  # Then only noise is looked for.
             return untouched(at, hand, line)
         ruling = self._desk.take(at, hand.side, data)
         if ruling.is_untouched:
@@ -235,19 +167,13 @@ class Intercepted:
         return self._written(turn)
 
     def _drops_noise(self, hand: Hand) -> bool:
-        return hand.side == SERVER and self._options.noise != THROUGH
+        return hand.side == SERVER and self._noise != THROUGH
 
-    def _noise(self, at: float, hand: Hand, line: bytes) -> Turn:
-        turn = Turn((*hand.frame(at, line, {"to": MCPSPY}), note(at, "noise", {"did": self._options.noise})))
-        if self._options.noise == STDERR:
+    def _without(self, at: float, hand: Hand, line: bytes) -> Turn:
+        turn = Turn((*hand.frame(at, line, {"to": MCPSPY}), note(at, "noise", {"did": self._noise})))
+        if self._noise == STDERR:
             turn.sent.append((self._stderr.put, line + b"\n"))
         return turn
-
-    def _performed(self, at: float, steps: Iterable[Step]) -> Turn:
-        """Return what is to be done without a message."""
-        turn = Turn()
-        self._perform(turn, at, steps)
-        return self._written(turn)
 
     def _written(self, turn: Turn) -> Turn:
         """Take a turn as done, once all of it is written down: whatever breaks after it, it will be."""
@@ -307,16 +233,16 @@ class Intercepted:
             if other.owed > OWED:
                 hand.leg.wait_for(other.leg)
 
-    def _settle(self) -> None:
-        """Have a hand in what somebody wants a hand in, and in nothing else."""
-        is_wanted = self._desk is not None and not self._desk.is_idle
+    def _switch(self, *, is_wanted: bool) -> bool:
         for hand in self._hands.values():
             if is_wanted or hand.has_more_to_say or self._drops_noise(hand):
                 hand.on()
-            elif hand.is_on:
+            else:
                 hand.off()
-                self._known_until = self._now()
-        if self.due_at is not None:
+        return self._hands[CLIENT].is_on
+
+    def _set_alarm(self, next_at: float | None) -> None:
+        if next_at is not None:
             self._alarm()
 
     def _let_go(self, of: Callable[[Hand], bool] = lambda _: True) -> Turn:
@@ -328,27 +254,21 @@ class Intercepted:
                 turn.settled.append(ticket)
         return self._written(turn)
 
-    def _give_up(self, error: Exception) -> Turn:
-        """Throw the desk away because of a bug of ours; the traffic goes on."""
+    def _give_up(self, error: Exception) -> None:
+        self._commit([self._given_up(error)])
+
+    def _given_up(self, error: Exception) -> Turn:
+        """Throw the desk away because of a bug of ours; return the turn in which all that is held goes on."""
         self._desk = None
         self._failed = f"rules and holds stopped by a bug in mcpspy: {type(error).__name__}: {error}"
         say(f"{self._failed}; traffic goes on without them")
         turn = self._let_go()
-        turn.entries.append(note(self._now(), "error", {"text": self._failed}))
+        turn.entries.append(note(self.now(), "error", {"text": self._failed}))
         return turn
 
 
 def _is_message(line: bytes, *, thoroughly: bool) -> bool:
-    """Whether a line is a JSON object or array; not `thoroughly`: whether it has the brackets of one."""
-    text = line.strip(b" \t")
-    if (text[:1], text[-1:]) not in ((b"{", b"}"), (b"[", b"]")):
-        return False
-    if not thoroughly:
-        return True
+    """Return whether a line is a JSON object or array; not `thoroughly`: whether it has the brackets of one."""
     from mcpspy.core.message import loads
 
-    return loads(text) is not None
-
-
-def _nobody(viewer: str | None, event: dict[str, Any]) -> None:
-    """Nobody looks."""
+    return is_message(line, BLANKS) and (not thoroughly or loads(line.strip(BLANKS)) is not None)

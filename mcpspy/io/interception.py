@@ -1,20 +1,27 @@
-"""What a person asked for about interception: rules, watchdog, holds.
+"""Interception of a session, on any transport: its options, and what viewers may order.
 
 Owns the reading of rule files, and the random parts of a desk, which the core
-may not make: the seed of dice that have none, the ids of requests of ours.
+may not make: the seed of dice that have none, the ids of requests of ours. How
+its steps are carried out is `io.intercepted`'s on stdio and `io.board`'s over HTTP.
 Imports next to nothing: `mcpspy run` reads its options before it starts the server.
 """
 
 from __future__ import annotations
 
 import os
+from time import monotonic
 
 from mcpspy.errors import CannotStart, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from mcpspy.core.intercept.desk import Desk
+    from mcpspy.core.intercept.steps import Step
     from mcpspy.core.rules.rule import Rules
+    from mcpspy.io.recorder import Recorder
 
 HOLD_TIMEOUT = 300.0
 """Seconds a message is held at most, unless asked otherwise."""
@@ -64,6 +71,144 @@ class Interception:
             hold_timeout=self.hold_timeout,
             prefix=f"mcpspy-{os.urandom(3).hex()}-",
         )
+
+
+class SessionInterception:
+    """The desk of one session and the viewers it obeys; a subclass carries out its steps.
+
+    Nothing raises but `order`.
+    """
+
+    transport = ""
+    """The name of the transport, as viewers see it."""
+
+    def __init__(self, recorder: Recorder, options: Interception, name: str) -> None:
+        self._recorder = recorder
+        self._interception = options
+        self._name = name
+        self._epoch = monotonic() - recorder.now()
+        self._desk: Desk | None = None
+        self._failed = ""
+        """The bug that ended interception, in one line."""
+        self._known_until = 0.0
+        """Seconds from the start up to which the desk knows the traffic."""
+        self.is_on = False
+        """Whether messages are decided on."""
+        self.session = recorder.id or os.urandom(4).hex()
+        self.tell: Callable[[str | None, dict[str, Any]], None] = _ignore
+        """Send an event to a viewer; None: to all of them. Calls nothing here."""
+
+    def now(self) -> float:
+        """Return the seconds since the session began, whether it is recorded or not."""
+        return monotonic() - self._epoch
+
+    # Orders of viewers.
+
+    def hello(self) -> dict[str, Any]:
+        """Return the greeting for a viewer."""
+        return {
+            "session": self.session,
+            "file": self._recorder.path,
+            "name": self._name,
+            "transport": self.transport,
+            "pid": os.getpid(),
+            "state": {} if self._desk is None else self._desk.describe(self.now()),
+        }
+
+    def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
+        """Execute a viewer's order and return the answer; raise OrderError."""
+        from mcpspy.core.intercept.steps import OrderError
+
+        if self._failed:
+            raise OrderError(self._failed)
+        try:
+            desk = self._learned()
+            if order.get("order") in ("request", "notify"):
+                self._admit(desk, order)
+            at = self.now()
+            answer, steps = desk.order(at, viewer, order)
+            self._carry_out(at, steps)
+        except OrderError:
+            raise
+        except Exception as error:
+            self._give_up(error)
+            raise OrderError(self._failed) from None
+        finally:
+            self._settle()
+        return answer
+
+    def viewer_left(self, viewer: str) -> None:
+        """Release everything this viewer held."""
+        self._run(lambda desk, at: desk.viewer_left(at, viewer))
+        self._settle()
+
+    def _learned(self) -> Desk:
+        """Return a desk that has heard, from the recording, all messages that passed it by."""
+        from mcpspy.io.past import frames
+
+        desk = self._desk
+        if desk is None:
+            desk = self._desk = self._interception.desk()
+        if not self.is_on:
+            for frame in frames(self._recorder, self._known_until):
+                desk.hear(frame.at, frame.side, frame.data, stream=frame.stream)
+        return desk
+
+    # How it is done.
+
+    def wake(self) -> None:
+        """Do everything that is due by now."""
+        self._run(lambda desk, at: desk.wake(at))
+        self._settle()
+
+    def _run(self, decide: Callable[[Desk, float], list[Step]]) -> None:
+        """Carry out the steps that follow from something other than a message."""
+        if self._desk is not None:
+            at = self.now()
+            try:
+                self._carry_out(at, decide(self._desk, at))
+            except Exception as error:
+                self._give_up(error)
+
+    def _settle(self) -> None:
+        """Intercept messages while there is something to decide, and set the alarm for the next deadline."""
+        desk, was_on = self._desk, self.is_on
+        self.is_on = self._switch(is_wanted=desk is not None and not desk.is_idle)
+        if was_on and not self.is_on:
+            self._known_until = self.now()
+        self._set_alarm(None if desk is None else desk.next_at)
+
+    # The transport's part.
+
+    def _admit(self, desk: Desk, order: dict[str, Any]) -> None:
+        """Get ready to send a message of ours; raise OrderError if it cannot be delivered."""
+        raise NotImplementedError
+
+    def _carry_out(self, at: float, steps: list[Step]) -> None:
+        """Record these steps, then do them. A bug in it may raise anything."""
+        raise NotImplementedError
+
+    def _switch(self, *, is_wanted: bool) -> bool:
+        """Begin or end taking messages; return whether they are taken now."""
+        raise NotImplementedError
+
+    def _set_alarm(self, next_at: float | None) -> None:
+        """Have `wake` called at this time since the start; None: cancel that."""
+        raise NotImplementedError
+
+    def _give_up(self, error: Exception) -> None:
+        """Discard the desk because of a bug; release all messages."""
+        raise NotImplementedError
+
+
+def is_message(data: bytes, blanks: bytes | None = None) -> bool:
+    """Return whether the outer brackets are those of a JSON object or array; `blanks` may surround them."""
+    data = data.strip(blanks)
+    return data[:1] + data[-1:] in (b"{}", b"[]")
+
+
+def _ignore(viewer: str | None, event: dict[str, Any]) -> None:
+    """Drop an event: no viewer is there."""
 
 
 def _read(file: str) -> str:

@@ -15,27 +15,24 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import orjson
 from aiohttp import hdrs, web
-from yarl import URL
 
-from mcpspy.core import routing
 from mcpspy.core.envelope import CLIENT, MCPSPY, SERVER
-from mcpspy.core.headers import is_metadata, moved, moved_metadata, noted, towards_client, towards_server
+from mcpspy.core.headers import is_metadata, moved_metadata, noted, towards_client, towards_server
 from mcpspy.core.lane import BodyLane, SseLane
 from mcpspy.core.message import Request, read_frame
-from mcpspy.core.mirrored import LIST
 from mcpspy.core.record import Frame
-from mcpspy.io.board import is_message
 from mcpspy.io.connect.client import reason
 from mcpspy.io.detour import EVENTS, JSON, Answered, CutOff, Detour
+from mcpspy.io.interception import is_message
 from mcpspy.io.passed import Passed, decoder
+from mcpspy.io.streams import SESSION, ExchangeHead
 from mcpspy.io.ways import Way
 
 if TYPE_CHECKING:
     from mcpspy.core.envelope import Value
     from mcpspy.core.framing import SseEvent
-    from mcpspy.io.http import Proxy
-
-SESSION = "Mcp-Session-Id"
+    from mcpspy.io.board import Board
+    from mcpspy.io.streams import ExchangeContext
 
 SMALL = 1 << 18
 """Bytes up to which a request's body is sent as one piece; a longer one is not copied whole."""
@@ -44,33 +41,17 @@ SMALL = 1 << 18
 class Passage:
     """One request, from its head to its answer's end."""
 
-    def __init__(self, proxy: Proxy, request: web.BaseRequest, number: int) -> None:
-        self.proxy = proxy
-        self.request = request
-        self._number = number
+    def __init__(self, context: ExchangeContext, board: Board, request: web.BaseRequest) -> None:
+        self._context = context
+        self._board = board
+        self._request = request
         self._begun = self._now()
-        self.ours = proxy.ours(request)
-        self.target = request.rel_url.raw_path_qs
-        self._is_mcp = proxy.streams.is_endpoint(self.target)
-        self.stream = proxy.streams.of(request.headers.get(SESSION), self.target, number)
-        self.lists_tools = request.headers.get(routing.METHOD) == LIST
-        """Whether it asks, in the manner of 2026-07-28, what tools there are."""
+        self._about = ExchangeHead(context, request)
         self._asked: bytes | None = None
-        self._address: str | None = None
         self._detour: Detour | None = None
         self._turning: asyncio.Task[Any] | None = None
         self._has_head = False
         self._is_over = False
-
-    @property
-    def fields(self) -> dict[str, Value]:
-        """What the entries of this exchange say of it."""
-        return {"stream": self.stream, "http": self._number}
-
-    @property
-    def is_address(self) -> bool:
-        """Whether this is a POST of HTTP+SSE (2024-11-05), whose answers come on a stream elsewhere."""
-        return self.proxy.streams.is_address(self.target)
 
     async def run(self) -> web.StreamResponse:
         """Carry it through. Cancelled when the client hangs up, and when we have to stop."""
@@ -91,7 +72,7 @@ class Passage:
                 if self._detour is None or not self._detour.is_overhearing:
                     response.close()
         except (asyncio.CancelledError, ConnectionResetError):
-            await self._end(MCPSPY if self.proxy.is_stopping else CLIENT)
+            await self._end(MCPSPY if self._context.is_stopping else CLIENT)
             raise
         except Exception:  # A bug of ours: `io.listener` says it, and hangs up.
             await self._end(MCPSPY)
@@ -102,16 +83,16 @@ class Passage:
 
     async def _take_request(self) -> bytes | AsyncIterator[bytes] | None:
         """Return the body to send: recorded first if it is a message, a stream as it comes if not."""
-        request, proxy = self.request, self.proxy
+        request, context, about = self._request, self._context, self._about
         if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if not request.body_exists:
             return None
-        if not (self._is_mcp and request.method == hdrs.METH_POST):
+        if not (about.is_mcp and request.method == hdrs.METH_POST):
             return request.content.iter_any()
-        is_session = SESSION in request.headers or self.is_address
-        proxy.board.ways.posts(Way(self.stream, self.target, request.headers, self.ours, is_session))
-        lane = BodyLane(CLIENT, self.fields)
+        is_session = SESSION in request.headers or about.is_address
+        self._board.ways.posts(Way(about.stream, about.target, request.headers, about.ours, is_session))
+        lane = BodyLane(CLIENT, about.fields)
         pieces: list[bytes] = []
         torn = True
         try:
@@ -122,7 +103,7 @@ class Passage:
         finally:
             if torn or not self._is_decided_on(pieces):
                 size = sum(map(len, pieces))
-                await proxy.keep(lane.close(self._now(), torn=torn), size)
+                await context.keep(lane.close(self._now(), torn=torn), size)
         if self._detour is not None:
             return None
         if size > SMALL:
@@ -132,35 +113,35 @@ class Passage:
 
     def _is_decided_on(self, pieces: list[bytes]) -> bool:
         """Whether somebody wants to decide what becomes of a body that has come."""
-        if self.proxy.board.is_on and is_message(body := b"".join(pieces)):
+        if self._board.is_on and is_message(body := b"".join(pieces)):
             self._asked = body
-            self._detour = Detour(self, self.proxy.board, body)
+            self._detour = Detour(self._context, self._board, self._about, body)
         return self._detour is not None
 
     async def _ask(self, data: bytes | AsyncIterator[bytes] | None) -> aiohttp.ClientResponse:
-        request, proxy = self.request, self.proxy
         if self._detour is not None:
             return await self._detour.ask(await self._detour.request())
-        headers = towards_server(request.headers.items(), proxy.upstream, self.ours)
-        return await proxy.ask(request.method, self.target, headers, data)
+        request, context, about = self._request, self._context, self._about
+        headers = towards_server(request.headers.items(), context.upstream, about.ours)
+        return await context.ask(request.method, about.target, headers, data)
 
     async def _pass_on(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
-        request, proxy = self.request, self.proxy
+        request, context, about = self._request, self._context, self._about
         session = response.headers.get(SESSION)
         if session is not None and response.ok:
-            proxy.streams.bind(session, self.stream)
+            context.streams.bind(session, about.stream)
         self._forget_session(response)
         await self._head(response.status, noted(response.headers.items()))
         if not response.content.is_eof():
             # Most servers send a short answer in two packets: let the loop take the second, if it is there.
             await asyncio.sleep(0)
-        headers = towards_client(response.headers.items(), proxy.upstream, self.ours)
-        kind = response.content_type if self._is_mcp and request.method != hdrs.METH_HEAD else ""
-        if kind in (EVENTS, JSON) and proxy.board.is_on and self._detour is None:
-            self._detour = Detour(self, proxy.board, self._asked or b"")
+        headers = towards_client(response.headers.items(), context.upstream, about.ours)
+        kind = response.content_type if about.is_mcp and request.method != hdrs.METH_HEAD else ""
+        if kind in (EVENTS, JSON) and self._board.is_on and self._detour is None:
+            self._detour = Detour(self._context, self._board, self._about, self._asked or b"")
         passed = Passed(response, headers)
         try:
-            if request.method == hdrs.METH_GET and response.ok and is_metadata(self.target):
+            if request.method == hdrs.METH_GET and response.ok and is_metadata(about.target):
                 return await self._pass_metadata(response, passed)
             await self._pass_body(response, passed, kind)
             # Recorded before the last byte goes on, which some clients do not wait for.
@@ -187,7 +168,7 @@ class Passage:
         if self._detour is not None:
             await self._pass_decided(response, passed, kind, self._detour)
             return
-        await passed.prepare(self.request)
+        await passed.prepare(self._request)
         if kind == EVENTS:
             await self._pass_events(response, passed)
         elif kind == JSON:
@@ -205,12 +186,12 @@ class Passage:
             if not is_as_it_came:
                 passed.headers.popall(hdrs.CONTENT_ENCODING, None)
                 passed.content_length = len(body)
-            await passed.prepare(self.request)
+            await passed.prepare(self._request)
             await passed.write(body)
             return
         if kind == EVENTS:
             passed.headers.popall(hdrs.CONTENT_ENCODING, None)  # Events are cut apart, and not put back in.
-        await passed.prepare(self.request)
+        await passed.prepare(self._request)
         if kind == EVENTS:
             await self._pass_events(response, passed)
             return
@@ -229,23 +210,25 @@ class Passage:
     async def _cut_off(self, response: web.StreamResponse) -> web.StreamResponse:
         """Leave the client without an answer, and without a connection."""
         await self._end(MCPSPY)
-        if self.request.transport is not None:
-            self.request.transport.abort()
+        if self._request.transport is not None:
+            self._request.transport.abort()
         return response
 
     def _forget_session(self, response: aiohttp.ClientResponse) -> None:
         """Let go of a session that the server says is over."""
-        request = self.request
+        request = self._request
         session = request.headers.get(SESSION)
         is_deleted = request.method == hdrs.METH_DELETE and response.ok
-        if session is not None and self._is_mcp and (is_deleted or response.status == 404):
-            self.proxy.streams.end(session)
+        if session is not None and self._about.is_mcp and (is_deleted or response.status == 404):
+            self._context.streams.end(session)
 
     async def _pass_metadata(self, response: aiohttp.ClientResponse, passed: Passed) -> Passed:
         """Pass on a document about the server as one about us."""
-        body = moved_metadata(self.target, await response.read(), self.proxy.upstream.origin, self.ours)
+        body = moved_metadata(
+            self._about.target, await response.read(), self._context.upstream.origin, self._about.ours
+        )
         passed.content_length = len(body)
-        await passed.prepare(self.request)
+        await passed.prepare(self._request)
         await passed.write(body)
         await self._end(None)
         await passed.write_eof()
@@ -253,7 +236,7 @@ class Passage:
 
     async def _pass_message(self, response: aiohttp.ClientResponse, passed: Passed) -> None:
         """Hold back the last chunk, and only that, until the message is in the recording."""
-        lane = BodyLane(SERVER, self.fields)
+        lane = BodyLane(SERVER, self._about.fields)
         decode = decoder(response)
         held = b""
         size = 0
@@ -265,23 +248,23 @@ class Passage:
                     await passed.write(held)
                 data = decode(chunk)
                 lane.feed(data)
-                if self.lists_tools:
+                if self._about.lists_tools:
                     listed.append(data)
                 size += len(chunk)
                 held = chunk
             torn = False
         finally:
-            await self.proxy.keep(lane.close(self._now(), torn=torn), size)
+            await self._context.keep(lane.close(self._now(), torn=torn), size)
         if listed:
-            self.proxy.board.hear_tools(b"".join(listed))
+            self._board.hear_tools(b"".join(listed))
         if held:
             await passed.write(held)
 
     async def _pass_events(self, response: aiohttp.ClientResponse, passed: Passed) -> None:
         """Pass each chunk on as it comes, its events in the recording before it."""
         # HTTP+SSE (2024-11-05) names the address for messages in the first event of its one GET.
-        opening = self.request.method == hdrs.METH_GET and SESSION not in self.request.headers
-        ways = self.proxy.board.ways
+        opening = self._request.method == hdrs.METH_GET and SESSION not in self._request.headers
+        ways = self._board.ways
         try:
             if self._detour is None:
                 opening = await self._pass_chunks(response, passed, opening=opening)
@@ -291,19 +274,19 @@ class Passage:
                 await self._detour.events(response, passed, decoder(response), opening=opening)
         finally:
             ways.passed(self)
-            if self._address is not None:
-                self.proxy.streams.end_address(self._address)
+            if self._about.address is not None:
+                self._context.streams.end_address(self._about.address)
 
     async def _pass_chunks(self, response: aiohttp.ClientResponse, passed: Passed, *, opening: bool) -> bool:
         """Pass chunks on until the end, or until somebody wants to decide on each event.
 
         Return whether the event that names the address may still come.
         """
-        lane = SseLane(SERVER, self.fields)
+        lane = SseLane(SERVER, self._about.fields)
         decode = decoder(response)
         held = b""
         if hdrs.CONTENT_ENCODING not in response.headers:  # Of a compressed stream no part can be changed.
-            self.proxy.board.ways.passes(self)
+            self._board.ways.passes(self)
         chunks = response.content.iter_any()
         try:
             while True:
@@ -318,7 +301,7 @@ class Passage:
                     break
                 events, lines = lane.feed(self._now(), decode(chunk))
                 if lines:
-                    await self.proxy.keep(lines, len(chunk))
+                    await self._context.keep(lines, len(chunk))
                 self._learn(events)
                 held += chunk
                 if opening and not events and lane.is_inside_event:
@@ -326,7 +309,7 @@ class Passage:
                 if opening and events:
                     opening = False
                     if events[0].event == "endpoint":
-                        held = self.redirect(held, b"".join(events[0].data or ()))
+                        held = self._about.redirect(held, b"".join(events[0].data or ()))
                 await passed.write(held)
                 held = b""
         except asyncio.CancelledError:
@@ -335,37 +318,25 @@ class Passage:
                 raise
         finally:
             self._turning = None
-            await self.proxy.keep(lane.close(self._now()), 0)
+            await self._context.keep(lane.close(self._now()), 0)
         return opening
 
     def _learn(self, events: list[SseEvent]) -> None:
         """Have it kept what tools want in headers."""
-        if self.lists_tools:
+        if self._about.lists_tools:
             for event in events:
-                self.proxy.board.hear_tools(b"".join(event.data or ()))
-
-    def redirect(self, chunk: bytes, data: bytes) -> bytes:
-        """Learn where messages will go; an absolute address of the server becomes one of ours."""
-        origin = self.proxy.upstream.origin
-        try:
-            address = data.decode()
-            target = self.request.rel_url.join(URL(moved(address, origin, ""), encoded=True))
-        except ValueError:  # No address at all: the client's to refuse.
-            return chunk
-        self._address = target.raw_path_qs
-        self.proxy.streams.bind_address(self._address, self.stream)
-        return chunk.replace(data, moved(address, origin, self.ours).encode(), 1)
+                self._board.hear_tools(b"".join(event.data or ()))
 
     def turn(self) -> None:
         """Have the stream that goes by decided on, from its next event on: now, if it is waited for."""
-        self._detour = Detour(self, self.proxy.board, self._asked or b"")
-        self.proxy.board.ways.opens(self._detour)
+        self._detour = Detour(self._context, self._board, self._about, self._asked or b"")
+        self._board.ways.opens(self._detour)
         if self._turning is not None:
             self._turning.cancel()
 
     async def _unreachable(self, error: Exception) -> web.StreamResponse:
         """Answer for a server that cannot be reached, by name, in the client's own terms."""
-        upstream = self.proxy.upstream
+        upstream = self._context.upstream
         line = f"mcpspy: cannot reach {upstream.origin}{upstream.path}: {reason(error)}"
         await self._head(502, {}, error=line)
         await self._end(None)
@@ -374,21 +345,21 @@ class Passage:
         return json_error(502, asked, line)
 
     def _now(self) -> float:
-        return self.proxy.recorder.now()
+        return self._context.recorder.now()
 
     async def _head(self, status: int | None, answered: dict[str, str], **more: Value) -> None:
-        request = self.request
+        request = self._request
         fields: dict[str, Value] = {
-            **self.fields,
+            **self._about.fields,
             "method": request.method,
-            "path": self.target,
+            "path": self._about.target,
             "status": status,
             "asked_at": round(self._begun, 6),
             "request": noted(request.headers.items()),
             "response": answered,
             **more,
         }
-        await self.proxy.note("http", fields)
+        await self._context.note("http", fields)
         self._has_head = True
 
     async def _end(self, hung_up: str | None) -> None:
@@ -396,7 +367,7 @@ class Passage:
             return
         if not self._has_head:
             await self._head(None, {})
-        await self.proxy.note("http-end", {**self.fields, "hung_up": hung_up})
+        await self._context.note("http-end", {**self._about.fields, "hung_up": hung_up})
         self._is_over = True
 
 

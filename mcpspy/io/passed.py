@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 from multidict import CIMultiDict
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     import aiohttp
 
     from mcpspy.core.headers import Headers
+    from mcpspy.io.streams import Decoder
 
 ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, hdrs.SERVER, hdrs.DATE)
 """Headers that aiohttp adds where there is none."""
-
-Decoder: TypeAlias = Callable[[bytes], bytes]
 
 
 class Passed(web.StreamResponse):

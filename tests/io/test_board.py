@@ -12,10 +12,10 @@ from aiohttp import web
 
 from mcpspy.core.intercept import desk as desk_module
 from mcpspy.io import board as board_module
-from mcpspy.io.board import is_message
 from mcpspy.io.control.async_visit import AsyncVisit
 from mcpspy.io.control.live import sessions
 from mcpspy.io.control.spoken import Refused
+from mcpspy.io.interception import is_message
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
 if TYPE_CHECKING:

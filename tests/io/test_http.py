@@ -24,8 +24,9 @@ import pytest
 from aiohttp import web
 
 from mcpspy.core.headers import Upstream
-from mcpspy.io.http import LONG_WRITE, Options, Proxy
+from mcpspy.io.http import Options
 from mcpspy.io.recorder import Recorder
+from mcpspy.io.streams import LONG_WRITE, ExchangeContext
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -469,13 +470,13 @@ async def test_who_hangs_up_amid_a_long_write_lets_nobody_in_between(tmp_path: P
         assert go_on.wait(30)
         yield b'"msg":{}}\n'
 
-    proxy = Proxy(options, recorder, cast("aiohttp.ClientSession", None))
-    writing = asyncio.create_task(proxy.keep(lines(), LONG_WRITE + 1))
+    context = ExchangeContext(options.upstream, recorder, cast("aiohttp.ClientSession", None))
+    writing = asyncio.create_task(context.keep(lines(), LONG_WRITE + 1))
     await begun.wait()
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await writing
-    noting = asyncio.create_task(proxy.note("http-end", {"hung_up": "client"}))
+    noting = asyncio.create_task(context.note("http-end", {"hung_up": "client"}))
     await asyncio.wait([noting], timeout=0.05)
     go_on.set()
     await noting

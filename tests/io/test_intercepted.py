@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcpspy.core.intercept.desk import Desk
 from mcpspy.core.intercept.steps import OrderError
-from mcpspy.io import intercepted
+from mcpspy.io import interception
 from mcpspy.io.intercepted import Intercepted
 from mcpspy.io.recorder import Recorder
 from mcpspy.io.stdio_base import STDERR, Options, taps
@@ -203,7 +203,7 @@ def test_a_disconnect_closes_both_pipes_of_the_host_after_what_came_before_it(pa
 
 def test_a_delay_goes_on_when_its_time_has_come(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(intercepted, "monotonic", lambda: now[0])
+    monkeypatch.setattr(interception, "monotonic", lambda: now[0])
     spy = Spy(path, flags=["tool:echo => delay 2s"])
     spy.client(call(1) + call(2, "other"))
     assert spy.to_server.taken() == call(2, "other")
@@ -222,7 +222,7 @@ def test_a_late_answer_to_a_call_that_was_answered_for_its_server_is_swallowed(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(intercepted, "monotonic", lambda: now[0])
+    monkeypatch.setattr(interception, "monotonic", lambda: now[0])
     spy = Spy(path, call_timeout=2.0)
     spy.client(call(1) + call(2))
     spy.server(result(2))
@@ -371,7 +371,7 @@ def test_a_bug_in_the_desk_costs_the_rules_and_never_the_traffic(
         spy.client(call(3) + call(4, "drop"))
         expected += call(3) + call(4, "drop")
     elif moment == "wake":
-        monkeypatch.setattr(intercepted, "monotonic", lambda: 1e12)
+        monkeypatch.setattr(interception, "monotonic", lambda: 1e12)
         spy.live.wake()
     elif moment == "order":
         with pytest.raises(OrderError, match="a bug in mcpspy: ZeroDivisionError: oh"):

@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from mcpspy.io import http
 from mcpspy.io import streams as streams_module
+from mcpspy.io.streams import ExchangeContext
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ async def test_a_client_that_leaves_amid_a_body_that_is_no_message_is_noted(prox
         taking = await asyncio.start_server(take, "127.0.0.1", 0)
         port = taking.sockets[0].getsockname()[1]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(http.Proxy, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
+            patch.setattr(ExchangeContext, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
             client = await spy.client()
             client.writer.write(
                 f"POST /token HTTP/1.1\r\nHost: {spy.host}\r\nContent-Length: 99\r\n\r\ngrant".encode()
@@ -412,7 +412,7 @@ async def test_a_server_that_is_down_is_a_502_by_name_with_the_id(
 ) -> None:
     async with proxy() as spy:
         down = f"http://127.0.0.1:{unused_tcp_port}"
-        monkeypatch.setattr(http.Proxy, "url", lambda _, target: URL(down + target))
+        monkeypatch.setattr(ExchangeContext, "url", lambda _, target: URL(down + target))
         client = await spy.client()
         await client.post(body)
         status, answer = await client.answer()
@@ -462,7 +462,7 @@ async def test_a_server_that_hangs_up_amid_the_request_is_a_502(proxy: Start) ->
         leaving = await asyncio.start_server(leave, "127.0.0.1", 0)
         port = leaving.sockets[0].getsockname()[1]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(http.Proxy, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
+            patch.setattr(ExchangeContext, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
             client = await spy.client()
             await client.post(b"[" + b" " * 5_000_000 + b"]")
             status, _ = await client.answer()
@@ -498,7 +498,7 @@ async def test_an_answer_before_the_whole_request_was_read_arrives(proxy: Start)
         refusing = await asyncio.start_server(refuse, "127.0.0.1", 0)
         port = refusing.sockets[0].getsockname()[1]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(http.Proxy, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
+            patch.setattr(ExchangeContext, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
             client = await spy.client()
             await client.post(b"[" + b" " * 5_000_000 + b"]")
             status, _ = await client.answer()

@@ -13,17 +13,16 @@ import aiohttp
 from aiohttp import web
 
 from mcpspy.io.connect.client import reason
-from mcpspy.io.http import Options, Proxy, recording
 from mcpspy.io.recorder import Recorder, Where, say
-from mcpspy.io.streams import Streams
+from mcpspy.io.streams import ExchangeContext, Streams
 from mcpspy.io.tls.outward import Outward
 
 if TYPE_CHECKING:
-    from mcpspy.core.headers import Headers
+    from mcpspy.core.headers import Headers, Upstream
     from mcpspy.core.lane import Lines
 
 
-class Endpoint(Proxy):
+class Endpoint(ExchangeContext):
     """One MCP endpoint."""
 
     number = 0
@@ -62,31 +61,24 @@ class Probe(Endpoint):
     is_reachable = False
 
     def __init__(
-        self,
-        options: Options,
-        listen: str,
-        client: aiohttp.ClientSession,
-        decided: Callable[[Probe], None],
+        self, upstream: Upstream, client: aiohttp.ClientSession, decided: Callable[[Probe], None]
     ) -> None:
-        """`decided` is called when it has become an endpoint."""
+        """`decided` is called when it has become an endpoint, and calls `record_to`."""
         self._holding = _Holding()
-        super().__init__(options, self._holding, client)
+        super().__init__(upstream, self._holding, client)
         self.is_mcp = False
-        self.streams = _Listening(options.upstream.path, self._decide)
-        self._options = options
-        self._listen = listen
-        self._decided = decided
+        self.streams = _Listening(upstream.path, lambda: decided(self))
 
     async def keep(self, lines: Iterable[bytes | bytearray], size: int) -> None:
         """Have lines in the file, if there is one. The first are those of the event that decides."""
         await super().keep(lines, size)
         self._holding.is_full = True
 
-    def _decide(self) -> None:
-        self.recorder = recording(self._options, self._listen)
-        self.recorder.write(self._holding.lines)
+    def record_to(self, recorder: Recorder) -> None:
+        """Begin this recording with what was held."""
+        self.recorder = recorder
+        recorder.write(self._holding.lines)
         self.is_mcp = True
-        self._decided(self)
 
 
 class _Holding(Recorder):

@@ -20,7 +20,7 @@ from yarl import URL
 
 from mcpspy.core.headers import Upstream, is_metadata
 from mcpspy.io.connect.client import environments_proxy, trust
-from mcpspy.io.http import Options, carrying, recording
+from mcpspy.io.http import Options, Proxy, carrying, recording
 from mcpspy.io.listener import accepting, listening
 from mcpspy.io.tls.endpoint import Endpoint, Probe
 from mcpspy.io.tls.outward import Outward
@@ -42,7 +42,7 @@ class Endpoints:
         self._announce = announce
         self._secret = secrets.token_urlsafe(24)
         self._numbers = itertools.count(1)
-        self._all: dict[int, Endpoint] = {}
+        self._all: dict[int, Proxy[Endpoint]] = {}
         self._probes: dict[int, tuple[Options, Outward | None]] = {}
         self._running = AsyncExitStack()
         self._meeting = asyncio.Lock()
@@ -51,7 +51,7 @@ class Endpoints:
         """Of the listener, on 127.0.0.1."""
 
     def __iter__(self) -> Iterator[Endpoint]:
-        return iter([endpoint for endpoint in self._all.values() if endpoint.is_mcp])
+        return iter([proxy.context for proxy in self._all.values() if proxy.context.is_mcp])
 
     def find(self, origin: str, target: str) -> Endpoint | None:
         """Return the endpoint that a request belongs to."""
@@ -71,16 +71,17 @@ class Endpoints:
             if (known := self.find(origin, target)) is not None:
                 return known
             options = self._options_for(origin, host, target)
-            endpoint = await self._running.enter_async_context(
+            proxy = await self._running.enter_async_context(
                 carrying(
                     options,
-                    lambda client: Endpoint(options, recording(options, self._listen), client),
+                    lambda client: Endpoint(options.upstream, recording(options, self._listen), client),
                     self._trusted,
                 )
             )
+            endpoint = proxy.context
             endpoint.outward = self._way_to(host, http2=http2)
             endpoint.number = next(self._numbers)
-            self._all[endpoint.number] = endpoint
+            self._all[endpoint.number] = proxy
         self._met(endpoint)
         return endpoint
 
@@ -103,9 +104,8 @@ class Endpoints:
                 try:
                     yield
                 finally:
-                    for endpoint in self._all.values():
-                        endpoint.is_stopping = True
-                        endpoint.board.end()
+                    for proxy in self._all.values():
+                        proxy.stop()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         secret, _, rest = request.rel_url.raw_path_qs[1:].partition("/")
@@ -119,16 +119,21 @@ class Endpoints:
 
     async def _carry_probe(self, request: web.BaseRequest, number: int) -> web.StreamResponse:
         options, outward = self._probes.pop(number)
+
+        def decided(probe: Probe) -> None:
+            probe.record_to(recording(options, self._listen))
+            proxy.board.record_to(probe.recorder)
+            self._met(probe)
+
         async with AsyncExitStack() as running:
-            probe = await running.enter_async_context(
-                carrying(
-                    options, lambda client: Probe(options, self._listen, client, self._met), self._trusted
-                )
+            proxy = await running.enter_async_context(
+                carrying(options, lambda client: Probe(options.upstream, client, decided), self._trusted)
             )
+            probe = proxy.context
             probe.number, probe.outward = number, outward
-            self._all[number] = probe
+            self._all[number] = proxy
             try:
-                return await probe.carry(request)
+                return await proxy.carry(request)
             finally:
                 if probe.is_mcp:
                     self._running.push_async_exit(running.pop_all())
