@@ -9,10 +9,8 @@ basic/transports/streamable-http (closing the request cancels it).
 from __future__ import annotations
 
 from mcpspy.core.exchange import SUBSCRIBE
-from mcpspy.core.intercept.judge import answer
-from mcpspy.core.intercept.remarks import about_request, remark
-from mcpspy.core.intercept.steps import Abort, Speak, Step
-from mcpspy.core.intercept.waiting import Asked, Deadlines, Waiting
+from mcpspy.core.intercept.steps import Abort, Speak, Step, remark
+from mcpspy.core.intercept.waiting import Asked, Deadlines, Waiting, answer
 from mcpspy.core.message import Notification, Request, text
 from mcpspy.core.rules.patch import written
 from mcpspy.core.spec import CLIENT, other
@@ -94,7 +92,7 @@ class Calls:
     def due(self, at: float) -> list[Step]:
         """Return what is to be done because so much time has passed."""
         steps: list[Step] = [
-            remark("slow", {**about_request(asked), "seconds": self.slow.seconds}, asked.lane)
+            remark("slow", {**asked.names, "seconds": self.slow.seconds}, asked.lane)
             for asked in self.slow.due(at)
         ]
         for asked in self.timeouts.due(at):
@@ -110,7 +108,7 @@ class Calls:
         self.give_up(asked)
         steps: list[Step] = [
             Speak(other(asked.side), answer(asked.id, b"error", error), asked.lane, asked.stream),
-            remark("timeout", {**about_request(asked), "seconds": seconds}, asked.lane),
+            remark("timeout", {**asked.names, "seconds": seconds}, asked.lane),
         ]
         if not is_expected or asked.method == "initialize":
             return steps

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import heapq
 
-from mcpspy.core.intercept import telling
 from mcpspy.core.intercept.calls import Calls
 from mcpspy.core.intercept.item import LiveItem
-from mcpspy.core.intercept.judge import Judge, Verdict, answer
-from mcpspy.core.intercept.letter import Letter, Part
+from mcpspy.core.intercept.judge import Judge
+from mcpspy.core.intercept.letter import Letter, Part, Verdict
 from mcpspy.core.intercept.orders import Answer, DropIt, HoldOn, List, Release, Say, read_order
 from mcpspy.core.intercept.ours import Ours
-from mcpspy.core.intercept.remarks import about, remark
 from mcpspy.core.intercept.room import Room
 from mcpspy.core.intercept.steps import (
     Cut,
@@ -36,8 +34,9 @@ from mcpspy.core.intercept.steps import (
     Send,
     Speak,
     Step,
+    remark,
 )
-from mcpspy.core.intercept.waiting import Deadlines
+from mcpspy.core.intercept.waiting import Deadlines, about, answer
 from mcpspy.core.message import AnyMessage, Failure, Notification, Request, Result, loads, read_frame, text
 from mcpspy.core.query import Query
 from mcpspy.core.record import Frame
@@ -156,7 +155,7 @@ class Desk:
     def failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
         """Return what is to be done because a request of ours could not be delivered."""
         injected = self._ours.failed(id)
-        return [] if injected is None else [telling.answered(injected, at, {"error": why})]
+        return [] if injected is None else [injected.answer(at, {"error": why})]
 
     def lane_left(self, at: float, lane: object) -> list[Step]:
         """Return what is to be done because an HTTP exchange is over: what is held of it goes nowhere any more."""
@@ -165,7 +164,7 @@ class Desk:
             self._room.let_out(letter)
             if letter.holder is not None:
                 self._holds.stop(letter)
-                steps += telling.released(letter, at, "connection closed")
+                steps += letter.release_steps(at, "connection closed")
         self._calls.lane_left(lane)
         return steps
 
@@ -207,8 +206,7 @@ class Desk:
             "rules": self._rules.said(),
             "holds": {viewer: query.text for viewer, query in self._wanted.items()},
             "held": [
-                {**telling.shown(letter, self._hold_timeout), "age": round(at - letter.held_at, 3)}
-                for letter in held
+                {**letter.shown(self._hold_timeout), "age": round(at - letter.held_at, 3)} for letter in held
             ],
             "delayed": len(self._room) - len(held),
             "bytes": self._room.bytes,
@@ -223,7 +221,7 @@ class Desk:
         side, stream, asked = message.side, message.frame.stream, None
         if isinstance(message, Result | Failure):
             if (injected := self._ours.answered(side, message.id)) is not None:
-                steps.append(telling.answered(injected, message.at, {"message": loads(message.data)}))
+                steps.append(injected.answer(message.at, {"message": loads(message.data)}))
                 return Part(message, None, _to_us())
             if (late := self._calls.late(stream, side, message.id)) is not None:
                 steps.append(remark("swallowed", about(message, late), lane))
@@ -231,7 +229,7 @@ class Desk:
             asked = self._calls.answered(stream, side, message.id)
         elif isinstance(message, Notification):
             if (injected := self._ours.reported(side, text(message.body.progress_token))) is not None:
-                steps.append(telling.told("progress", injected, {"message": loads(message.data)}))
+                steps.append(injected.event("progress", {"message": loads(message.data)}))
                 return Part(message, None, _to_us())
             self._calls.hear(message)
             self._ours.hear(message)
@@ -244,7 +242,7 @@ class Desk:
 
     def _delay(self, letter: Letter, at: float) -> list[Step]:
         if not self._room.take_in(letter):
-            return [telling.full("delay", letter), *self._arrive(letter, at)]
+            return [letter.no_room("delay"), *self._arrive(letter, at)]
         heapq.heappush(self._delays, (at + letter.delay, letter.ticket))
         return []
 
@@ -254,13 +252,13 @@ class Desk:
         if holder is None:
             return self._go(letter)
         if not self._room.take_in(letter):
-            return [telling.full("hold", letter), *self._go(letter)]
+            return [letter.no_room("hold"), *self._go(letter)]
         letter.holder, letter.held_at = holder, at
         self._holds.start(letter, at)
         for part in letter.parts:
             if part.asked is not None:
                 self._calls.stop(part.asked)  # A person looks at it: it does not hang.
-        return telling.held(letter, self._hold_timeout)
+        return letter.hold_steps(self._hold_timeout)
 
     def _holder(self, letter: Letter) -> tuple[str, str] | None:
         """Return who holds a letter: a rule, or the viewer whose query wants it."""
@@ -312,7 +310,7 @@ class Desk:
         for part in letter.parts:
             if part.asked is not None and not (isinstance(part.message, Request) and part.asked.is_answered):
                 self._calls.watch(part.asked, at)
-        return [*telling.released(letter, at, why, viewer), *self._go(letter)]
+        return [*letter.release_steps(at, why, viewer), *self._go(letter)]
 
     def _release_all(self, wanted: Release, at: float, viewer: str) -> Reply:
         held = [letter.ticket for letter in self._room if letter.holder is not None]

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mcpspy.core.intercept.item import LiveItem
-from mcpspy.core.intercept.remarks import about, remark
-from mcpspy.core.intercept.remarks import said as text_of
-from mcpspy.core.intercept.steps import Fields, Remark
-from mcpspy.core.intercept.waiting import Asked
+from mcpspy.core.intercept.letter import Verdict
+from mcpspy.core.intercept.steps import Fields, remark
+from mcpspy.core.intercept.steps import said as text_of
+from mcpspy.core.intercept.waiting import Asked, about, answer
 from mcpspy.core.message import AnyMessage, Failure, Malformed, Notification, Request, Result, loads
 from mcpspy.core.rules.corrupt import OVERSIZE, WRONG_ID, corrupted
 from mcpspy.core.rules.dice import roll
@@ -36,45 +36,6 @@ from mcpspy.core.rules.rule import (
 )
 from mcpspy.core.rules.template import filled
 from mcpspy.core.spec import MODERN
-
-
-class Verdict:
-    """What becomes of a message: it goes on as it came, unless something here says otherwise."""
-
-    __slots__ = (
-        "answer",
-        "data",
-        "delay",
-        "holder",
-        "is_cut",
-        "is_disconnected",
-        "is_dropped",
-        "is_lost",
-        "remarks",
-    )
-
-    def __init__(self) -> None:
-        self.remarks: list[Remark] = []
-        """What rules did, in their order."""
-        self.delay = 0.0
-        """Seconds."""
-        self.data: bytes | None = None
-        """What goes on in its place."""
-        self.is_cut = False
-        """Whether that lacks its line end."""
-        self.answer: bytes | None = None
-        """What its sender is told in place of the peer's answer: it does not go on."""
-        self.is_dropped = False
-        self.is_disconnected = False
-        self.holder: str | None = None
-        """The rule that holds it."""
-        self.is_lost = False
-        """Whether who waits for it gets nothing that could be taken for it."""
-
-    @property
-    def is_kept_back(self) -> bool:
-        """Whether it never goes on, and nothing in its place."""
-        return self.is_dropped or self.is_disconnected or self.answer is not None
 
 
 class Judge:
@@ -181,11 +142,6 @@ def _answer(verdict: Verdict, said: _Said, member: bytes, value: Any) -> Fields:
     assert isinstance(said.message, Request)
     verdict.answer = answer(said.message.id, member, value)
     return text_of("sent", verdict.answer)
-
-
-def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
-    """Return the answer to a request: `result` or `error`."""
-    return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, written(value))
 
 
 def _replace(action: Replace, _rule: Rule, verdict: Verdict, said: _Said) -> Fields:

@@ -1,14 +1,54 @@
 """A message on its way, with what has been decided about it.
 
 Owns what of it goes on: a batch (2025-03-26) is one message with several parts,
-of which some may be changed, answered or left out.
+of which some may be changed, answered or left out. And how viewers see what is
+held (docs/control.md), and the recording (the notes `hold` and `release` of docs/format.md).
 """
 
 from __future__ import annotations
 
-from mcpspy.core.intercept.judge import Verdict
-from mcpspy.core.intercept.waiting import Asked
+from mcpspy.core.intercept.steps import Fields, Remark, Step, Tell, remark, said
+from mcpspy.core.intercept.waiting import Asked, about
 from mcpspy.core.message import AnyMessage, Request
+
+
+class Verdict:
+    """What becomes of a message: it goes on as it came, unless something here says otherwise."""
+
+    __slots__ = (
+        "answer",
+        "data",
+        "delay",
+        "holder",
+        "is_cut",
+        "is_disconnected",
+        "is_dropped",
+        "is_lost",
+        "remarks",
+    )
+
+    def __init__(self) -> None:
+        self.remarks: list[Remark] = []
+        """What rules did, in their order."""
+        self.delay = 0.0
+        """Seconds."""
+        self.data: bytes | None = None
+        """What goes on in its place."""
+        self.is_cut = False
+        """Whether that lacks its line end."""
+        self.answer: bytes | None = None
+        """What its sender is told in place of the peer's answer: it does not go on."""
+        self.is_dropped = False
+        self.is_disconnected = False
+        self.holder: str | None = None
+        """The rule that holds it."""
+        self.is_lost = False
+        """Whether who waits for it gets nothing that could be taken for it."""
+
+    @property
+    def is_kept_back(self) -> bool:
+        """Whether it never goes on, and nothing in its place."""
+        return self.is_dropped or self.is_disconnected or self.answer is not None
 
 
 class Part:
@@ -107,3 +147,43 @@ class Letter:
             return None
         said = [part.message.data if part.verdict.data is None else part.verdict.data for part in kept]
         return said[0] if self.first.message.index is None else b"[" + b",".join(said) + b"]"
+
+    # Notes, and events for viewers.
+
+    def no_room(self, action: str) -> Remark:
+        """Return the note that there was no room to hold or delay it."""
+        return remark(action, {**self._names(), "why": "full"}, self.lane)
+
+    def hold_steps(self, seconds: float) -> list[Step]:
+        """Return the note and the event that it is held, for `seconds` at most."""
+        assert self.holder is not None
+        kind, name = self.holder
+        return [
+            remark("hold", {kind: name, **self._names(), "ticket": self.ticket}, self.lane),
+            Tell(None, {"event": "held", **self.shown(seconds)}),
+        ]
+
+    def shown(self, seconds: float) -> Fields:
+        """Return a held letter as viewers see it; it is held for `seconds` at most."""
+        assert self.holder is not None
+        kind, name = self.holder
+        fields = {"ticket": self.ticket, "at": self.at, **self._names(), kind: name}
+        fields["deadline"] = self.held_at + seconds
+        return {**fields, **said("text", self.outgoing() or self.data, "b64")}
+
+    def release_steps(self, at: float, why: str, viewer: str | None = None) -> list[Step]:
+        """Return the note and the event that it is no longer held."""
+        fields: Fields = {**self._names(), "ticket": self.ticket, "why": why, "viewer": viewer}
+        fields["seconds"] = round(at - self.held_at, 6)
+        if self.edited is not None:
+            fields |= said("sent", self.edited)
+        elif self.first.verdict.answer is not None:
+            fields |= said("sent", self.first.verdict.answer)
+        return [
+            remark("release", fields, self.lane),
+            Tell(None, {"event": "released", "ticket": self.ticket, "why": why, "viewer": viewer}),
+        ]
+
+    def _names(self) -> Fields:
+        names = about(self.first.message, self.first.asked)
+        return {key: value for key, value in names.items() if value}

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from mcpspy.core.intercept.orders import Say
+from mcpspy.core.intercept.steps import Fields, Tell
 from mcpspy.core.message import Notification, Request, loads
 from mcpspy.core.rules.patch import written
 from mcpspy.core.spec import CLIENT, META, MODERN, other
@@ -33,6 +34,14 @@ class Injected(NamedTuple):
     n: object
     """The number of the order."""
     at: float
+
+    def answer(self, at: float, fields: Fields) -> Tell:
+        """Return the event for the viewer that sent it: `message`, or why there is none."""
+        return self.event("answer", {**fields, "seconds": round(at - self.at, 6)})
+
+    def event(self, name: str, fields: Fields) -> Tell:
+        """Return an event about it, for the viewer that sent it."""
+        return Tell(self.viewer, {"event": name, "n": self.n, "id": self.id, **fields})
 
 
 class Ours:

@@ -1,14 +1,18 @@
-"""What a shell has to do for the Desk: the words between the two.
+"""What a shell has to do for the Desk: the words between the two, and those of notes.
 
-Owns no behaviour. `lane` is the shell's own: where a message came from, given to
+Owns no behaviour; which notes there are is in docs/format.md. `lane` is the shell's own: where a message came from, given to
 `Desk.take` and handed back with every step that is about it.
 """
 
 from __future__ import annotations
 
+from binascii import b2a_base64
 from typing import Any, NamedTuple, TypeAlias
 
 Fields: TypeAlias = dict[str, Any]
+
+KIND = "rule"
+"""The kind of these notes, whoever asked for the effect."""
 
 
 class Pass(NamedTuple):
@@ -113,3 +117,18 @@ class Reply(NamedTuple):
 
 class OrderError(Exception):
     """What is wrong with an order, in one line. Nothing has changed."""
+
+
+def remark(action: str, fields: Fields, lane: object = None) -> Remark:
+    """Return the note of an effect; what is empty is left out."""
+    return Remark(
+        KIND, {"action": action, **{k: v for k, v in fields.items() if v is not None and v != ""}}, lane
+    )
+
+
+def said(name: str, data: bytes, encoded: str = "sent_b64") -> Fields:
+    """Return a message's own text under a name; in Base64, under another, if it is not UTF-8."""
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {encoded: b2a_base64(data, newline=False).decode()}

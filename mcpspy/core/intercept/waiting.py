@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from mcpspy.core.message import Request
+from mcpspy.core.intercept.steps import Fields
+from mcpspy.core.message import AnyMessage, Failure, Malformed, Notification, Request, Result
+from mcpspy.core.rules.patch import written
 from mcpspy.core.spec import MODERN, other
 
 T = TypeVar("T", bound=Hashable)
@@ -64,6 +66,17 @@ class Asked:
     def key(self) -> Key:
         """What its answer is found by."""
         return self.stream, self.side, self.id
+
+    @property
+    def names(self) -> Fields:
+        """The fields of a note that say which request it is."""
+        return {
+            "stream": self.stream,
+            "from": self.side,
+            "id": self.id,
+            "method": self.method,
+            "subject": self.subject,
+        }
 
 
 class Waiting:
@@ -158,3 +171,20 @@ class Deadlines(Generic[T]):
 def _bound(table: dict[T, Any]) -> None:
     if len(table) > MOST:
         del table[next(iter(table))]
+
+
+def about(message: AnyMessage, asked: Asked | None) -> Fields:
+    """Return the fields of a note that say which message it is; `asked` is the request it answers."""
+    fields: Fields = {"stream": message.frame.stream, "from": message.side}
+    if isinstance(message, Request | Result | Failure):
+        fields["id"] = message.id
+    if isinstance(message, Request | Notification):
+        return {**fields, "method": message.method, "subject": message.subject}
+    if asked is not None and not isinstance(message, Malformed):
+        return {**fields, "method": asked.method, "subject": asked.subject}
+    return fields
+
+
+def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
+    """Return the answer to a request: `result` or `error`."""
+    return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, written(value))

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from mcpspy.core.intercept.judge import Judge, Verdict, answer
-from mcpspy.core.intercept.waiting import Asked
+from mcpspy.core.intercept.judge import Judge
+from mcpspy.core.intercept.letter import Verdict
+from mcpspy.core.intercept.waiting import Asked, answer
 from mcpspy.core.message import Request, loads
 from tests.core.intercept.desks import call, message, progress, result, rules
 

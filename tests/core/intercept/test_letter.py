@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mcpspy.core.intercept.judge import Judge
-from mcpspy.core.intercept.letter import Letter, Part
+from mcpspy.core.intercept.letter import Letter, Part, Verdict
+from mcpspy.core.intercept.steps import Remark, Tell
 from mcpspy.core.message import read_frame
 from mcpspy.core.record import Frame
-from tests.core.intercept.desks import call, rules
+from tests.core.intercept.desks import call, message, rules, told
+
+NAMED = {"from": "client", "id": "1", "method": "tools/call", "subject": "echo"}
 
 BATCH = b"[" + call(1, "a") + b" , " + call(2, "b") + b"]"
 
 
 def letter(data: bytes, *flags: str) -> Letter:
     judge = Judge(rules(*flags))
-    parts = [
-        Part(message, None, judge.verdict(message, None))
-        for message in read_frame(Frame(0.0, "client", data))
-    ]
+    parts = [Part(each, None, judge.verdict(each, None)) for each in read_frame(Frame(0.0, "client", data))]
     return Letter(1, 0.0, "client", data, stream=None, lane=None, parts=parts)
 
 
@@ -56,3 +58,48 @@ def test_what_a_viewer_made_of_it_counts_for_more_than_rules() -> None:
 def test_its_size_is_what_it_keeps_in_memory() -> None:
     assert letter(BATCH).size == len(BATCH)
     assert letter(call(1, "a"), " => corrupt oversize 1mb").size == (1 << 20) + len(call(1, "a"))
+
+
+@pytest.fixture
+def held() -> Letter:
+    data = call()
+    parts = [Part(message(data), None, Verdict())]
+    letter = Letter(7, 1.0, "client", data, stream=None, lane="lane", parts=parts)
+    letter.holder, letter.held_at = ("viewer", "tui"), 2.0
+    return letter
+
+
+def test_who_holds_a_message_how_long_and_its_text_are_told(held: Letter) -> None:
+    noted, event = held.hold_steps(5.0)
+
+    assert noted == Remark("rule", {"action": "hold", "viewer": "tui", **NAMED, "ticket": 7}, "lane")
+    assert event == Tell(None, {"event": "held", **held.shown(5.0)})
+    assert held.shown(5.0) == {
+        "ticket": 7,
+        "at": 1.0,
+        **NAMED,
+        "viewer": "tui",
+        "deadline": 7.0,
+        "text": call().decode(),
+    }
+
+
+def test_what_a_viewer_made_of_a_message_is_noted_and_that_it_is_held_no_more_is_told(held: Letter) -> None:
+    held.edited = b'{"\xff"'
+    noted, event = held.release_steps(2.5, "edited", "tui")
+
+    assert isinstance(noted, Remark)
+    assert noted.fields == {
+        "action": "release",
+        **NAMED,
+        "ticket": 7,
+        "why": "edited",
+        "viewer": "tui",
+        "seconds": 0.5,
+        "sent_b64": "eyL/Ig==",
+    }
+    assert told([event]) == [{"event": "released", "ticket": 7, "why": "edited", "viewer": "tui"}]
+
+
+def test_that_there_was_no_room_is_noted(held: Letter) -> None:
+    assert held.no_room("delay").fields == {"action": "delay", **NAMED, "why": "full"}

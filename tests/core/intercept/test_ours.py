@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mcpspy.core.intercept.orders import Say
-from mcpspy.core.intercept.ours import Ours
+from mcpspy.core.intercept.ours import Injected, Ours
+from mcpspy.core.intercept.steps import Tell
 from mcpspy.core.message import Request, loads
 from tests.core.intercept.desks import message
 
@@ -80,3 +81,11 @@ def test_one_that_could_not_be_delivered_waits_no_more() -> None:
     assert ours.failed('"p-2"') is None
     assert ours.failed('"p-1"') == injected
     assert ours.waiting == []
+
+
+def test_only_who_asked_is_told_of_the_answer() -> None:
+    ours = Injected('"m-1"', "client", "ping", "tui", 3, 1.0)
+
+    assert ours.answer(1.25, {"error": "no"}) == Tell(
+        "tui", {"event": "answer", "n": 3, "id": '"m-1"', "error": "no", "seconds": 0.25}
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.core.intercept.steps import Gone, Pass, Remark, Ruling
+from mcpspy.core.intercept.steps import Gone, Pass, Remark, Ruling, said
 
 PASS = Pass("client", b"{}", None, 1)
 
@@ -12,3 +12,8 @@ def test_only_what_goes_on_as_it_came_and_without_a_word_is_untouched() -> None:
     assert not Ruling(1, False, [Remark("rule", {}), PASS], False).is_untouched
     assert not Ruling(1, True, [Gone("client", None, 1)], False).is_untouched
     assert not Ruling(1, False, [], True).is_untouched
+
+
+def test_what_was_sent_is_noted_exactly() -> None:
+    assert said("sent", '{"é":1.0}'.encode()) == {"sent": '{"é":1.0}'}
+    assert said("sent", b'{"\xff"') == {"sent_b64": "eyL/Ig=="}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.core.intercept import waiting as module
-from mcpspy.core.intercept.waiting import Asked, Deadlines, Waiting
+from mcpspy.core.intercept.steps import Remark, remark
+from mcpspy.core.intercept.waiting import Asked, Deadlines, Waiting, about
 from mcpspy.core.message import Request
-from tests.core.intercept.desks import call, message
+from tests.core.intercept.desks import call, message, progress, result
 
 
 def _asked(
@@ -111,3 +112,22 @@ def test_for_ever_is_never_due() -> None:
     deadlines.start("a", 0)
 
     assert (deadlines.next_at, deadlines.due(1e9)) == (None, [])
+
+
+def test_a_note_names_its_message_and_leaves_out_what_is_empty() -> None:
+    request = message(call("a"), stream="3")
+    assert isinstance(request, Request)
+    asked = Asked(request, None, keep=False)
+    names = {"stream": "3", "from": "client", "id": '"a"', "method": "tools/call", "subject": "echo"}
+
+    assert about(request, asked) == asked.names == names
+    assert about(message(result("a"), "server", stream="3"), asked) == {**names, "from": "server"}
+    assert remark("drop", about(message(progress(1), "server"), None), "lane") == Remark(
+        "rule",
+        {"action": "drop", "from": "server", "method": "notifications/progress", "subject": "1"},
+        "lane",
+    )
+    assert remark("drop", about(message(b"{}", "server"), asked)).fields == {
+        "action": "drop",
+        "from": "server",
+    }
