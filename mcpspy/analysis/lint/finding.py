@@ -1,6 +1,6 @@
 """What a rule found: which rule, how grave, where, and in what words.
 
-Owns the scale and the place. Refuses to know how a finding is written down.
+Owns the scale, the place, and the kinds of what a rule looks at. Refuses to know how a finding is written down.
 """
 
 from __future__ import annotations
@@ -25,6 +25,23 @@ class Severity(StrEnum):
     def rank(self) -> int:
         """0 for the gravest."""
         return list(Severity).index(self)
+
+
+class Kind(StrEnum):
+    """What a rule looks at."""
+
+    REQUEST = "request"
+    NOTIFICATION = "notification"
+    RESULT = "result"
+    FAILURE = "failure"
+    MALFORMED = "malformed"
+    NOTE = "note"
+    POST = "post"
+    """The end of an HTTP exchange, with all that was in it."""
+    END = "end"
+    """The end of the session; once for each request that has no answer."""
+
+    __hash__ = str.__hash__
 
 
 class Place(NamedTuple):

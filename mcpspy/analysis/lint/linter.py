@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from mcpspy.analysis.lint.conversation import Asked, Conversation, Known, forget
-from mcpspy.analysis.lint.finding import Finding, Place
+from mcpspy.analysis.lint.finding import Finding, Kind, Place
 from mcpspy.analysis.lint.hearing import hear
 from mcpspy.analysis.lint.posts import Post
-from mcpspy.analysis.lint.rule import LEGACY, Kind, Rule
+from mcpspy.analysis.lint.rule import LEGACY, Rule
 from mcpspy.analysis.lint.rulebook import EXCERPT, Rulebook
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.seen import Seen, is_odd

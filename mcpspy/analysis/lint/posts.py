@@ -10,8 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mcpspy.analysis.lint.finding import Place
-from mcpspy.analysis.lint.rule import Kind
+from mcpspy.analysis.lint.finding import Kind, Place
 from mcpspy.core.message import AnyMessage, Failure, Request, Result
 from mcpspy.core.spec import CLIENT
 

@@ -11,10 +11,9 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mcpspy.analysis.lint.finding import Severity
+from mcpspy.analysis.lint.finding import Kind, Severity
 from mcpspy.core.spec import REVISIONS
 
 if TYPE_CHECKING:
@@ -26,23 +25,6 @@ SPECIFICATION = "https://modelcontextprotocol.io/specification/"
 
 LEGACY = "2025-11-25"
 """The last revision with a handshake."""
-
-
-class Kind(StrEnum):
-    """What a rule looks at."""
-
-    REQUEST = "request"
-    NOTIFICATION = "notification"
-    RESULT = "result"
-    FAILURE = "failure"
-    MALFORMED = "malformed"
-    NOTE = "note"
-    POST = "post"
-    """The end of an HTTP exchange, with all that was in it."""
-    END = "end"
-    """The end of the session; once for each request that has no answer."""
-
-    __hash__ = str.__hash__
 
 
 MESSAGES = (Kind.REQUEST, Kind.NOTIFICATION, Kind.RESULT, Kind.FAILURE)

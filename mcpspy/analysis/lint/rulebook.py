@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import Raw
 
-from mcpspy.analysis.lint.finding import Finding
-from mcpspy.analysis.lint.rule import Kind, Rule
+from mcpspy.analysis.lint.finding import Finding, Kind
+from mcpspy.analysis.lint.rule import Rule
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.message import AnyMessage, Message, text
 from mcpspy.core.record import Damaged, Note

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mcpspy.analysis.lint.rule import ERROR, INFO, LEGACY, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, INFO, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.tools import LIST
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.message import Result

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.rule import ERROR, LEGACY, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, LEGACY, Rules, Told
 from mcpspy.analysis.lint.rules.handshake import ANSWER, ASK, HELLO, LIFECYCLE
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.spec import CLIENT, METHODS, MODERN, other

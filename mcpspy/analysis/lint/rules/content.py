@@ -8,7 +8,8 @@ from binascii import a2b_base64
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.rule import ERROR, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, WARNING, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
 
 RULES = Rules()

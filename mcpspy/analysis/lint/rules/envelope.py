@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 import orjson
 from msgspec import Raw
 
-from mcpspy.analysis.lint.rule import ANSWERS, ERROR, EVERY_LINE, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ANSWERS, ERROR, EVERY_LINE, WARNING, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.message import Malformed
 from mcpspy.core.spec import SERVER

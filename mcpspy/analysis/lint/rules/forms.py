@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.message import Result
 from mcpspy.core.spec import MODERN

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import cast
 from urllib.parse import urlsplit
 
+from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.posts import ASKS, POSTED, Post
-from mcpspy.analysis.lint.rule import ERROR, Kind, Rules, Told
+from mcpspy.analysis.lint.rule import ERROR, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.headers import LOOPBACK
 from mcpspy.core.spec import MODERN

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcpspy.analysis.lint.rule import ANSWERS, ERROR, LEGACY, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ANSWERS, ERROR, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.message import Failure, Result
 from mcpspy.core.spec import CLIENT, MODERN, other

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mcpspy.analysis.lint.conversation import KEPT
-from mcpspy.analysis.lint.rule import ERROR, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.content import listed_of
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.message import decoded

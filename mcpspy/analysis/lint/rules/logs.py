@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.modern import CALL, DONE
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.spec import MODERN, SERVER

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcpspy.analysis.lint.rule import ANSWERS, ERROR, INFO, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ANSWERS, ERROR, INFO, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.questions import MRTR, QUESTION
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.message import Result, meta_raw

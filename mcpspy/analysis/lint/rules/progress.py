@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mcpspy.analysis.lint.rule import ERROR, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.exchange import State
 from mcpspy.core.message import decoded, text

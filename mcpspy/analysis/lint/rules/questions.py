@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.rule import ERROR, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.message import Result, loads, meta_raw
 from mcpspy.core.spec import META, MODERN

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.posts import ASKS, NOTHING, POSTED, TELLS
-from mcpspy.analysis.lint.rule import ERROR, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.rule import ERROR, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.headers import BOTH, CALL, HTTP, NOW, PING, VERSION, posted
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.spec import MODERN

@@ -12,7 +12,8 @@ from typing import Any
 
 from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
-from mcpspy.analysis.lint.rule import MESSAGES, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import MESSAGES, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.tools import GOOD, LIST
 from mcpspy.analysis.lint.seen import Seen
 

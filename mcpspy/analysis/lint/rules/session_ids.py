@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.posts import ASKS, TELLS, UNREADABLE
-from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.headers import CALL, HTTP, NOW, PING, posted
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.spec import MODERN

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
-from mcpspy.analysis.lint.rule import ERROR, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.message import Result
 from mcpspy.core.spec import MODERN

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.rule import ERROR, INFO, LEGACY, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, INFO, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.schemas import outside_references
 from mcpspy.analysis.lint.seen import Seen
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-from mcpspy.analysis.lint.rule import ERROR, EVERY_LINE, INFO, MESSAGES, WARNING, Kind, Rules, Told
+from mcpspy.analysis.lint.finding import Kind
+from mcpspy.analysis.lint.rule import ERROR, EVERY_LINE, INFO, MESSAGES, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.envelope import PING, STDIO_PAGE, reason
 from mcpspy.analysis.lint.seen import Seen
 from mcpspy.core.spec import CLIENT, SERVER
