@@ -2,7 +2,7 @@
 
 Owns everything `run` does while the server runs: its three directions, signals,
 its last words, and when somebody may reach into the session: once it was quiet
-for a moment. What is recorded is `io.stdio`'s business; what goes through here
+for a moment. What is recorded is `io.stdio_base`'s business; what goes through here
 is not looked at.
 
 Never does: block on one direction while another could flow, read what it cannot

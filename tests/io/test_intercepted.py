@@ -527,3 +527,13 @@ def test_nothing_that_viewers_do_loses_or_changes_a_message(
         spy.to_server.end()
     lines = [line for line in spy.to_server.out.split(b"\n") if b'"ours"' not in line]
     assert sorted(lines) == sorted(said.split(b"\n"))
+
+
+def test_a_refused_request_leaves_the_bytes_alone(path: Path) -> None:
+    spy = Spy(path)
+    spy.client(call(1))
+    spy.server(result(1))
+    with pytest.raises(OrderError, match="method is a text"):
+        spy.live.order("tui", {"order": "request", "method": 7})
+    assert not spy.to_server.is_diverted()
+    assert not spy.live.is_on
