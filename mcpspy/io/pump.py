@@ -21,7 +21,7 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.leg import Leg, Relay
 from mcpspy.io.posix import signal_name
 from mcpspy.io.recorder import say
-from mcpspy.io.stdio import STDERR
+from mcpspy.io.stdio_base import STDERR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
