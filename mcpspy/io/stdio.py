@@ -39,10 +39,10 @@ def run(options: Options) -> NoReturn:
         os._exit(code)
     recorder = _open(options)
     if sys.platform == "win32":
-        from mcpspy.io.windows import Pump
+        from mcpspy.io.windows import Pump as Loop
     else:
-        from mcpspy.io.pump import Pump  # Once the server runs.
-    status = Pump(child, recorder, taps(recorder), options).run()
+        from mcpspy.io.pump import Pump as Loop  # Once the server runs.
+    status = Loop(child, recorder, taps(recorder), options).run()
     recorder.finish(*system.outcome(status))
     system.leave(status)
 
