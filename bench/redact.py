@@ -34,7 +34,7 @@ from bench.measure import (  # noqa: E402 - the line above has to come first.
     pinned,
     running,
 )
-from mcpspy.core.record import Frame  # noqa: E402
+from mcpspy.core.recording.decode import Frame  # noqa: E402
 from mcpspy.core.redact.redactor import Redactor  # noqa: E402
 from mcpspy.io.store import Recording  # noqa: E402
 

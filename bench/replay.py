@@ -23,11 +23,11 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bench.http import PEERS  # noqa: E402 - the line above has to come first.
 from bench.measure import Report, Row, alternate, high, main  # noqa: E402
-from mcpspy.core.envelope import header  # noqa: E402
-from mcpspy.core.message import Result  # noqa: E402
+from mcpspy.core.protocol.message import Result  # noqa: E402
+from mcpspy.core.recording.encode import header  # noqa: E402
 from mcpspy.core.replay.plan import plans  # noqa: E402
-from mcpspy.core.replay.player import Options  # noqa: E402
-from mcpspy.core.session import Session  # noqa: E402
+from mcpspy.core.replay.player import PlayerOptions  # noqa: E402
+from mcpspy.core.session.session import Session  # noqa: E402
 from mcpspy.io.connect import Command  # noqa: E402
 from mcpspy.io.recorder import Where  # noqa: E402
 from mcpspy.io.replay import Asked, run  # noqa: E402
@@ -127,7 +127,7 @@ def _replayed(path: Path, calls: int) -> float:
     session = Session(recording.header).add_all(recording)
     where = Where()
     where.record = str(path.with_name("new.jsonl"))
-    (played,) = run(Asked(Command(SERVER), plans(session), Options(), where))
+    (played,) = run(Asked(Command(SERVER), plans(session), PlayerOptions(), where))
     assert played.path is not None
     Path(played.path).unlink()
     sent = played.sent[1:]

@@ -36,7 +36,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 from bench.clients import Connection, Echo  # noqa: E402 - the line above has to come first.
 from bench.http import Place, sdk_server, started  # noqa: E402
 from bench.measure import machine, mcpspy_command  # noqa: E402
-from mcpspy.core.record import Frame, Note, read_entry  # noqa: E402
+from mcpspy.core.recording.decode import Frame, Note, read_entry  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 MCPSPY = mcpspy_command()

@@ -360,7 +360,7 @@ def pairing(report: Report, size: Size) -> None:
 def fold(report: Report, size: Size) -> None:
     """Figure 8: a recording read back and folded into a Session."""
     figure = f"fold of {size.fold:,} recorded messages"
-    from mcpspy.core.session import Session
+    from mcpspy.core.session.session import Session
     from mcpspy.io.store import Recording
 
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:

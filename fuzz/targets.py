@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
-from mcpspy.core import query
 from mcpspy.core.framing import LineFramer, SseFramer
-from mcpspy.core.index import Index
-from mcpspy.core.lane import Lane, SseLane
-from mcpspy.core.record import Damaged, Frame, read_entry, read_header
-from mcpspy.core.session import Session
+from mcpspy.core.query import parser
+from mcpspy.core.recording.decode import Damaged, Frame, read_entry, read_header
+from mcpspy.core.recording.encode import FrameEncoder, SseEncoder
+from mcpspy.core.session.index import Index
+from mcpspy.core.session.session import Session
 from mcpspy.errors import UsageError
 from mcpspy.ui.item import ChangeItem
 
@@ -31,13 +31,13 @@ def framing(data: bytes) -> None:
 def recording(data: bytes) -> None:
     """What was said is what is read back from the file, byte for byte, and events come out of it as they went in."""
     cuts, stream = _cut(data)
-    lane = Lane("client")
+    lane = FrameEncoder("client")
     written = b"".join(_joined(lane.feed(0.0, chunk)) for chunk in cuts) + _joined(lane.close(0.0))
     entries = [read_entry(line) for line in written.split(b"\n")[:-1]]
     read = [entry for entry in entries if isinstance(entry, Frame)]
     assert len(read) == len(entries)
     assert b"".join(frame.data + frame.eol.encode() for frame in read) == stream
-    events = SseLane("server", {"stream": "s", "http": 1})
+    events = SseEncoder("server", {"stream": "s", "http": 1})
     lines = b"".join(_joined(events.feed(0.0, chunk)[1]) for chunk in cuts) + _joined(events.close(0.0))
     assert not any(isinstance(read_entry(line), Damaged) for line in lines.split(b"\n")[:-1])
 
@@ -66,8 +66,8 @@ def filtering(data: bytes) -> None:
     """A filter is one, or is refused at a place inside it; one that is one can be asked."""
     text = data.decode("utf-8", "replace")
     try:
-        asked = query.parse(text)
-    except query.QueryError as error:
+        asked = parser.parse(text)
+    except parser.QueryError as error:
         if not 0 <= error.start <= error.end <= len(text) + 1:
             raise AssertionError(f"{error} at {error.start} to {error.end}") from error
         return

@@ -4,7 +4,7 @@
     ├── UsageError         2   the command line, or a file named on it, is wrong
     └── CannotStart        3   the command was right, the world was not
 
-Bad traffic is never an error: it is a value (`core.message.Malformed`). An
+Bad traffic is never an error: it is a value (`core.protocol.message.Malformed`). An
 error here ends a command; it never ends a recording or the traffic.
 """
 

@@ -22,7 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mcpspy.core.record import Entry, Note
+from mcpspy.core.recording.decode import Entry, Note
 from mcpspy.io.follow import follow
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.exchange import TRANSITIONS
+from mcpspy.core.session.exchange import TRANSITIONS
 from mcpspy.ui.cli.table import COMMANDS
 
 ROOT = Path(__file__).parent.parent

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mcpspy.core.effects import RULE, about, words
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.inert import inert, inert_bytes
-from mcpspy.core.message import Failure, Malformed, Notification, Request, Result, decoded
-from mcpspy.core.record import Damaged, Note
-from mcpspy.core.session import Change
-from mcpspy.core.spec import CLIENT, ERRORS, SERVER
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result, decoded
+from mcpspy.core.protocol.spec import CLIENT, ERRORS, SERVER
+from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.sanitize import sanitize, sanitize_bytes
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.rule_notes import RULE, about, words
+from mcpspy.core.session.session import Change
 
 FROM_CLIENT, FROM_SERVER, ASIDE = "→", "←", "·"
 """Which way it went; the host is on the left."""
@@ -46,7 +46,7 @@ def row(change: Change) -> Row:
         return _note_row(what)
     if isinstance(what, Damaged):
         return Row(
-            "", ASIDE, "(damaged line)", inert_bytes(what.data[:200]), "", "", "", inert(what.why), ODD
+            "", ASIDE, "(damaged line)", sanitize_bytes(what.data[:200]), "", "", "", sanitize(what.why), ODD
         )
     method, subject, id_text, latency = "", "", "", ""
     if isinstance(what, Request | Notification):
@@ -68,12 +68,12 @@ def row(change: Change) -> Row:
     return Row(
         time=moment(what.at),
         arrow=FROM_CLIENT if what.side == CLIENT else FROM_SERVER,
-        method=inert(method),
-        subject=inert_bytes(what.data[:200]) if isinstance(what, Malformed) else inert(subject),
-        id=inert(id_text),
+        method=sanitize(method),
+        subject=sanitize_bytes(what.data[:200]) if isinstance(what, Malformed) else sanitize(subject),
+        id=sanitize(id_text),
         latency=latency,
         size=size(len(what.data)),
-        status=inert(status),
+        status=sanitize(status),
         tone=tone,
     )
 
@@ -107,7 +107,7 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
         tone = tone if tone == BAD else ODD
     asked, answered = sizes
     both = f"{size(asked):>6} {'' if answered is None else size(answered):>6}"
-    return said._replace(latency=latency, size=both, status=inert(status), tone=tone)
+    return said._replace(latency=latency, size=both, status=sanitize(status), tone=tone)
 
 
 def _effects(change: Change) -> list[str]:
@@ -192,7 +192,7 @@ def ending(note: Note | None) -> str:
     signal = note.fields.get("signal")
     if signal is None and note.fields.get("code") is None:
         return "exit unknown"
-    return inert(f"killed by {signal}" if signal else f"exit {note.fields.get('code')}")
+    return sanitize(f"killed by {signal}" if signal else f"exit {note.fields.get('code')}")
 
 
 def ended_badly(note: Note) -> bool:
@@ -237,7 +237,9 @@ def _note_row(note: Note) -> Row:
         subject, status, tone = say(note)
     else:
         subject, status, tone = ", ".join(f"{key} {value}" for key, value in note.fields.items()), "", QUIET
-    return Row(moment(note.at), ASIDE, inert(note.kind), inert(subject), "", "", "", inert(status), tone)
+    return Row(
+        moment(note.at), ASIDE, sanitize(note.kind), sanitize(subject), "", "", "", sanitize(status), tone
+    )
 
 
 Said = tuple[str, str, str]

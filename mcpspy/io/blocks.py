@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from mcpspy.core.framing import LineFramer
-from mcpspy.core.record import Damaged, Entry, Note, read_entry
+from mcpspy.core.recording.decode import Damaged, Entry, Note, read_entry
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.writer import is_live
 

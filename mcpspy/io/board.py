@@ -14,20 +14,20 @@ from contextlib import asynccontextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mcpspy.core.envelope import MCPSPY, frame_prefix, note, splice
-from mcpspy.core.intercept.steps import OrderError, Pass, Remark, Ruling, Speak, Step, Tell
-from mcpspy.core.message import Result, read_frame
-from mcpspy.core.mirrored import Tools
-from mcpspy.core.record import Frame
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.intercept.actions import AddNote, CommandError, Decision, Forward, Inject, Notify, Step
+from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
+from mcpspy.core.protocol.message import Result, read_frame
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.encode import MCPSPY, frame_prefix, note, splice
 from mcpspy.io.control.looped import Looped
 from mcpspy.io.interception import SessionInterception
 from mcpspy.io.recorder import say
 from mcpspy.io.ways import Lane, Way, Ways
 
 if TYPE_CHECKING:
-    from mcpspy.core.envelope import Value
-    from mcpspy.core.intercept.desk import Desk
+    from mcpspy.core.intercept.interceptor import Interceptor
+    from mcpspy.core.recording.encode import Value
     from mcpspy.io.interception import Interception
     from mcpspy.io.recorder import Recorder
     from mcpspy.io.streams import ExchangeContext
@@ -64,7 +64,7 @@ class Board(SessionInterception):
         self._undecided = 0
         """Counts down what goes by without a desk: tickets that no desk gives."""
         self.ways = Ways()
-        self.tools = Tools()
+        self.tools = ToolParamHeaders()
         """What the server's tools want in the headers of a call."""
 
     @property
@@ -149,17 +149,17 @@ class Board(SessionInterception):
 
     # What viewers say.
 
-    def _admit(self, desk: Desk, order: dict[str, Any]) -> None:
+    def _admit(self, desk: Interceptor, order: dict[str, Any]) -> None:
         stream = order.get("stream")
         if order.get("to", SERVER) == CLIENT:
             self.ways.turn()
             found = self.ways.to_client(stream)
             if found is None:
-                raise OrderError("the client has no stream open on which it could be told anything")
+                raise CommandError("the client has no stream open on which it could be told anything")
             if order["order"] == "request" and not self.ways.has_session(found.stream):
-                raise OrderError("the client has no session, and so takes no requests")
+                raise CommandError("the client has no session, and so takes no requests")
         elif self.ways.to_server(stream) is None:
-            raise OrderError("no client has said anything yet: there is no way to the server to go after")
+            raise CommandError("no client has said anything yet: there is no way to the server to go after")
 
     # How it is done.
 
@@ -178,7 +178,7 @@ class Board(SessionInterception):
         if steps:
             self._see_through(self._perform(at, steps))
 
-    def _decided(self, at: float, lane: Lane, side: str, data: bytes) -> tuple[Ruling, Lines, Deeds]:
+    def _decided(self, at: float, lane: Lane, side: str, data: bytes) -> tuple[Decision, Lines, Deeds]:
         """Return what becomes of a message: what is to be recorded behind it, and then done."""
         if self._desk is not None:
             try:
@@ -187,8 +187,8 @@ class Board(SessionInterception):
             except Exception as error:
                 self._give_up(error)
         self._undecided -= 1
-        step = Pass(side, data, lane, self._undecided)
-        return Ruling(self._undecided, False, [step], False), [], [(lane, step)]
+        step = Forward(side, data, lane, self._undecided)
+        return Decision(self._undecided, False, [step], False), [], [(lane, step)]
 
     async def _perform(self, at: float, steps: Iterable[Step]) -> None:
         try:
@@ -204,11 +204,11 @@ class Board(SessionInterception):
         lines: Lines = []
         deeds: Deeds = []
         for step in steps:
-            if isinstance(step, Remark):
+            if isinstance(step, AddNote):
                 lines.append(_note(at, step, step.lane))
                 continue
             lane: Lane | None = None
-            if isinstance(step, Speak):
+            if isinstance(step, Inject):
                 lane = self._speaker(step)
                 if lane is None:  # Whoever it was for has gone.
                     if step.id is not None:
@@ -216,19 +216,19 @@ class Board(SessionInterception):
                     continue
                 prefix = frame_prefix(step.side, {**lane.fields, "by": MCPSPY})
                 lines += splice(prefix % at, [step.data], body=True)
-            elif not isinstance(step, Tell):
+            elif not isinstance(step, Notify):
                 lane = step.lane  # type: ignore[assignment]  # What we gave it.
             deeds.append((lane, step))
         return lines, deeds
 
     def _do(self, deeds: Deeds) -> None:
         for lane, step in deeds:
-            if isinstance(step, Tell):
+            if isinstance(step, Notify):
                 self.tell(step.viewer, step.event)
             elif lane is not None:
                 lane.deliver(step)
 
-    def _speaker(self, step: Speak) -> Lane | None:
+    def _speaker(self, step: Inject) -> Lane | None:
         """Return who says something of ours."""
         if step.side == CLIENT:
             way = self.ways.to_server(step.stream)
@@ -278,7 +278,7 @@ def _one(data: bytes) -> bytes:
     return data.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _note(at: float, remark: Remark, lane: Any) -> bytes:
+def _note(at: float, remark: AddNote, lane: Any) -> bytes:
     http = {} if lane is None else {"http": lane.fields.get("http")}
     return note(at, remark.kind, http | remark.fields)
 

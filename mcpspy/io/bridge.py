@@ -12,11 +12,11 @@ import asyncio
 import itertools
 from collections.abc import Callable, Coroutine
 
-from mcpspy.core.message import Failure, Request, Result, read_frame
-from mcpspy.core.mock import making
-from mcpspy.core.record import Frame
-from mcpspy.core.rewrite import one_line, replaced
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.jsontools import one_line, replaced
+from mcpspy.core.mock import responses
+from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.connect import Address, Connection, Ended, Heard, Lost, Refused
 from mcpspy.io.connect.http import HttpConnection, open_http
@@ -214,7 +214,7 @@ class Bridge:
     def _refuse(self, id: str, why: str) -> None:  # noqa: A002
         self._waiting.pop(id, None)
         self._look()
-        self._write(making.error(id.encode(), making.INTERNAL_ERROR, f"mcpspy bridge: {why}"))
+        self._write(responses.error(id.encode(), responses.INTERNAL_ERROR, f"mcpspy bridge: {why}"))
 
     def _look(self) -> None:
         if all(asked.is_subscription for asked in self._waiting.values()):

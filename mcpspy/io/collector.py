@@ -16,7 +16,7 @@ import orjson
 from yarl import URL
 
 from mcpspy import __version__
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.connect.client import client, reason
 from mcpspy.io.connect.connection import Address
@@ -44,7 +44,7 @@ def traces(endpoint: str) -> str:
     except ValueError:
         url = URL()
     if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError(inert(f"--endpoint {endpoint}: no URL"), "as in http://localhost:4318")
+        raise UsageError(sanitize(f"--endpoint {endpoint}: no URL"), "as in http://localhost:4318")
     return str(url.with_path(PATH) if url.path in ("", "/") else url)
 
 
@@ -65,7 +65,7 @@ async def _send(address: Address, batches: Iterable[tuple[int, bytes]]) -> Sent:
                 what = (
                     f"no answer within {PATIENCE:.0f} s" if isinstance(error, TimeoutError) else reason(error)
                 )
-                raise CannotStart(inert(f"cannot send to {address.url}: {what}"), _after(spans)) from None
+                raise CannotStart(sanitize(f"cannot send to {address.url}: {what}"), _after(spans)) from None
             except CannotStart as refused:
                 raise CannotStart(refused.args[0], _after(spans)) from None
             spans += count
@@ -89,7 +89,7 @@ def _taken(url: str, status: int, body: bytes) -> tuple[int, str]:
     """Return how many spans an answer rejects, and why; raise CannotStart if all of them."""
     if status // 100 != 2:
         said = excerpt(body)
-        raise CannotStart(inert(f"{url} refuses the spans: HTTP {status}{f': {said}' if said else ''}"))
+        raise CannotStart(sanitize(f"{url} refuses the spans: HTTP {status}{f': {said}' if said else ''}"))
     try:
         answer = orjson.loads(body) if body else None
         partial = answer.get("partialSuccess") or {} if isinstance(answer, dict) else {}

@@ -15,19 +15,25 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import aiohttp
 from aiohttp import hdrs, web
 
-from mcpspy.core.envelope import CLIENT, SERVER
-from mcpspy.core.headers import towards_server
-from mcpspy.core.intercept.events import Events, Unit, written
-from mcpspy.core.intercept.heads import for_body
-from mcpspy.core.intercept.steps import Abort, Cut, Gone, Pass, Send, Speak, Step
-from mcpspy.core.lane import BodyLane, SseLane
-from mcpspy.core.message import Request, read_frame
-from mcpspy.core.record import Frame
+from mcpspy.core.intercept.actions import (
+    AbortUpstream,
+    Disconnect,
+    Dropped,
+    Forward,
+    Inject,
+    Step,
+    Substitute,
+)
+from mcpspy.core.intercept.http import SseUnit, SseUnits, for_body, written
+from mcpspy.core.protocol.http_headers import towards_server
+from mcpspy.core.protocol.message import Request, read_frame
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
-    from mcpspy.core.envelope import Value
     from mcpspy.core.framing import SseEvent
+    from mcpspy.core.recording.encode import Value
     from mcpspy.io.board import Board
     from mcpspy.io.streams import Decoder, ExchangeContext, ExchangeHead
 
@@ -102,7 +108,7 @@ class Detour:
     def let_go(self) -> None:
         """Let all that is held go on as it came."""
         for ticket, (raw, _) in sorted(self._kept.items()):
-            self.deliver(Pass("", raw, self, ticket))
+            self.deliver(Forward("", raw, self, ticket))
 
     def close(self) -> None:
         """The client is there no more."""
@@ -179,7 +185,7 @@ class Detour:
                         await passed.write(self._going(step))
                 finally:
                     self._steps.task_done()
-                if isinstance(step, Speak) and step.lane is self and self._is_answered():
+                if isinstance(step, Inject) and step.lane is self and self._is_answered():
                     raise Answered
             if end.error is not None:
                 raise end.error
@@ -213,13 +219,13 @@ class Detour:
         """Return what goes on of the one message there is. Raises Answered, CutOff."""
         while True:
             step = await self._next()
-            if isinstance(step, Pass):
+            if isinstance(step, Forward):
                 self._kept.clear()
                 return data
-            if isinstance(step, Send):
+            if isinstance(step, Substitute):
                 self._kept.clear()
                 return step.data
-            if isinstance(step, Gone):
+            if isinstance(step, Dropped):
                 self._kept.clear()
                 if step.side == CLIENT and (not self._unanswered or self._about.is_address):
                     raise Answered
@@ -251,9 +257,9 @@ class Detour:
 
     def _heed(self, step: object) -> None:
         """Do what is the same wherever we are. Raises Answered, CutOff."""
-        if isinstance(step, Cut):
+        if isinstance(step, Disconnect):
             raise CutOff
-        if isinstance(step, Speak):
+        if isinstance(step, Inject):
             self._answers.append(step.data)
             if len(self._answers) >= self._unanswered:
                 raise Answered
@@ -262,17 +268,20 @@ class Detour:
         """Return what goes on the stream for a step. Raises CutOff."""
         if isinstance(step, _Raw):
             return step
-        if isinstance(step, Speak):
+        if isinstance(step, Inject):
             self._answers.append(step.data)
             return written(step.data)
-        if isinstance(step, Cut):
+        if isinstance(step, Disconnect):
             raise CutOff
         # Of what `let_go` has had go on, what was decided before may come as well.
-        if isinstance(step, Pass | Send | Gone) and (kept := self._kept.pop(step.ticket, None)) is not None:
+        if (
+            isinstance(step, Forward | Substitute | Dropped)
+            and (kept := self._kept.pop(step.ticket, None)) is not None
+        ):
             raw, event = kept
-            if isinstance(step, Pass):
+            if isinstance(step, Forward):
                 return raw
-            if isinstance(step, Send):
+            if isinstance(step, Substitute):
                 return written(step.data, event)
         return b""
 
@@ -281,7 +290,7 @@ class Detour:
 
     async def _read(self, response: aiohttp.ClientResponse, decode: Decoder, *, opening: bool) -> None:
         """Take events as they come, no faster than they are passed on."""
-        events = Events()
+        events = SseUnits()
         error: Exception | None = None
         try:
             async for chunk in response.content.iter_any():
@@ -294,7 +303,7 @@ class Detour:
         finally:
             torn = events.close()
             if torn is not None:
-                lane = SseLane(SERVER, self.fields)
+                lane = SseEncoder(SERVER, self.fields)
                 lane.feed(self._board.now(), torn.raw)
                 await self._board.keep_lines(lane.close(self._board.now()))
         if torn is not None:
@@ -304,7 +313,7 @@ class Detour:
         elif error is not None and not isinstance(error, aiohttp.ClientError):
             raise error
 
-    async def _unit(self, unit: Unit, *, opening: bool) -> bool:
+    async def _unit(self, unit: SseUnit, *, opening: bool) -> bool:
         """Take what came; return whether the event that names an address (2024-11-05) may still come."""
         message, event, raw = unit.message, unit.event, unit.raw
         if message is not None and is_message(message):
@@ -314,7 +323,7 @@ class Detour:
             await self._take(SERVER, raw, message, event, fields)
             return False
         if event is not None:
-            _, lines = SseLane(SERVER, self.fields).feed(self._board.now(), raw)
+            _, lines = SseEncoder(SERVER, self.fields).feed(self._board.now(), raw)
             await self._board.keep_lines(lines)
             if opening and event.event == "endpoint":
                 raw = self._about.redirect(raw, b"".join(event.data or ()))
@@ -331,7 +340,7 @@ class Detour:
         """Hear what the server says all the same: closing the request would not cancel it before 2026-07-28."""
         is_aborted = False
         while not self._steps.empty():
-            is_aborted |= isinstance(self._steps.get_nowait(), Abort)
+            is_aborted |= isinstance(self._steps.get_nowait(), AbortUpstream)
             self._steps.task_done()
         self.close()
         if is_aborted:
@@ -375,7 +384,7 @@ class Detour:
             response.close()
 
     async def _keep_body(self, data: bytes, *, torn: bool = False) -> None:
-        lane = BodyLane(SERVER, self.fields)
+        lane = BodyEncoder(SERVER, self.fields)
         lane.feed(data)
         await self._board.keep_lines(lane.close(self._board.now(), torn=torn))
 

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING
 import aiohttp
 from aiohttp import hdrs
 
-from mcpspy.core import routing
-from mcpspy.core.envelope import MCPSPY, SERVER
-from mcpspy.core.headers import noted, towards_server
-from mcpspy.core.intercept.events import Events
-from mcpspy.core.intercept.heads import of_ours
-from mcpspy.core.intercept.steps import Gone, Pass, Send, Speak, Step
-from mcpspy.core.mirrored import LIST
+from mcpspy.core.intercept.actions import Dropped, Forward, Inject, Step, Substitute
+from mcpspy.core.intercept.http import SseUnits, of_ours
+from mcpspy.core.protocol import mcp_headers
+from mcpspy.core.protocol.http_headers import noted, towards_server
+from mcpspy.core.protocol.mcp_headers import LIST
+from mcpspy.core.recording.encode import MCPSPY, SERVER
 from mcpspy.io.connect.client import reason
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
-    from mcpspy.core.envelope import Value
+    from mcpspy.core.recording.encode import Value
     from mcpspy.io.board import Board
     from mcpspy.io.streams import ExchangeContext
     from mcpspy.io.ways import Way
@@ -56,22 +55,22 @@ class Errand:
 
     def deliver(self, step: Step) -> None:
         """Say what is to be said; pass on what comes back and is not for us."""
-        if isinstance(step, Speak):
+        if isinstance(step, Inject):
             self._request_id = step.id
             self._board.spawn(self._run(step.data))
             return
-        if isinstance(step, Pass | Send | Gone):
+        if isinstance(step, Forward | Substitute | Dropped):
             was_kept = self._kept.pop(step.ticket, None) is not None
-            if was_kept and self._is_stream and not isinstance(step, Gone):
+            if was_kept and self._is_stream and not isinstance(step, Dropped):
                 client = self._board.ways.to_client(self._way.stream)
                 if client is not None:
-                    client.deliver(Speak(SERVER, step.data, None, self._way.stream))
+                    client.deliver(Inject(SERVER, step.data, None, self._way.stream))
         self._leave()
 
     def let_go(self) -> None:
         """Let all that is held go on as it came."""
         for ticket, data in sorted(self._kept.items()):
-            self.deliver(Pass(SERVER, data, self, ticket))
+            self.deliver(Forward(SERVER, data, self, ticket))
 
     def _leave(self) -> None:
         """End, once the answer has, and nothing of what came with it is held."""
@@ -83,7 +82,7 @@ class Errand:
         context, way = self._context, self._way
         theirs = towards_server(way.headers.items(), context.upstream, way.ours)
         headers = of_ours(theirs, data, self._board.tools)
-        self.lists_tools = (routing.METHOD, LIST) in headers
+        self.lists_tools = (mcp_headers.METHOD, LIST) in headers
         hung_up: str | None = None
         try:
             try:
@@ -114,7 +113,7 @@ class Errand:
         """Take what comes back."""
         self._is_stream = response.content_type == "text/event-stream"
         if self._is_stream:
-            events = Events()
+            events = SseUnits()
             async for chunk in response.content.iter_any():
                 for unit in events.feed(chunk):
                     if (message := unit.message) is not None and is_message(message):

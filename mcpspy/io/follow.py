@@ -13,7 +13,7 @@ from pathlib import Path
 
 import aiofiles
 
-from mcpspy.core.record import Damaged, Entry, Note, read_entry
+from mcpspy.core.recording.decode import Damaged, Entry, Note, read_entry
 from mcpspy.io.blocks import FileStatus, LineBlock, RecordingScan
 
 POLL = 0.1

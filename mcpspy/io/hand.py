@@ -7,8 +7,8 @@ what we have to say waits for it. What is decided is `io.intercepted`'s.
 
 from __future__ import annotations
 
-from mcpspy.core.envelope import frame_prefix, plain, splice
 from mcpspy.core.framing import LineFramer
+from mcpspy.core.recording.encode import frame_prefix, plain, splice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

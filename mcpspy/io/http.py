@@ -16,7 +16,7 @@ import aiohttp
 from aiohttp import hdrs, web
 from yarl import URL
 
-from mcpspy.core.headers import LOOPBACK, Upstream, noted, refusal
+from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, noted, refusal
 from mcpspy.io.board import Board
 from mcpspy.io.connect.client import IDLE, environments_proxy, trust
 from mcpspy.io.errand import Errand
@@ -30,7 +30,7 @@ from mcpspy.io.streams import ExchangeContext
 if TYPE_CHECKING:
     import ssl
 
-    from mcpspy.core.envelope import Value
+    from mcpspy.core.recording.encode import Value
 
 Context_co = TypeVar("Context_co", bound=ExchangeContext, covariant=True)
 

@@ -8,7 +8,7 @@ the traffic. With nothing to decide the bytes go straight on, as if it were not 
 
 from __future__ import annotations
 
-from mcpspy.core.envelope import CLIENT, MCPSPY, SERVER, note
+from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, note
 from mcpspy.io.hand import Hand
 from mcpspy.io.interception import SessionInterception, is_message
 from mcpspy.io.recorder import say
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from mcpspy.core.intercept.desk import Desk
-    from mcpspy.core.intercept.steps import Speak, Step
+    from mcpspy.core.intercept.actions import Inject, Step
+    from mcpspy.core.intercept.interceptor import Interceptor
     from mcpspy.io.hand import Leg
     from mcpspy.io.recorder import Recorder
     from mcpspy.io.stdio_base import Options, Taps
@@ -118,19 +118,19 @@ class Intercepted(SessionInterception):
 
     # What viewers say.
 
-    def _admit(self, desk: Desk, order: dict[str, Any]) -> None:
-        from mcpspy.core.intercept.steps import OrderError
+    def _admit(self, desk: Interceptor, order: dict[str, Any]) -> None:
+        from mcpspy.core.intercept.actions import CommandError
 
         if (to := order.get("to", SERVER)) in (CLIENT, SERVER):
             leg = self._hands[CLIENT if to == SERVER else SERVER].leg
             if not leg.is_taking:
-                raise OrderError(f"the {to} cannot be told anything any more: the way to it is closed")
+                raise CommandError(f"the {to} cannot be told anything any more: the way to it is closed")
             if leg.backlog > UNREAD:
-                raise OrderError(f"the {to} does not read: {leg.backlog} bytes wait for it")
+                raise CommandError(f"the {to} does not read: {leg.backlog} bytes wait for it")
         # Without a recording it is not known what was said before.
         is_silent = self._recorder.writer is not None and not desk.has_heard
         if desk.is_opening or is_silent:
-            raise OrderError("the session has not begun: say it again when the handshake is over")
+            raise CommandError("the session has not begun: say it again when the handshake is over")
         # Before anything is said: not in the middle of a line, and an answer to us is ours from its first byte.
         for hand in self._hands.values():
             hand.on()
@@ -184,28 +184,36 @@ class Intercepted(SessionInterception):
 
     def _perform(self, turn: Turn, at: float, steps: Iterable[Step]) -> None:
         """Write down what is to be done for these steps."""
-        from mcpspy.core.intercept.steps import Cut, Gone, Pass, Remark, Send, Speak, Tell
+        from mcpspy.core.intercept.actions import (
+            AddNote,
+            Disconnect,
+            Dropped,
+            Forward,
+            Inject,
+            Notify,
+            Substitute,
+        )
 
         for step in steps:
             match step:
-                case Pass(ticket=ticket):
+                case Forward(ticket=ticket):
                     turn.go_on(*self._kept[ticket])
                     turn.settled.append(ticket)
-                case Send(side=side, data=data, ticket=ticket, raw=raw):
+                case Substitute(side=side, data=data, ticket=ticket, raw=raw):
                     turn.sent.append((self._hands[side].say, data if raw else data + b"\n"))
                     turn.settled.append(ticket)
-                case Speak():
+                case Inject():
                     self._speak(turn, at, step)
-                case Remark(kind=kind, fields=fields):
+                case AddNote(kind=kind, fields=fields):
                     turn.entries.append(note(at, kind, fields))
-                case Gone(ticket=ticket):
+                case Dropped(ticket=ticket):
                     turn.settled.append(ticket)
-                case Tell(viewer=viewer, event=event):
+                case Notify(viewer=viewer, event=event):
                     turn.told.append((viewer, event))
-                case Cut():
+                case Disconnect():
                     turn.is_cut = True
 
-    def _speak(self, turn: Turn, at: float, step: Speak) -> None:
+    def _speak(self, turn: Turn, at: float, step: Inject) -> None:
         """Say something ourselves, unless nobody is there any more to hear it."""
         hand = self._hands[step.side]
         if hand.leg.is_taking:
@@ -269,6 +277,6 @@ class Intercepted(SessionInterception):
 
 def _is_message(line: bytes, *, thoroughly: bool) -> bool:
     """Return whether a line is a JSON object or array; not `thoroughly`: whether it has the brackets of one."""
-    from mcpspy.core.message import loads
+    from mcpspy.core.protocol.message import loads
 
     return is_message(line, BLANKS) and (not thoroughly or loads(line.strip(BLANKS)) is not None)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mcpspy.core.intercept.desk import Desk
-    from mcpspy.core.intercept.steps import Step
-    from mcpspy.core.rules.rule import Rules
+    from mcpspy.core.intercept.actions import Step
+    from mcpspy.core.intercept.interceptor import Interceptor
+    from mcpspy.core.rules.model import Rules
     from mcpspy.io.recorder import Recorder
 
 HOLD_TIMEOUT = 300.0
@@ -45,9 +45,8 @@ class Interception:
 
     def rules(self) -> Rules:
         """Return the rules, those of files first; raise UsageError with the place of a mistake, or CannotStart."""
-        from mcpspy.core.rules.file import read_file
-        from mcpspy.core.rules.flag import read_flag
-        from mcpspy.core.rules.rule import Rule, Rules
+        from mcpspy.core.rules.model import Rule, Rules
+        from mcpspy.core.rules.parser import read_file, read_flag
 
         rules: list[Rule] = []
         for file in self.files:
@@ -60,11 +59,11 @@ class Interception:
                 raise UsageError(f'two rules are called "{name}"', "notes and dice tell rules apart by name")
         return Rules(tuple(rules), int.from_bytes(os.urandom(4)))
 
-    def desk(self) -> Desk:
+    def desk(self) -> Interceptor:
         """Return a desk for one session. Raises what `rules` raises."""
-        from mcpspy.core.intercept.desk import Desk
+        from mcpspy.core.intercept.interceptor import Interceptor
 
-        return Desk(
+        return Interceptor(
             self.rules(),
             call_timeout=self.call_timeout,
             slow=self.slow,
@@ -87,7 +86,7 @@ class SessionInterception:
         self._interception = options
         self._name = name
         self._epoch = monotonic() - recorder.now()
-        self._desk: Desk | None = None
+        self._desk: Interceptor | None = None
         self._failed = ""
         """The bug that ended interception, in one line."""
         self._known_until = 0.0
@@ -117,10 +116,10 @@ class SessionInterception:
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
         """Execute a viewer's order and return the answer; raise OrderError."""
-        from mcpspy.core.intercept.steps import OrderError
+        from mcpspy.core.intercept.actions import CommandError
 
         if self._failed:
-            raise OrderError(self._failed)
+            raise CommandError(self._failed)
         try:
             desk = self._learned()
             if order.get("order") in ("request", "notify"):
@@ -128,11 +127,11 @@ class SessionInterception:
             at = self.now()
             answer, steps = desk.order(at, viewer, order)
             self._carry_out(at, steps)
-        except OrderError:
+        except CommandError:
             raise
         except Exception as error:
             self._give_up(error)
-            raise OrderError(self._failed) from None
+            raise CommandError(self._failed) from None
         finally:
             self._settle()
         return answer
@@ -142,7 +141,7 @@ class SessionInterception:
         self._run(lambda desk, at: desk.viewer_left(at, viewer))
         self._settle()
 
-    def _learned(self) -> Desk:
+    def _learned(self) -> Interceptor:
         """Return a desk that has heard, from the recording, all messages that passed it by."""
         from mcpspy.io.past import frames
 
@@ -161,7 +160,7 @@ class SessionInterception:
         self._run(lambda desk, at: desk.wake(at))
         self._settle()
 
-    def _run(self, decide: Callable[[Desk, float], list[Step]]) -> None:
+    def _run(self, decide: Callable[[Interceptor, float], list[Step]]) -> None:
         """Carry out the steps that follow from something other than a message."""
         if self._desk is not None:
             at = self.now()
@@ -180,7 +179,7 @@ class SessionInterception:
 
     # The transport's part.
 
-    def _admit(self, desk: Desk, order: dict[str, Any]) -> None:
+    def _admit(self, desk: Interceptor, order: dict[str, Any]) -> None:
         """Get ready to send a message of ours; raise OrderError if it cannot be delivered."""
         raise NotImplementedError
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 
 
@@ -26,15 +26,15 @@ def save(
         if force:
             path = path.resolve()
             if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-                raise UsageError(f"{inert(str(path))}: not a regular file", "name another")
+                raise UsageError(f"{sanitize(str(path))}: not a regular file", "name another")
             fd, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
         else:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
             fd, name = os.open(path, flags, 0o600), str(path)
     except FileExistsError:
-        raise UsageError(f"{inert(str(path))}: there is such a file already", way_out) from None
+        raise UsageError(f"{sanitize(str(path))}: there is such a file already", way_out) from None
     except OSError as error:
-        raise CannotStart(f"{inert(str(path))}: {error.strerror}", "name another file") from None
+        raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "name another file") from None
     size = 0
     try:
         with open(fd, "wb") as file:
@@ -48,6 +48,6 @@ def save(
         with suppress(OSError):  # Half of a file is none.
             os.unlink(name)
         if isinstance(error, OSError):
-            raise CannotStart(f"{inert(str(path))}: {error.strerror}", "nothing was written") from None
+            raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "nothing was written") from None
         raise
     return size

@@ -16,11 +16,16 @@ import aiohttp
 import orjson
 from aiohttp import hdrs, web
 
-from mcpspy.core.envelope import CLIENT, MCPSPY, SERVER
-from mcpspy.core.headers import is_metadata, moved_metadata, noted, towards_client, towards_server
-from mcpspy.core.lane import BodyLane, SseLane
-from mcpspy.core.message import Request, read_frame
-from mcpspy.core.record import Frame
+from mcpspy.core.protocol.http_headers import (
+    is_metadata,
+    moved_metadata,
+    noted,
+    towards_client,
+    towards_server,
+)
+from mcpspy.core.protocol.message import Request, read_frame
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, BodyEncoder, SseEncoder
 from mcpspy.io.connect.client import reason
 from mcpspy.io.detour import EVENTS, JSON, Answered, CutOff, Detour
 from mcpspy.io.interception import is_message
@@ -29,8 +34,8 @@ from mcpspy.io.streams import SESSION, ExchangeHead
 from mcpspy.io.ways import Way
 
 if TYPE_CHECKING:
-    from mcpspy.core.envelope import Value
     from mcpspy.core.framing import SseEvent
+    from mcpspy.core.recording.encode import Value
     from mcpspy.io.board import Board
     from mcpspy.io.streams import ExchangeContext
 
@@ -92,7 +97,7 @@ class Passage:
             return request.content.iter_any()
         is_session = SESSION in request.headers or about.is_address
         self._board.ways.posts(Way(about.stream, about.target, request.headers, about.ours, is_session))
-        lane = BodyLane(CLIENT, about.fields)
+        lane = BodyEncoder(CLIENT, about.fields)
         pieces: list[bytes] = []
         torn = True
         try:
@@ -236,7 +241,7 @@ class Passage:
 
     async def _pass_message(self, response: aiohttp.ClientResponse, passed: Passed) -> None:
         """Hold back the last chunk, and only that, until the message is in the recording."""
-        lane = BodyLane(SERVER, self._about.fields)
+        lane = BodyEncoder(SERVER, self._about.fields)
         decode = decoder(response)
         held = b""
         size = 0
@@ -282,7 +287,7 @@ class Passage:
 
         Return whether the event that names the address may still come.
         """
-        lane = SseLane(SERVER, self._about.fields)
+        lane = SseEncoder(SERVER, self._about.fields)
         decode = decoder(response)
         held = b""
         if hdrs.CONTENT_ENCODING not in response.headers:  # Of a compressed stream no part can be changed.

@@ -16,7 +16,7 @@ from multidict import CIMultiDict
 if TYPE_CHECKING:
     import aiohttp
 
-    from mcpspy.core.headers import Headers
+    from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.io.streams import Decoder
 
 ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, hdrs.SERVER, hdrs.DATE)

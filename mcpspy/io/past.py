@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcpspy.core.record import Frame
+    from mcpspy.core.recording.decode import Frame
     from mcpspy.io.recorder import Recorder
 
 HEAD = 1 << 16
@@ -27,7 +27,7 @@ def frames(recorder: Recorder, since: float) -> Iterator[Frame]:
 
     Nothing, if there is no recording, or it cannot be read.
     """
-    from mcpspy.core.record import Frame, read_entry
+    from mcpspy.core.recording.decode import Frame, read_entry
 
     if recorder.writer is None or recorder.path is None:
         return

@@ -17,8 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcpspy.core.envelope import Value
-    from mcpspy.core.lane import Lines
+    from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.io.writer import Writer
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, BinaryIO
 
+    from mcpspy.core.redact.config import RedactionRules
     from mcpspy.core.redact.redactor import Found, Redactor
-    from mcpspy.core.redact.rules import Rules
 
 BATCH = 1 << 20
 """Bytes read at a time from a recording that is being cleaned."""
@@ -54,7 +54,7 @@ def redactor(asked: Redaction, say: Callable[[str], None], found: Found | None =
     return Redactor(os.urandom(32), rules, found)
 
 
-def _rules(asked: Redaction, say: Callable[[str], None]) -> Rules | None:
+def _rules(asked: Redaction, say: Callable[[str], None]) -> RedactionRules | None:
     """Return the rules; None for those that are built in alone, which are not imported before they are needed."""
     wanted = {name: list(getattr(asked, name)) for name in LISTS}
     if asked.config is not None or os.path.exists(config_file()):
@@ -64,14 +64,14 @@ def _rules(asked: Redaction, say: Callable[[str], None]) -> Rules | None:
             wanted[name] = [*values, *wanted[name]]
     if not any(wanted.values()):
         return None
-    from mcpspy.core.redact.rules import Rules
+    from mcpspy.core.redact.config import RedactionRules
 
     held = {name: os.environ.get(name, "") for name in wanted["env"]}
     for name, value in held.items():
         if not value:
             say(f"--redact-env {name}: not set, so there is nothing to look for")
     try:
-        return Rules(wanted["keys"], wanted["patterns"], wanted["pointers"], held)
+        return RedactionRules(wanted["keys"], wanted["patterns"], wanted["pointers"], held)
     except ValueError as error:
         raise UsageError(f"cannot redact: {error}", "see docs/redact.md") from None
 
@@ -130,7 +130,7 @@ def _header(line: bytes, redacting: Redactor) -> bytes:
     """Return a recording's first line, cleaned, with the mark that it was."""
     import orjson
 
-    from mcpspy.core.record import read_header
+    from mcpspy.core.recording.decode import read_header
 
     read_header(line)
     fields = orjson.loads(line)

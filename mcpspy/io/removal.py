@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mcpspy.core.record import Header
+from mcpspy.core.recording.decode import Header
 from mcpspy.errors import CannotStart
 from mcpspy.io.blocks import opened
 from mcpspy.io.store import Summary, headers

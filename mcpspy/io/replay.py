@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from mcpspy.core import envelope
-from mcpspy.core.envelope import FORMAT
-from mcpspy.core.record import Header, read_entry
-from mcpspy.core.replay.carry import Carried
-from mcpspy.core.replay.cue import Plan
-from mcpspy.core.replay.player import Options, Player, Sent
-from mcpspy.core.session import Session
+from mcpspy.core.recording import encode
+from mcpspy.core.recording.decode import Header, read_entry
+from mcpspy.core.recording.encode import FORMAT
+from mcpspy.core.replay.plan import ReplayPlan
+from mcpspy.core.replay.player import Player, PlayerOptions, SentRequest
+from mcpspy.core.replay.substitution import Substitutions
+from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
 from mcpspy.io.connect import (
     Command,
@@ -40,8 +40,7 @@ from mcpspy.io.recorder import Recorder, Where, say
 from mcpspy.io.redaction import redactor
 
 if TYPE_CHECKING:
-    from mcpspy.core.envelope import Value
-    from mcpspy.core.lane import Lines
+    from mcpspy.core.recording.encode import Lines, Value
 
 
 PULSE = 1.0
@@ -72,7 +71,7 @@ class Witness(Recorder):
 
     def note(self, kind: str, **fields: Value) -> None:
         """Keep what nobody said."""
-        self.write(envelope.note(self.now(), kind, fields))
+        self.write(encode.note(self.now(), kind, fields))
 
 
 class Played(Struct):
@@ -81,9 +80,9 @@ class Played(Struct):
     session: Session
     path: str | None
     """Where it is recorded."""
-    sent: list[Sent]
+    sent: list[SentRequest]
     remarks: list[str]
-    carried: list[Carried]
+    carried: list[Substitutions]
     """Of each client, what became of the values it gave back."""
     stopped: str | None = None
     """Why it went no further, if it did not."""
@@ -99,8 +98,8 @@ class Asked(Struct, frozen=True):
     """What `mcpspy replay` was asked to do."""
 
     target: Target
-    plans: Sequence[Plan]
-    options: Options
+    plans: Sequence[ReplayPlan]
+    options: PlayerOptions
     where: Where
     """Where the first run is recorded; further ones at the same time are not."""
     name: str = ""
@@ -266,7 +265,7 @@ class _Conversation:
         return f"{self._connection.name}: {why}{said}"
 
 
-def _had_answer(sent: Sent) -> bool:
+def _had_answer(sent: SentRequest) -> bool:
     return sent.cue.exchange is not None and sent.cue.exchange.answer is not None
 
 

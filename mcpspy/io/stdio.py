@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from mcpspy.core.envelope import Value
+    from mcpspy.core.recording.encode import Value
 
 
 def run(options: Options) -> NoReturn:

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from mcpspy.core.lane import Lane, TextLane
+    from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
 
     Taps: TypeAlias = tuple["Tap", "Tap", "Tap"]
 
@@ -57,7 +57,7 @@ class Tap:
 
     __slots__ = ("_feed", "_is_inside", "_lane", "_recorder", "_side")
 
-    def __init__(self, recorder: Recorder, lane: Lane | TextLane | None, side: str | None) -> None:
+    def __init__(self, recorder: Recorder, lane: FrameEncoder | TextEncoder | None, side: str | None) -> None:
         """`lane` is None where nothing is recorded from the start."""
         self._recorder = recorder
         self._lane = lane
@@ -110,12 +110,12 @@ def taps(recorder: Recorder) -> Taps:
     """Return the taps of stdin, stdout and stderr."""
     if recorder.writer is None:
         return Tap(recorder, None, CLIENT), Tap(recorder, None, SERVER), Tap(recorder, None, None)
-    from mcpspy.core.lane import Lane, TextLane
+    from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
 
     return (
-        Tap(recorder, Lane(CLIENT), CLIENT),
-        Tap(recorder, Lane(SERVER), SERVER),
-        Tap(recorder, TextLane("stderr"), None),
+        Tap(recorder, FrameEncoder(CLIENT), CLIENT),
+        Tap(recorder, FrameEncoder(SERVER), SERVER),
+        Tap(recorder, TextEncoder("stderr"), None),
     )
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from mcpspy.core.parties import Party
-from mcpspy.core.record import Entry, Header, Note, read_entry, read_header
-from mcpspy.core.session import Session
+from mcpspy.core.protocol.peers import Peer
+from mcpspy.core.recording.decode import Entry, Header, Note, read_entry, read_header
+from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.blocks import BLOCK, RecordingScan, opened, part_after
 from mcpspy.io.folder import sessions_folder
@@ -50,8 +50,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Lines after the header, all parts."""
     last: float
     """Seconds from `started` to the last entry."""
-    client: Party | None
-    server: Party | None
+    client: Peer | None
+    server: Peer | None
     revision: str | None
 
     @property

@@ -18,13 +18,14 @@ import orjson
 from aiohttp import hdrs, web
 from yarl import URL
 
-from mcpspy.core import envelope, routing
-from mcpspy.core.headers import moved
-from mcpspy.core.mirrored import LIST
+from mcpspy.core.protocol import mcp_headers
+from mcpspy.core.protocol.http_headers import moved
+from mcpspy.core.protocol.mcp_headers import LIST
+from mcpspy.core.recording import encode
 
 if TYPE_CHECKING:
-    from mcpspy.core.envelope import Value
-    from mcpspy.core.headers import Headers, Upstream
+    from mcpspy.core.protocol.http_headers import Headers, Upstream
+    from mcpspy.core.recording.encode import Value
     from mcpspy.io.recorder import Recorder
 
 SESSION = "Mcp-Session-Id"
@@ -149,7 +150,7 @@ class ExchangeContext:
             try:
                 line = orjson.dumps({"t": round(at, 6), "note": kind, **fields}) + b"\n"
             except TypeError:  # A header that is not UTF-8.
-                line = envelope.note(at, kind, fields)
+                line = encode.note(at, kind, fields)
             self.recorder.write(line)
 
     def ours(self, request: web.BaseRequest) -> str:
@@ -182,7 +183,7 @@ class ExchangeHead:
         self._origin = context.upstream.origin
         self.is_mcp = streams.is_endpoint(self.target)
         self.stream = streams.of(request.headers.get(SESSION), self.target, self.number)
-        self.lists_tools = request.headers.get(routing.METHOD) == LIST
+        self.lists_tools = request.headers.get(mcp_headers.METHOD) == LIST
         """Whether it is, in the manner of 2026-07-28, a request for the list of tools."""
         self.address: str | None = None
         """The address for messages that this HTTP+SSE stream (2024-11-05) has named."""

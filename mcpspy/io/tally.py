@@ -2,7 +2,7 @@
 
 Owns counting on from where it stopped, a portion at a time: the thread that
 counts must not keep the one that draws from the interpreter. What an error is,
-and what belongs to what, is `core.index`'s; the reading is `io.blocks`'s.
+and what belongs to what, is `core.session.index`'s; the reading is `io.blocks`'s.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from mcpspy.core.index import Index
+from mcpspy.core.session.index import Index
 from mcpspy.io.blocks import FileStatus, RecordingScan
 from mcpspy.io.store import State, Summary
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from mcpspy.core.envelope import Value
-    from mcpspy.core.intercept.steps import Step
+    from mcpspy.core.intercept.actions import Step
+    from mcpspy.core.recording.encode import Value
 
 MOST = 1024
 """Conversations of which it is remembered how their client reaches the server."""

@@ -14,15 +14,14 @@ import sys
 import time
 from errno import ENOSPC
 
-from mcpspy.core import envelope
+from mcpspy.core.recording import encode
 from mcpspy.io.folder import sessions_folder, slug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from mcpspy.core.envelope import Value
-    from mcpspy.core.lane import Lines
+    from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.core.redact.redactor import Redactor
 
 if sys.platform == "win32":
@@ -108,7 +107,7 @@ class Writer:
         return time.monotonic() - self.epoch
 
     def note(self, at: float, kind: str, **fields: Value) -> None:
-        self.write(envelope.note(at, kind, fields))
+        self.write(encode.note(at, kind, fields))
 
     def write(self, lines: Lines) -> None:
         """Append whole lines in one write (a few, if they are large).
@@ -199,7 +198,7 @@ class Writer:
     def _begin(self, fd: int, part: int) -> int:
         """Make an empty file a part of this session: its mark and its header. Returns the bytes in it."""
         _mark_live(fd)
-        header = envelope.header({**self._fields, "part": part} if part > 1 else self._fields)
+        header = encode.header({**self._fields, "part": part} if part > 1 else self._fields)
         written = os.write(fd, header)
         if written < len(header):
             _cut(fd, written)
@@ -223,7 +222,7 @@ class Writer:
             self._say(f"cannot begin the next part of {self.path}: {error.strerror}; going on in this one")
             return
         try:
-            os.write(self._fd, envelope.note(self.now(), "part", {"next": os.path.basename(path)}))
+            os.write(self._fd, encode.note(self.now(), "part", {"next": os.path.basename(path)}))
         except OSError:  # The next part names the session itself; only the pointer is missing.
             pass
         os.close(self._fd)
@@ -249,7 +248,7 @@ class Writer:
         try:
             if not start:
                 self._size = self._begin(self._fd, self._part)
-            self._write_one(envelope.note(self.now(), "lost", {"entries": lost, "why": why}))
+            self._write_one(encode.note(self.now(), "lost", {"entries": lost, "why": why}))
         except OSError:
             self._cut_back(start)
             self._retry_at = time.monotonic() + RETRY

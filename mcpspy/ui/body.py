@@ -20,7 +20,7 @@ from typing import overload
 from msgspec import DecodeError
 from msgspec.json import format as lay_out
 
-from mcpspy.core.inert import inert, inert_bytes
+from mcpspy.core.sanitize import sanitize, sanitize_bytes
 
 WIDE = 4000
 """Characters of a line that are shown; the rest is counted."""
@@ -136,10 +136,10 @@ def pretty(data: bytes) -> list[str]:
 def short(line: bytes) -> str:
     """Return a line made inert, cut if it is very long."""
     if len(line) <= WIDE:
-        return inert_bytes(line)
+        return sanitize_bytes(line)
     if line.isascii():
-        return inert(line[:WIDE].decode()) + f"… {len(line) - WIDE} more characters"
+        return sanitize(line[:WIDE].decode()) + f"… {len(line) - WIDE} more characters"
     text = line.decode("utf-8", "backslashreplace")
     if len(text) > WIDE:
-        return inert(text[:WIDE]) + f"… {len(text) - WIDE} more characters"
-    return inert(text)
+        return sanitize(text[:WIDE]) + f"… {len(text) - WIDE} more characters"
+    return sanitize(text)

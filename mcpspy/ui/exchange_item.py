@@ -1,14 +1,14 @@
 """A whole exchange as a filter sees it: a request, and its answer.
 
 Owns which of the two each field looks at: time and size of both, the rest of
-the answer where there is one. What the fields are is `core.query`'s.
+the answer where there is one. What the fields are is `core.query.parser`'s.
 """
 
 from __future__ import annotations
 
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.message import Failure
-from mcpspy.core.query_item import ExchangeItem
+from mcpspy.core.protocol.message import Failure
+from mcpspy.core.query.item import ExchangeItem
+from mcpspy.core.session.exchange import Exchange
 
 
 def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:

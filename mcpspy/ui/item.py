@@ -2,7 +2,7 @@
 
 Owns which of its words each field of the filter language looks at: what
 `analysis.rows` shows, before it is made inert. What the fields are is
-`core.query`'s.
+`core.query.parser`'s.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mcpspy.analysis.rows import row
-from mcpspy.core.message import Failure, Request, Result
-from mcpspy.core.query_item import MessageItem
-from mcpspy.core.record import Note
-from mcpspy.core.session import Change
+from mcpspy.core.protocol.message import Failure, Request, Result
+from mcpspy.core.query.item import MessageItem
+from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.session import Change
 
 
 class ChangeItem(MessageItem):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.message import Request
-from mcpspy.core.query import Query
-from mcpspy.core.session import Change
+from mcpspy.core.protocol.message import Request
+from mcpspy.core.query.parser import Query
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Change
 from mcpspy.ui.exchange_item import exchange_item
 from mcpspy.ui.item import ChangeItem
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from mcpspy.analysis.rows import duration
 from mcpspy.analysis.stats.spread import Spread
-from mcpspy.core.session import event_of
+from mcpspy.core.session.session import event_of
 from mcpspy.ui.cli.output import columns
 
 if TYPE_CHECKING:
-    from mcpspy.core.replay.player import Sent
+    from mcpspy.core.replay.player import SentRequest
     from mcpspy.io.replay import Played
 
 WIDTHS = (40, -7, -7, -9, -9, -9, -9)
@@ -22,7 +22,7 @@ WIDTHS = (40, -7, -7, -9, -9, -9, -9)
 
 def table(runs: Sequence[Played], seconds: float) -> Iterator[str]:
     """Yield the lines: one for each kind of request, the slowest first, and the sum."""
-    by_kind: dict[str, list[Sent]] = {}
+    by_kind: dict[str, list[SentRequest]] = {}
     for run in runs:
         for sent in run.sent:
             by_kind.setdefault(sent.about, []).append(sent)
@@ -44,7 +44,7 @@ def table(runs: Sequence[Played], seconds: float) -> Iterator[str]:
     yield f"{len(runs)} runs · {count} requests in {seconds:.2f} s{rate}"
 
 
-def _is_otherwise(sent: Sent) -> bool:
+def _is_otherwise(sent: SentRequest) -> bool:
     """Whether it got no answer, or one of another kind than in the recording."""
     recorded = sent.cue.exchange.answer if sent.cue.exchange is not None else None
     if recorded is None or sent.answer is None:

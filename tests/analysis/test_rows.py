@@ -6,8 +6,8 @@ import pytest
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.rows import Row, duration, exchange_row, row, size
-from mcpspy.core.record import Damaged, Entry, Frame, Note, read_entry
-from mcpspy.core.session import Session
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note, read_entry
+from mcpspy.core.session.session import Session
 
 
 def said(side: str, data: bytes, at: float = 0.5) -> Frame:

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.message import Malformed, Message
-from mcpspy.core.record import Damaged, Entry, Header, Note
-from mcpspy.core.session import Session
+from mcpspy.core.protocol.message import Malformed, Message
+from mcpspy.core.recording.decode import Damaged, Entry, Header, Note
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.session import Session
 from mcpspy.io.follow import follow
 from mcpspy.io.store import Recording
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.core.exchange import State
+from mcpspy.core.session.exchange import State
 from recordings import make
 from tests.e2e.conftest import SECONDS, Peers
 from tests.e2e.test_http import LEGACY, MODERN, flaws, serving

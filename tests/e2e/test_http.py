@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcpspy.core.exchange import State
+from mcpspy.core.session.exchange import State
 from recordings import make
 
 if TYPE_CHECKING:

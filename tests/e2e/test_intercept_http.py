@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpspy.core.intercept.steps import Remark
-from mcpspy.core.message import Message
+from mcpspy.core.intercept.actions import AddNote
+from mcpspy.core.protocol.message import Message
 from mcpspy.io.interception import Interception
 from recordings import make
 from tests.e2e.conftest import SECONDS
@@ -214,7 +214,7 @@ async def test_a_run_of_chaos_is_what_its_seed_says(
         if isinstance(change.what, Message) and change.what.frame.by is None:
             frame = change.what.frame
             steps = desk.take(0.0, frame.side, frame.data, stream=frame.stream).steps
-            again += [step.fields for step in steps if isinstance(step, Remark)]
+            again += [step.fields for step in steps if isinstance(step, AddNote)]
     assert [{**note.fields, "http": None} for note in read.notes("rule")] == [
         {**fields, "http": None} for fields in again
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from mcpspy.core.exchange import State
+from mcpspy.core.session.exchange import State
 from recordings import make
 
 if TYPE_CHECKING:

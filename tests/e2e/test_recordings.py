@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.message import Failure, Notification, Request, Result
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result
+from mcpspy.core.session.exchange import Exchange, State
 from recordings import make
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mcpspy.core.session import Session
+from mcpspy.core.session.session import Session
 from mcpspy.io.connect import Command, Connection, Heard, connect
 from mcpspy.io.recorder import Recorder, Where
 from mcpspy.io.store import Recording

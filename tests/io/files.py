@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpspy.core.record import Entry, Note
+from mcpspy.core.recording.decode import Entry, Note
 from mcpspy.errors import McpspyError
 
 if TYPE_CHECKING:

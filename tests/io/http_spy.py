@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from mcpspy.core.headers import read_upstream
-from mcpspy.core.record import Frame, Note, read_entry
+from mcpspy.core.protocol.http_headers import read_upstream
+from mcpspy.core.recording.decode import Frame, Note, read_entry
 from mcpspy.io import http
 from mcpspy.io import listener as listener_module
 from mcpspy.io.http import Options, _serve

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from mcpspy.core.intercept import desk as desk_module
+from mcpspy.core.intercept import interceptor as desk_module
 from mcpspy.io import board as board_module
 from mcpspy.io.control.async_visit import AsyncVisit
 from mcpspy.io.control.live import sessions

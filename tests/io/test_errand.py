@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from multidict import CIMultiDict
 
-from mcpspy.core.intercept.steps import Pass, Speak
-from mcpspy.core.mirrored import Tools
+from mcpspy.core.intercept.actions import Forward, Inject
+from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.io.errand import Errand
 from mcpspy.io.ways import Way, Ways
 
@@ -53,7 +53,7 @@ class Board:
         self.tasks: list[asyncio.Task[None]] = []
         self.failures: list[tuple[str, str]] = []
         self.lanes: set[object] = set()
-        self.tools = Tools()
+        self.tools = ToolParamHeaders()
         self.ways = Ways()
 
     def now(self) -> float:
@@ -81,7 +81,7 @@ async def test_it_belongs_to_the_session_or_is_a_conversation_of_its_own(
         "3", "/mcp?key=1", CIMultiDict({"Host": "here", "Authorization": "token"}), "http://here", is_session
     )
     errand = Errand(proxy, board, way)  # type: ignore[arg-type]
-    errand.deliver(Speak("client", MODERN, None, None, '"m-1"'))
+    errand.deliver(Inject("client", MODERN, None, None, '"m-1"'))
     await asyncio.gather(*board.tasks)
 
     assert errand.fields == {"stream": stream, "http": 7}
@@ -98,6 +98,6 @@ async def test_it_belongs_to_the_session_or_is_a_conversation_of_its_own(
 
 async def test_what_comes_with_it_goes_nowhere_if_nobody_listens() -> None:
     errand = Errand(Proxy(), Board(), Way("3", "/mcp", {}, "", True))  # type: ignore[arg-type]
-    errand.deliver(Pass("server", b"{}", errand, 1))
+    errand.deliver(Forward("server", b"{}", errand, 1))
     errand.let_go()
     assert not errand.is_answered_here

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.record import Damaged, Entry, Note
+from mcpspy.core.recording.decode import Damaged, Entry, Note
 from mcpspy.errors import UsageError
 from mcpspy.io import follow as module
 from mcpspy.io.blocks import LineReader

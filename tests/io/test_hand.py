@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.envelope import CLIENT
-from mcpspy.core.lane import Lane
+from mcpspy.core.recording.encode import CLIENT, FrameEncoder
 from mcpspy.io.hand import Hand
 from mcpspy.io.recorder import Recorder, Where
 from mcpspy.io.stdio_base import Tap
@@ -69,7 +68,7 @@ def wired(record: str | None = None) -> tuple[Wire, Hand, Recorder]:
     where.record = record
     where.redaction.off = True
     recorder = Recorder(where, {})
-    tap = Tap(recorder, Lane(CLIENT) if record is not None else None, CLIENT)
+    tap = Tap(recorder, FrameEncoder(CLIENT) if record is not None else None, CLIENT)
     wire = Wire(tap, recorder.write)
     return wire, Hand(CLIENT, wire, tap, wire), recorder
 

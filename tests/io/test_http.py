@@ -23,7 +23,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from mcpspy.core.headers import Upstream
+from mcpspy.core.protocol.http_headers import Upstream
 from mcpspy.io.http import Options
 from mcpspy.io.recorder import Recorder
 from mcpspy.io.streams import LONG_WRITE, ExchangeContext

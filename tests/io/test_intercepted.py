@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.core.intercept.desk import Desk
-from mcpspy.core.intercept.steps import OrderError
+from mcpspy.core.intercept.actions import CommandError
+from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.io import interception
 from mcpspy.io.intercepted import Intercepted
 from mcpspy.io.recorder import Recorder
@@ -294,10 +294,10 @@ def test_a_thousand_held_messages_keep_their_order(path: Path) -> None:
 
 def test_nothing_is_said_into_a_handshake(path: Path) -> None:
     spy = Spy(path)
-    with pytest.raises(OrderError, match="not begun"):
+    with pytest.raises(CommandError, match="not begun"):
         spy.live.order("send", {"n": 2, "order": "request", "method": "tools/list"})
     spy.client(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n')
-    with pytest.raises(OrderError, match="not begun"):
+    with pytest.raises(CommandError, match="not begun"):
         spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})
     spy.client(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
     assert spy.live.order("send", {"n": 4, "order": "request", "method": "tools/list"})
@@ -365,7 +365,7 @@ def test_a_bug_in_the_desk_costs_the_rules_and_never_the_traffic(
     def breaks(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr(Desk, moment, breaks)
+    monkeypatch.setattr(Interceptor, moment, breaks)
     expected = call(1, "held") + call(2, "held") + call(9, "late")
     if moment == "take":
         spy.client(call(3) + call(4, "drop"))
@@ -374,7 +374,7 @@ def test_a_bug_in_the_desk_costs_the_rules_and_never_the_traffic(
         monkeypatch.setattr(interception, "monotonic", lambda: 1e12)
         spy.live.wake()
     elif moment == "order":
-        with pytest.raises(OrderError, match="a bug in mcpspy: ZeroDivisionError: oh"):
+        with pytest.raises(CommandError, match="a bug in mcpspy: ZeroDivisionError: oh"):
             spy.live.order("tui", {"order": "list"})
     elif moment == "viewer_left":
         spy.live.viewer_left("tui")
@@ -388,7 +388,7 @@ def test_a_bug_in_the_desk_costs_the_rules_and_never_the_traffic(
         "mcpspy: rules and holds stopped by a bug in mcpspy: ZeroDivisionError: oh; traffic goes on without them\n"
     )
     assert [entry["note"] for entry in spy.entries() if "note" in entry][-1] == "error"
-    with pytest.raises(OrderError, match="stopped by a bug"):
+    with pytest.raises(CommandError, match="stopped by a bug"):
         spy.live.order("tui", {"order": "list"})
     spy.client(call(5, "drop"))
     assert spy.to_server.taken() == call(5, "drop")
@@ -397,14 +397,14 @@ def test_a_bug_in_the_desk_costs_the_rules_and_never_the_traffic(
 def test_what_was_decided_before_a_bug_stays_decided(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spy = Spy(path, flags=["tool:drop => drop"])
     spy.live.order("tui", {"order": "hold", "query": "tool:held"})
-    takes = Desk.take
+    takes = Interceptor.take
 
-    def breaks_at_once(desk: Desk, at: float, side: str, data: bytes) -> Any:
+    def breaks_at_once(desk: Interceptor, at: float, side: str, data: bytes) -> Any:
         if b'"bug"' in data:
             raise ZeroDivisionError
         return takes(desk, at, side, data)
 
-    monkeypatch.setattr(Desk, "take", breaks_at_once)
+    monkeypatch.setattr(Interceptor, "take", breaks_at_once)
     spy.client(call(1, "drop") + call(2, "held") + call(3) + call(4, "bug") + call(5, "drop"))
     assert spy.to_server.taken() == call(3) + call(2, "held") + call(4, "bug") + call(5, "drop")
     spy.live.finish()
@@ -472,10 +472,10 @@ def test_who_makes_us_answer_and_does_not_read_is_not_listened_to(path: Path) ->
 def test_nobody_can_be_told_anything_where_the_way_is_closed_or_nobody_reads(path: Path) -> None:
     spy = Spy(path)
     spy.to_server.is_taking = False
-    with pytest.raises(OrderError, match="the server cannot be told anything any more"):
+    with pytest.raises(CommandError, match="the server cannot be told anything any more"):
         spy.live.order("send", {"order": "request", "method": "ping"})
     spy.to_client.backlog = 1 << 30
-    with pytest.raises(OrderError, match="the client does not read: 1073741824 bytes wait for it"):
+    with pytest.raises(CommandError, match="the client does not read: 1073741824 bytes wait for it"):
         spy.live.order("send", {"order": "notify", "to": "client", "method": "x"})
     assert spy.entries() == []
 
@@ -483,7 +483,7 @@ def test_nobody_can_be_told_anything_where_the_way_is_closed_or_nobody_reads(pat
 def test_an_order_that_is_wrong_changes_nothing(path: Path) -> None:
     spy = Spy(path)
     for order in ({"order": "no"}, {"order": "hold", "query": "(("}, {"order": "release", "ticket": 7}):
-        with pytest.raises(OrderError):
+        with pytest.raises(CommandError):
             spy.live.order("tui", order)
     assert spy.entries() == []
     assert not spy.to_server.is_diverted()
@@ -533,7 +533,7 @@ def test_a_refused_request_leaves_the_bytes_alone(path: Path) -> None:
     spy = Spy(path)
     spy.client(call(1))
     spy.server(result(1))
-    with pytest.raises(OrderError, match="method is a text"):
+    with pytest.raises(CommandError, match="method is a text"):
         spy.live.order("tui", {"order": "request", "method": 7})
     assert not spy.to_server.is_diverted()
     assert not spy.live.is_on

@@ -118,7 +118,7 @@ def test_who_waits_for_viewers_imports_nothing_heavy_and_does_nothing(
     imported = [line.rpartition("|")[2].strip() for line in err.decode().splitlines()]
     assert imported.index("mcpspy.io.pump") < imported.index("mcpspy.io.control.door")
     assert {name.partition(".")[0] for name in imported} & FORBIDDEN == set()
-    assert "mcpspy.core.intercept.desk" not in imported
+    assert "mcpspy.core.intercept.interceptor" not in imported
 
 
 @on_one_pump

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.core.exchange import State
-from mcpspy.core.record import Note
-from mcpspy.core.replay.carry import rule
+from mcpspy.core.recording.decode import Note
 from mcpspy.core.replay.plan import plans
-from mcpspy.core.replay.player import Options
+from mcpspy.core.replay.player import PlayerOptions
+from mcpspy.core.replay.substitution import rule
+from mcpspy.core.session.exchange import State
 from mcpspy.errors import CannotStart
 from mcpspy.io import replay
 from mcpspy.io.connect import Command, stdio
@@ -23,7 +23,7 @@ from tests.io.changing import CARRY, command, patience, read, record
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcpspy.core.session import Session
+    from mcpspy.core.session.session import Session
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Session:
 def asked(recorded: Session, how: str, path: Path | None = None, **more: int) -> Asked:
     where = Where()
     where.recording, where.record = path is not None, str(path)
-    options = Options(timeout=patience(how), carry=(rule(CARRY),))
+    options = PlayerOptions(timeout=patience(how), carry=(rule(CARRY),))
     return Asked(
         Command(command(how)),
         plans(recorded),
@@ -75,7 +75,7 @@ def test_the_server_it_came_from_says_the_same_and_asks_the_same(recorded: Sessi
 
 def test_without_its_rule_a_carried_value_is_the_recorded_one(recorded: Session) -> None:
     bare = asked(recorded, "same")
-    (played,) = run(Asked(bare.target, bare.plans, Options(), bare.where))
+    (played,) = run(Asked(bare.target, bare.plans, PlayerOptions(), bare.where))
 
     assert states(played)[3] is State.TOOL_ERROR
 
@@ -122,7 +122,7 @@ def test_a_server_that_cannot_be_started_is_an_error_and_a_note(recorded: Sessio
     where = Where()
     where.record = str(tmp_path / "new.jsonl")
     with pytest.raises(CannotStart, match="cannot start no-such-command"):
-        run(Asked(Command(["no-such-command"]), plans(recorded), Options(), where))
+        run(Asked(Command(["no-such-command"]), plans(recorded), PlayerOptions(), where))
 
     (error, _) = (change.what for change in read(tmp_path / "new.jsonl").changes)
     assert isinstance(error, Note)
@@ -190,7 +190,7 @@ def test_two_clients_of_one_recording_play_one_after_the_other_each_on_its_own(r
     talk.session.end()
     where = Where()
     where.recording = False
-    (played,) = run(Asked(Command(command()), plans(talk.session), Options(), where))
+    (played,) = run(Asked(Command(command()), plans(talk.session), PlayerOptions(), where))
 
     assert states(played) == [State.OK] * 4
     assert [each.request.params["arguments"]["b"] for each in played.session.exchanges[1::2]] == [6, 5]

@@ -603,11 +603,11 @@ def test_a_disk_that_recovers_gets_a_note_of_what_was_lost(start: Start, process
 
 RECORDER_WITH_A_BUG = """
 import sys
-from mcpspy.core.lane import Lane
+from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.ui.cli.run import main
 def feed(self, at, data):
     raise ZeroDivisionError("a bug")
-Lane.feed = feed
+FrameEncoder.feed = feed
 main(sys.argv[2:])
 """
 

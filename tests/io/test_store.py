@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpspy.core.parties import Party
-from mcpspy.core.record import Frame, Note
-from mcpspy.core.session import Session
+from mcpspy.core.protocol.peers import Peer
+from mcpspy.core.recording.decode import Frame, Note
+from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io import store
 from mcpspy.io.blocks import BLOCK
@@ -59,7 +59,7 @@ def test_a_recording_is_its_header_and_its_entries_in_order(path: Path) -> None:
         (Note, 9.0),
     ]
     assert recording.torn == 0
-    assert Session(recording.header).add_all(recording).server == Party("srv", "2")
+    assert Session(recording.header).add_all(recording).server == Peer("srv", "2")
 
 
 def test_a_recording_can_be_read_twice_and_sees_what_came_in_between(path: Path, writer: Writer) -> None:
@@ -396,7 +396,7 @@ def test_a_summary_says_who_spoke_which_revision(home: Path) -> None:
         frame(3, "client", {}),
     )
     (summary,) = sessions()
-    assert (summary.client, summary.server) == (Party("host", "1"), Party("srv", "2"))
+    assert (summary.client, summary.server) == (Peer("host", "1"), Peer("srv", "2"))
     assert (summary.revision, summary.entries, summary.last) == ("2025-06-18", 3, 3.0)
     assert (summary.state, summary.exit) == (State.DIED, None)
 
@@ -483,7 +483,7 @@ async def test_a_writer_that_was_killed_leaves_a_session_that_died(tmp_path: Pat
         assert (summary.state, summary.path, summary.entries) == (State.LIVE, writer.path, 1)
         await writer.kill()
         (summary,) = sessions(str(tmp_path))
-        assert (summary.state, summary.entries, summary.client) == (State.DIED, 1, Party("host", "1"))
+        assert (summary.state, summary.entries, summary.client) == (State.DIED, 1, Peer("host", "1"))
 
 
 def test_the_header_is_read_without_the_rest(path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.index import Index
+from mcpspy.core.session.index import Index
 from mcpspy.errors import UsageError
 from mcpspy.io.store import read_header_of, summarize
 from mcpspy.io.tally import PORTION, Counts, Tally, count

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core import envelope
-from mcpspy.core.lane import Lane
+from mcpspy.core.recording import encode
+from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.io.writer import Writer
 
 Said = tuple[str, bytes]
@@ -37,10 +37,10 @@ def make_recording(tmp_path: Path) -> Make:
         exit_code: int | None = 0,
         torn: bytes = b"",
     ) -> Path:
-        fields: dict[str, envelope.Value] = {"transport": "stdio", "command": ["tested", "--x"], "name": name}
+        fields: dict[str, encode.Value] = {"transport": "stdio", "command": ["tested", "--x"], "name": name}
         writer = Writer(str(folder), None, fields, say=pytest.fail)
         for step, (side, line) in enumerate(CONVERSATION if said is None else said):
-            writer.write(Lane(side).feed(step / 1000, line + b"\n"))
+            writer.write(FrameEncoder(side).feed(step / 1000, line + b"\n"))
         if exit_code is not None:
             writer.note(1.0, "exit", code=exit_code, signal=None)
         writer.close()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.core.query import parse
-from mcpspy.core.query_item import ExchangeItem
+from mcpspy.core.query.item import ExchangeItem
+from mcpspy.core.query.parser import parse
 from mcpspy.ui.exchange_item import exchange_item
 from tests.core.mock.talking import Talk
 

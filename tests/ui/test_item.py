@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcpspy.core.query import Item, parse
-from mcpspy.core.record import Damaged, Entry, Frame, Note
-from mcpspy.core.session import Session
+from mcpspy.core.query.parser import FilterItem, parse
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note
+from mcpspy.core.session.session import Session
 from mcpspy.ui.item import ChangeItem
 
 
@@ -14,7 +14,7 @@ def said(side: str, data: bytes, at: float = 0.5) -> Frame:
     return Frame(at, side, data, "s1")
 
 
-def last(*entries: Entry) -> Item:
+def last(*entries: Entry) -> FilterItem:
     return ChangeItem(Session().add_all(entries).changes[-1])
 
 

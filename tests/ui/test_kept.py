@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.core.query import Item, parse
-from mcpspy.core.record import Entry, Frame, Note
-from mcpspy.core.session import Session
+from mcpspy.core.query.parser import FilterItem, parse
+from mcpspy.core.recording.decode import Entry, Frame, Note
+from mcpspy.core.session.session import Session
 from mcpspy.ui.kept import kept
 
 ENTRIES: list[Entry] = [
@@ -56,9 +56,9 @@ def test_without_a_filter_everything_is_wanted() -> None:
 
 def test_each_exchange_is_looked_at_once() -> None:
     query = parse("text:sunny")
-    asked: list[Item] = []
+    asked: list[FilterItem] = []
 
-    def matches(item: Item) -> bool:
+    def matches(item: FilterItem) -> bool:
         asked.append(item)
         return True
 

@@ -18,9 +18,9 @@ from mcpspy.analysis.diff.options import DiffOptions
 from mcpspy.analysis.diff.steps import Step
 from mcpspy.analysis.diff.values import Delta, deltas, fingerprint
 from mcpspy.analysis.diff.volatile import NOTED, OF_MODERN, settled_error, settled_params, settled_result
-from mcpspy.core.canonical import Pointer, spelled
-from mcpspy.core.exchange import State
-from mcpspy.core.message import loads
+from mcpspy.core.jsontools import Pointer, spelled
+from mcpspy.core.protocol.message import loads
+from mcpspy.core.session.exchange import State
 
 BREAKING, DIFFERENT, NOTE = Severity
 

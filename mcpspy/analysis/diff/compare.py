@@ -21,10 +21,10 @@ from mcpspy.analysis.diff.options import LISTED, DiffOptions
 from mcpspy.analysis.diff.pairs import Pair, Pairs, moved, pair
 from mcpspy.analysis.diff.steps import Said, Step, Steps, step_of
 from mcpspy.analysis.diff.values import fingerprint
-from mcpspy.core.canonical import pointer, spelled
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.session import Session
-from mcpspy.core.spec import CLIENT, METHODS, SERVER, is_known
+from mcpspy.core.jsontools import pointer, spelled
+from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, is_known
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Session
 
 BREAKING, DIFFERENT, NOTE = Severity
 

@@ -15,11 +15,11 @@ from mcpspy.analysis.diff.difference import Case, Change, Kind, Place, Severity
 from mcpspy.analysis.diff.steps import Steps
 from mcpspy.analysis.diff.values import deltas
 from mcpspy.analysis.diff.volatile import settled_result
-from mcpspy.core.canonical import spelled
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.message import Failure, Result
-from mcpspy.core.parties import Party
-from mcpspy.core.spec import MODERN
+from mcpspy.core.jsontools import spelled
+from mcpspy.core.protocol.message import Failure, Result
+from mcpspy.core.protocol.peers import Peer
+from mcpspy.core.protocol.spec import MODERN
+from mcpspy.core.session.exchange import Exchange
 
 BREAKING, DIFFERENT, NOTE = Severity
 
@@ -152,7 +152,7 @@ def _capability(pointer: str, old: Any, new: Any, rest: list[str], *, of_era: bo
     return _change(DIFFERENT, pointer, old, new)
 
 
-def _party(party: Party | None) -> Any:
+def _party(party: Peer | None) -> Any:
     return UNSET if party is None else party._asdict()
 
 

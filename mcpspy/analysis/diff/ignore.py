@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from mcpspy.analysis.diff.values import inner
-from mcpspy.core.canonical import Pointer, pointer
+from mcpspy.core.jsontools import Pointer, pointer
 
 DEEP = "**"
 """Any number of steps down."""

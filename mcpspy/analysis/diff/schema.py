@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from mcpspy.analysis.diff.difference import Severity
 from mcpspy.analysis.diff.values import fingerprint
-from mcpspy.core.canonical import Pointer, pointer
+from mcpspy.core.jsontools import Pointer, pointer
 
 BREAKING, DIFFERENT, NOTE = Severity
 

@@ -13,12 +13,12 @@ from typing import Any
 from mcpspy.analysis.diff.difference import Place
 from mcpspy.analysis.diff.interface import LISTINGS
 from mcpspy.analysis.diff.values import fingerprint
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.message import Failure, Malformed, Message, Notification, Request, Result, loads
-from mcpspy.core.parties import INTRODUCTIONS
-from mcpspy.core.record import Damaged, Note
-from mcpspy.core.session import COMES_AGAIN, Session, is_ours
-from mcpspy.core.spec import METHODS, SERVER
+from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result, loads
+from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.spec import METHODS, SERVER
+from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.session import COMES_AGAIN, Session, is_ours
 
 _NAMING = frozenset(("name", "uri", "ref"))
 """Parameters that name a thing; others, like a level or a cursor, only describe the request."""

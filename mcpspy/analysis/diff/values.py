@@ -14,8 +14,8 @@ from msgspec import UNSET
 
 from mcpspy.analysis.diff.dates import undated
 from mcpspy.analysis.diff.sequence import common
-from mcpspy.core.canonical import Pointer, canonical
-from mcpspy.core.message import loads
+from mcpspy.core.jsontools import Pointer, canonical
+from mcpspy.core.protocol.message import loads
 from mcpspy.core.redact.placeholder import fits, untagged
 
 NAMES = ("id", "uri", "name", "key", "path")

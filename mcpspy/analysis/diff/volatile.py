@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpspy.core.spec import META
+from mcpspy.core.protocol.spec import META
 
 MARK = "…"
 """Stands for a value that only its minter understands."""

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from mcpspy.analysis import rows
 from mcpspy.analysis.export.recorded import Recorded
 from mcpspy.analysis.export.wall_clock import WallClock
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.inert import inert
-from mcpspy.core.message import Failure
+from mcpspy.core.protocol.message import Failure
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import Exchange
 
 COLUMNS = (
     *("session", "name", "exchange", "time", "t", "stream", "from", "method", "about", "id", "status"),
@@ -82,5 +82,5 @@ def _cells(session: Recorded, exchange: Exchange, clock: WallClock) -> tuple[obj
 
 def _cell(value: object) -> str:
     """Return a value as text that nothing is made of; what is not known is empty."""
-    text = "" if value is None else inert(str(value))
+    text = "" if value is None else sanitize(str(value))
     return f"'{text}" if text.startswith(tuple(FORMULA)) and not _NUMBER.fullmatch(text) else text

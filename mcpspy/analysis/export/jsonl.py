@@ -15,8 +15,8 @@ from typing import Any
 from mcpspy.analysis.export.recorded import Recorded
 from mcpspy.analysis.export.strict_json import dumps, fragment
 from mcpspy.analysis.export.wall_clock import WallClock
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.message import Failure, Message
+from mcpspy.core.protocol.message import Failure, Message
+from mcpspy.core.session.exchange import Exchange
 
 
 def export(sessions: Iterable[Recorded]) -> Iterator[str]:

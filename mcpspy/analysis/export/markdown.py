@@ -15,11 +15,11 @@ from msgspec.json import format as lay_out
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.export.recorded import Recorded
-from mcpspy.core.exchange import State
-from mcpspy.core.inert import inert, inert_bytes
-from mcpspy.core.message import Failure, Notification, Request, Result
-from mcpspy.core.record import Damaged, Header, Note
-from mcpspy.core.session import Change
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result
+from mcpspy.core.recording.decode import Damaged, Header, Note
+from mcpspy.core.sanitize import sanitize, sanitize_bytes
+from mcpspy.core.session.exchange import State
+from mcpspy.core.session.session import Change
 
 LARGEST = 64_000
 """Bytes of a body that a document shows."""
@@ -40,7 +40,7 @@ def export(sessions: Iterable[Recorded]) -> Iterator[str]:
 
 def document(header: Header, changes: Iterable[tuple[Change, str]]) -> Iterator[str]:
     """Yield a section for each change, and below it what a person noted there."""
-    yield f"# {_code(inert(header.name) or 'session')}, recorded {inert(header.started)}\n"
+    yield f"# {_code(sanitize(header.name) or 'session')}, recorded {sanitize(header.started)}\n"
     for change, note in changes:
         yield from _section(change, note)
 
@@ -64,11 +64,11 @@ def _section(change: Change, note: str) -> Iterator[str]:
     latency, status = said.latency, said.status
     if exchange is not None and isinstance(change.what, Request):
         latency = "" if exchange.latency is None else rows.duration(exchange.latency)
-        status = inert(rows.outcome(exchange)[0])
+        status = sanitize(rows.outcome(exchange)[0])
     facts = [f"{rows.moment(change.what.at)} s", latency, status]
     yield f"{said.arrow} " + " · ".join(_code(fact) for fact in facts if fact) + "\n"
     if note:
-        yield "\n" + "".join(f"> {inert(line)}\n" for line in note.splitlines())
+        yield "\n" + "".join(f"> {sanitize(line)}\n" for line in note.splitlines())
     yield from _bodies(change)
 
 
@@ -76,7 +76,7 @@ def _bodies(change: Change) -> Iterator[str]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Note):
         if what.text:
-            yield _fenced("text", inert(what.text[:LARGEST]))
+            yield _fenced("text", sanitize(what.text[:LARGEST]))
         return
     if isinstance(what, Damaged) or exchange is None or not isinstance(what, Request | Result | Failure):
         yield _body(what.data)
@@ -95,8 +95,8 @@ def _bodies(change: Change) -> Iterator[str]:
 
 def _said(message: Notification) -> str:
     if message.method == "notifications/progress":
-        return inert(rows.progress(message))
-    return inert(f"{message.method} {message.subject or ''}".rstrip())
+        return sanitize(rows.progress(message))
+    return sanitize(f"{message.method} {message.subject or ''}".rstrip())
 
 
 def _body(data: bytes) -> str:
@@ -110,7 +110,7 @@ def _body(data: bytes) -> str:
         size += len(line) + 1
         if size > LARGEST:
             break
-        shown.append(inert_bytes(line))
+        shown.append(sanitize_bytes(line))
     cut = "" if size <= LARGEST else f"\nCut: the first {len(shown):,} of {len(lines):,} lines.\n"
     return _fenced(language, "\n".join(shown)) + cut
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.export.recorded import Recorded
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.inert import inert, inert_bytes
-from mcpspy.core.message import Malformed, Message, Notification, Request, Result
-from mcpspy.core.parties import Parties, Party
-from mcpspy.core.record import Damaged, Note
-from mcpspy.core.session import Change
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.protocol.message import Malformed, Message, Notification, Request, Result
+from mcpspy.core.protocol.peers import Peer, Peers
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.sanitize import sanitize, sanitize_bytes
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Change
 
 LONGEST = 60
 """Characters of a label: more make a diagram too wide to read."""
@@ -55,9 +55,9 @@ def export(session: Recorded) -> Iterator[str]:
         yield f"  Note over C,S: {left} more did not fit, a filter makes room\n"
 
 
-def _parties(changes: list[Change]) -> tuple[Party | None, Party | None]:
+def _parties(changes: list[Change]) -> tuple[Peer | None, Peer | None]:
     """Return who spoke, as the first of them introduced themselves."""
-    parties = Parties()
+    parties = Peers()
     for change in changes:
         if parties.client is not None and parties.server is not None:
             break
@@ -83,7 +83,7 @@ def _line(change: Change) -> str | None:
         about = rows.progress(what) if what.method == "notifications/progress" else what.subject or ""
         return _arrow(what, "--)", f"{what.method} {about}")
     if isinstance(what, Malformed):
-        return _arrow(what, "--x", f"{what.why} {inert_bytes(what.data[:LONGEST])}")
+        return _arrow(what, "--x", f"{what.why} {sanitize_bytes(what.data[:LONGEST])}")
     if exchange is None or what is not exchange.answer:
         return _arrow(what, "--x", change.flaw or "nobody asked")
     return _arrow(what, "--x" if rows.has_failed(exchange) else "-->>", _answer(exchange))
@@ -101,7 +101,7 @@ def _arrow(message: Message, arrow: str, text: str) -> str:
 
 def _label(text: str) -> str:
     """Return a text as a label: cut, and nothing in it means anything."""
-    text = inert(text).strip()
+    text = sanitize(text).strip()
     cut = f"{text[: LONGEST - 1]}…" if len(text) > LONGEST else text
     return "".join(map(_entity, cut))
 

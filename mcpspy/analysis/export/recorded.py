@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.message import Request
-from mcpspy.core.record import Header
-from mcpspy.core.session import Change
+from mcpspy.core.protocol.message import Request
+from mcpspy.core.recording.decode import Header
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Change
 
 
 class Recorded(NamedTuple):
@@ -22,7 +22,7 @@ class Recorded(NamedTuple):
     name: str
     """What a person calls it; a peer's text, not made inert."""
     changes: Iterable[Change]
-    """All of them, in the order of the file, as `core.session.Session` folded them: each exchange is as it ended."""
+    """All of them, in the order of the file, as `core.session.session.Session` folded them: each exchange is as it ended."""
     keep: Callable[[Change], bool]
     """Whether a change is wanted. It says the same of a request and of its answer."""
 

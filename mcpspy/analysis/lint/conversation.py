@@ -15,12 +15,12 @@ from msgspec import Struct
 from mcpspy.analysis.lint.finding import Place
 from mcpspy.analysis.lint.posts import Post
 from mcpspy.analysis.lint.schemas import Checked, Schemas
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.mirrored import ANNOTATION, NOTHING, Mirrored, mirrored
-from mcpspy.core.parties import Parties
-from mcpspy.core.redact.gate import Gate
+from mcpspy.core.protocol.mcp_headers import ANNOTATION, NOTHING, ParamHeaders, mirrored
+from mcpspy.core.protocol.peers import Peers
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.redact.prefilter import Prefilter
 from mcpspy.core.redact.redactor import Redactor
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.session.exchange import Exchange
 
 KEPT = 4096
 """Of whatever a long session has without end, so many of the latest are remembered."""
@@ -39,7 +39,7 @@ class Asked(Struct, gc=False):
     """The last that was reported."""
 
 
-class Conversation(Parties):
+class Conversation(Peers):
     """One client and one server, as far as they have come."""
 
     def __init__(self, stream: str | None) -> None:
@@ -82,7 +82,7 @@ class Tool(Struct):
     arguments: Checked
     output: Checked | None
     """None if it declares none."""
-    mirrored: Mirrored = NOTHING
+    mirrored: ParamHeaders = NOTHING
 
 
 class Torn:
@@ -115,7 +115,7 @@ class Known:
         self.session_ids: set[str] = set()
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         """Stream and id of a server-sent event → hash of its message."""
-        self.gate = Gate()
+        self.gate = Prefilter()
         self._secrets: list[tuple[str, str]] = []
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
         self.torn = {CLIENT: Torn(), SERVER: Torn()}

@@ -18,8 +18,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.core.record import Entry, Frame, Header, Note
-from mcpspy.core.spec import CLIENT, META, MODERN, SERVER
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
+from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 
 SESSION_ID = "s-1"
 UPSTREAM = "http://127.0.0.1:3001/mcp"

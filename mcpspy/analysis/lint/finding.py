@@ -64,7 +64,7 @@ class Finding(Struct, frozen=True):
     """The offending part, as the peer wrote it; not inert either. Empty if nobody wrote it."""
     place: Place
     number: int
-    """Place of the change among those of its session, from 0 (`core.session.Change.number`)."""
+    """Place of the change among those of its session, from 0 (`core.session.session.Change.number`)."""
     at: float
     """Seconds since the recording started."""
     side: str

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from mcpspy.analysis.lint.conversation import Asked
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import AnyMessage, Failure, Malformed, Notification, Request, Result, meta_raw
-from mcpspy.core.parties import INTRODUCTIONS
-from mcpspy.core.spec import META, other
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    meta_raw,
+)
+from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.spec import META, other
 
 
 def hear(what: AnyMessage, seen: Seen) -> None:

@@ -1,7 +1,7 @@
 """Changes in, findings out: one pass over a session, live or from disk.
 
 Owns the order of things: what a change is about, who looks at it, what is
-learned from it. Takes what `core.session.Session.add` returns, change by
+learned from it. Takes what `core.session.session.Session.add` returns, change by
 change, so that whatever folds a session can lint it on the way; keeps no message.
 """
 
@@ -18,12 +18,12 @@ from mcpspy.analysis.lint.rule import LEGACY, Rule
 from mcpspy.analysis.lint.rulebook import EXCERPT, Rulebook
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.seen import Seen, is_odd
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.message import AnyMessage, Failure, Malformed, Notification, Request, Result
-from mcpspy.core.mirrored import wanted
-from mcpspy.core.record import Damaged, Header, Note
-from mcpspy.core.session import COMES_AGAIN, Change
-from mcpspy.core.spec import CLIENT, MODERN, REVISIONS
+from mcpspy.core.protocol.mcp_headers import wanted
+from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS
+from mcpspy.core.recording.decode import Damaged, Header, Note
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.session import COMES_AGAIN, Change
 
 _KINDS: dict[type, Kind] = {
     Request: Kind.REQUEST,

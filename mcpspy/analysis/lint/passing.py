@@ -1,6 +1,6 @@
 """The fold of a session that nobody will look at again: it keeps what pairing needs, and no messages.
 
-Owns forgetting. What `core.session` says of an entry it says, too, but for what
+Owns forgetting. What `core.session.session` says of an entry it says, too, but for what
 is more than some thousands of requests ago: an answer that comes twice, an id
 that is used twice, are then like any other that nobody asked for.
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 from msgspec import Raw
 
 from mcpspy.analysis.lint.conversation import KEPT
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.message import AnyMessage, Body, Failure, Request, Result
-from mcpspy.core.pairing import Pairing
-from mcpspy.core.record import Damaged, Entry, Frame, Header, Note
-from mcpspy.core.session import Change, Session
+from mcpspy.core.protocol.message import AnyMessage, Body, Failure, Request, Result
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
+from mcpspy.core.session.correlation import Correlation
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Change, Session
 
 HEAVY = 1 << 12
 """Bytes from which on an answered request or its answer is not kept whole."""
@@ -41,7 +41,7 @@ class PassingSession(Session):
     def __init__(self, header: Header | None = None) -> None:
         super().__init__(header)
         self.exchanges = _Counted()
-        self._pairing = Pairing[Exchange](forgets=True)
+        self._pairing = Correlation[Exchange](forgets=True)
         self._numbered = 0
         self._entries = 0
 

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from mcpspy.analysis.lint.finding import Kind, Place
-from mcpspy.core.message import AnyMessage, Failure, Request, Result
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result
+from mcpspy.core.protocol.spec import CLIENT
 
 NOTHING = ""
 """No message was posted: a GET, a DELETE."""

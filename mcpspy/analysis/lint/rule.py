@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mcpspy.analysis.lint.finding import Kind, Severity
-from mcpspy.core.spec import REVISIONS
+from mcpspy.core.protocol.spec import REVISIONS
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint.seen import Seen

@@ -16,8 +16,8 @@ from msgspec import Raw
 from mcpspy.analysis.lint.finding import Finding, Kind
 from mcpspy.analysis.lint.rule import Rule
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import AnyMessage, Message, text
-from mcpspy.core.record import Damaged, Note
+from mcpspy.core.protocol.message import AnyMessage, Message, text
+from mcpspy.core.recording.decode import Damaged, Note
 
 EXCERPT = 200
 """Characters of an excerpt."""

@@ -13,9 +13,9 @@ from msgspec import Struct
 from mcpspy.analysis.lint.conversation import Asked, Conversation, Known, Tool
 from mcpspy.analysis.lint.finding import Place
 from mcpspy.analysis.lint.posts import Post
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.message import AnyMessage, Failure, Message, Notification, Request, Result, loads
-from mcpspy.core.record import Damaged, Note
+from mcpspy.core.protocol.message import AnyMessage, Failure, Message, Notification, Request, Result, loads
+from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.session.exchange import Exchange
 
 _UNREAD = object()
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from mcpspy.analysis.stats.group import Group
-from mcpspy.core.exchange import State
-from mcpspy.core.query_item import ExchangeItem
+from mcpspy.core.query.item import ExchangeItem
+from mcpspy.core.session.exchange import State
 
 
 class Chain(Struct, gc=False, eq=False):
@@ -24,7 +24,7 @@ class Chain(Struct, gc=False, eq=False):
 
 
 class Call(Struct, gc=False, eq=False):
-    """A request, as `core.pairing` knows it."""
+    """A request, as `core.session.correlation` knows it."""
 
     at: float
     size: int

@@ -3,7 +3,7 @@
 Owns when something counts: a notification when it comes, a request once it is
 known what became of it. The tables hold what a filter finds; time, handshake,
 who was under way and how many messages there are, are the session's own. What
-belongs to what is `core.pairing`'s. Reads as `core.session` does; a property
+belongs to what is `core.session.correlation`'s. Reads as `core.session.session` does; a property
 test holds the two together.
 """
 
@@ -18,8 +18,7 @@ from mcpspy.analysis.stats.call import Answer, Call, Chain
 from mcpspy.analysis.stats.flight import Flight
 from mcpspy.analysis.stats.handshake import Handshakes
 from mcpspy.analysis.stats.tables import Tables
-from mcpspy.core.exchange import SUBSCRIBE, Event, State
-from mcpspy.core.message import (
+from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
     Malformed,
@@ -29,12 +28,13 @@ from mcpspy.core.message import (
     read_frame,
     text,
 )
-from mcpspy.core.pairing import Pairing, question
-from mcpspy.core.parties import INTRODUCTIONS, Parties
-from mcpspy.core.query import Query
-from mcpspy.core.record import Entry, Frame, Header, Note, read_entry
-from mcpspy.core.session import event_of
-from mcpspy.core.spec import CLIENT, MODERN, SERVER
+from mcpspy.core.protocol.peers import INTRODUCTIONS, Peers
+from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
+from mcpspy.core.query.parser import Query
+from mcpspy.core.recording.decode import Entry, Frame, Header, Note, read_entry
+from mcpspy.core.session.correlation import Correlation, question
+from mcpspy.core.session.exchange import SUBSCRIBE, Event, State
+from mcpspy.core.session.session import event_of
 
 _KINDS = {
     Request: "request",
@@ -54,7 +54,7 @@ _EVERY = 4096
 """Lines after which it is seen whether something can be forgotten."""
 
 
-class Stats(Parties):
+class Stats(Peers):
     """A session in numbers, as far as it has been read."""
 
     def __init__(self, header: Header | None = None, query: Query | None = None, top: int = 10) -> None:
@@ -84,7 +84,7 @@ class Stats(Parties):
         """Entries that could not be recorded."""
         self.waiting: list[Call] = []
         """Once finished: the requests that wait for their answer, the oldest first."""
-        self.pairing = Pairing[Call](forgets=True)
+        self.pairing = Correlation[Call](forgets=True)
         self.lines = 0
         """How many have been taken, of all files, their headers aside."""
         self._parts: list[int] = []

@@ -1,7 +1,7 @@
 """Requests, or notifications, that are alike, and what is counted of them.
 
 Owns what belongs together: one side, one method; of calls, prompts and
-resources also what they are about. How a request went is `core.exchange`'s.
+resources also what they are about. How a request went is `core.session.exchange`'s.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from mcpspy.analysis.stats.spread import Spread
-from mcpspy.core.exchange import State
+from mcpspy.core.session.exchange import State
 
 BY_SUBJECT = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Methods that are counted by what they are about: which tool, prompt, resource."""

@@ -11,7 +11,7 @@ from heapq import heappush, heappushpop
 from typing import NamedTuple
 
 from mcpspy.analysis.stats.group import BY_SUBJECT, Group, Kind, merged
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 MOST = 2000
 """Groups there may be, before what is new is counted with others of its kind."""

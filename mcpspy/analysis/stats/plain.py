@@ -1,8 +1,8 @@
 """A message of which nothing is odd, read from its line in one go.
 
 Owns what is decoded of such a line, and which methods say more than that they
-were asked. What does not fit its types is read the long way, by `core.record`
-and `core.message`; nothing is read that those would read otherwise.
+were asked. What does not fit its types is read the long way, by `core.recording.decode`
+and `core.protocol.message`; nothing is read that those would read otherwise.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Literal
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.json import Decoder
 
-from mcpspy.core.exchange import SUBSCRIBE
-from mcpspy.core.parties import INTRODUCTIONS
-from mcpspy.core.spec import META, METHODS
+from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.spec import META, METHODS
+from mcpspy.core.session.exchange import SUBSCRIBE
 
 ABSENT = Raw()
 

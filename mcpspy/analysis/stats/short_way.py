@@ -15,9 +15,9 @@ from msgspec import UNSET, DecodeError
 
 from mcpspy.analysis.stats.call import Answer, Call
 from mcpspy.analysis.stats.plain import ABSENT, HEAD, LONG_WAY, PAYLOAD, SUBJECTS, Line, decode
-from mcpspy.core.exchange import Event
-from mcpspy.core.parties import INTRODUCTIONS
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.session.exchange import Event
 
 if TYPE_CHECKING:
     from mcpspy.analysis.stats.fold import Stats

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from mcpspy.analysis.stats.call import Answer, Call, seen
 from mcpspy.analysis.stats.groups import Groups, Large
-from mcpspy.core.exchange import State
-from mcpspy.core.message import AnyMessage, Notification
-from mcpspy.core.query import Query
-from mcpspy.core.query_item import ExchangeItem
-from mcpspy.core.spec import other
+from mcpspy.core.protocol.message import AnyMessage, Notification
+from mcpspy.core.protocol.spec import other
+from mcpspy.core.query.item import ExchangeItem
+from mcpspy.core.query.parser import Query
+from mcpspy.core.session.exchange import State
 
 
 class Tables:

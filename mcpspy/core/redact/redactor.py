@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 
-from mcpspy.core.redact.gate import AT_SIGN, B64, Gate
+from mcpspy.core.redact.prefilter import AT_SIGN, B64, Prefilter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from mcpspy.core.envelope import Value
-    from mcpspy.core.redact.gate import Hit
-    from mcpspy.core.redact.rules import Rules
-    from mcpspy.core.redact.walk import Edit
+    from mcpspy.core.recording.encode import Value
+    from mcpspy.core.redact.config import RedactionRules
+    from mcpspy.core.redact.prefilter import Hit
+    from mcpspy.core.redact.walker import ByteEdit
 
     Found = Callable[[str, str], None]
     """Is told of each secret: its rule, and where it stood (a JSON pointer into the message)."""
@@ -40,11 +40,11 @@ _B64 = b',"b64":"'
 class Redactor:
     """Redacts one recording. `key` is made for it, and never kept."""
 
-    def __init__(self, key: bytes, rules: Rules | None = None, found: Found | None = None) -> None:
+    def __init__(self, key: bytes, rules: RedactionRules | None = None, found: Found | None = None) -> None:
         self._key = key
         self._given = rules
         self._found = found
-        self._gate = rules.gate if rules is not None else Gate()
+        self._gate = rules.gate if rules is not None else Prefilter()
         self._long, self._short = self._gate.long, self._gate.short
         self._is_asked = self._gate.asked is not None or (rules is not None and rules.is_thorough)
         self._is_thorough = rules is not None and rules.is_thorough
@@ -98,7 +98,7 @@ class Redactor:
             and not any(map(words.lower().__contains__, OPTIONS))
         ):
             return dict(fields)
-        from mcpspy.core.redact.argv import command
+        from mcpspy.core.redact.command_line import command
 
         rules = self._rules()
         kept: dict[str, Value] = {}
@@ -119,12 +119,12 @@ class Redactor:
 
     def _read(self, data: bytes) -> bytes:
         """Return a message that something in it makes worth reading, redacted."""
-        from mcpspy.core.redact.walk import Broken, Walk, apply
+        from mcpspy.core.redact.walker import InvalidJson, JsonWalker, apply
 
         if len(data) <= LARGE:
             try:
-                return apply(data, self._told(Walk(self._rules(), self._mask).edits(data)))
-            except Broken:
+                return apply(data, self._told(JsonWalker(self._rules(), self._mask).edits(data)))
+            except InvalidJson:
                 pass
         return self._text(data)
 
@@ -161,21 +161,20 @@ class Redactor:
                 return line
             kept = self._text(data)
             return line if kept == data else b"".join((head, found, b2a_base64(kept, newline=False), b'"}\n'))
-        from mcpspy.core.redact.walk import Broken, Walk, apply
+        from mcpspy.core.redact.walker import InvalidJson, JsonWalker, apply
 
         try:
-            return apply(line, self._told(Walk(self._rules(), self._mask, note=True).edits(line)))
-        except Broken:
+            return apply(line, self._told(JsonWalker(self._rules(), self._mask, note=True).edits(line)))
+        except InvalidJson:
             return self._text(line)
 
     def _text(self, data: bytes) -> bytes:
         """Return what has no structure, redacted."""
-        from mcpspy.core.redact.escapes import Unescaped
-        from mcpspy.core.redact.text import spans
-        from mcpspy.core.redact.walk import Edit, apply
+        from mcpspy.core.redact.text import UnescapedText, spans
+        from mcpspy.core.redact.walker import ByteEdit, apply
 
         edits = [
-            Edit(start, end, self._mask(Unescaped(data[start:end]).text), rule, ())
+            ByteEdit(start, end, self._mask(UnescapedText(data[start:end]).text), rule, ())
             for start, end, rule in spans(data, self._rules())
         ]
         return apply(data, self._told(edits))
@@ -199,12 +198,12 @@ class Redactor:
         except ValueError:  # Not cut where its bytes are.
             return False
 
-    def _rules(self) -> Rules:
+    def _rules(self) -> RedactionRules:
         """Return the rules; those that are built in are not read before they are needed."""
         if self._given is None:
-            from mcpspy.core.redact.rules import Rules
+            from mcpspy.core.redact.config import RedactionRules
 
-            self._given = Rules()
+            self._given = RedactionRules()
         return self._given
 
     def _mask(self, secret: bytes) -> bytes:
@@ -212,7 +211,7 @@ class Redactor:
 
         return placeholder(secret, self._key)
 
-    def _told(self, edits: list[Edit]) -> list[Edit]:
+    def _told(self, edits: list[ByteEdit]) -> list[ByteEdit]:
         for edit in edits:
             self._tell(edit.rule, edit.pointer)
         return edits

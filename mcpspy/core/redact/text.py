@@ -3,25 +3,84 @@
 Owns what counts as one where there is no structure to go by: content that a
 tool read from a file, a server's stderr, a line that is no message. Starts at
 the gate's hits and looks no further than each of them, so prose costs nothing.
+
+A JSON string's text, and where each part of it stands in the string.
+
+Owns the way back: what is found in the text `secret` is cut out of the bytes
+`\u0073ecret` exactly. Takes what is no valid string as it is.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import NamedTuple
 
-from mcpspy.core.redact.escapes import Unescaped
-from mcpspy.core.redact.gate import AT, B64, ESCAPE, NAMES, URL
-from mcpspy.core.redact.names import Verdict, is_harmless, is_random, is_told
-from mcpspy.core.redact.shapes import SHAPES, jwt, pem, tail
+from mcpspy.core.redact.patterns import SHAPES, NameVerdict, is_harmless, is_random, is_told, jwt, pem, tail
+from mcpspy.core.redact.prefilter import AT, B64, ESCAPE, NAMES, URL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mcpspy.core.redact.gate import Hit
-    from mcpspy.core.redact.rules import Rules
+    from mcpspy.core.redact.config import RedactionRules
+    from mcpspy.core.redact.prefilter import Hit
+
+_ESCAPE = re.compile(rb'\\(?:u([0-9a-fA-F]{4})|([bfnrt"\\/]))')
+_SHORT = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
-class Span(NamedTuple):
+class UnescapedText:
+    """The text of a string, in UTF-8."""
+
+    def __init__(self, raw: bytes) -> None:
+        """`raw` is what stands between the quotes."""
+        self._texts = [0]
+        self._raws = [0]
+        if _BACKSLASH not in raw:
+            self.text = raw
+            return
+        pieces: list[bytes] = []
+        length = done = 0
+        high = 0
+        for found in _ESCAPE.finditer(raw):
+            start, end = found.span()
+            plain = raw[done:start]
+            short: bytes | None = found[2]
+            if short is not None:
+                piece, high = _SHORT.get(short, short), 0
+            else:
+                code = int(found[1], 16)
+                if 0xDC00 <= code < 0xE000 and high and not plain:
+                    # The second half of a character beyond the first 65,536: both halves are one.
+                    code = 0x10000 + (high - 0xD800 << 10) + code - 0xDC00
+                    length -= len(pieces.pop())
+                    del self._texts[-2:], self._raws[-2:]
+                    start -= 6
+                    high = 0
+                else:
+                    high = code if 0xD800 <= code < 0xDC00 else 0
+                piece = chr(code).encode("utf-8", "surrogatepass")
+            if plain:
+                pieces.append(plain)
+                length += len(plain)
+            self._texts += (length, length + len(piece))
+            self._raws += (start, end)
+            pieces.append(piece)
+            length += len(piece)
+            done = end
+        self.text = b"".join([*pieces, raw[done:]])
+
+    def raw(self, at: int) -> int:
+        """Return where a place in the text stands in the string."""
+        number = bisect_right(self._texts, at) - 1
+        return self._raws[number] + at - self._texts[number]
+
+
+def escape(text: bytes) -> bytes:
+    """Return a text without control characters as it stands in a JSON string."""
+    return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+
+
+class SecretSpan(NamedTuple):
     """Where a secret stands in a text, and by which rule."""
 
     start: int
@@ -62,7 +121,7 @@ _USER = re.compile(rb"(?://|\\/)(?P<user>[^\s\"'@:/\\]*)(?::(?P<password>[^\s\"'
 _DOCUMENTED = re.compile(rb"(?i)pass(?:word|wd)?|pwd|secret|token|\[redacted(?::[0-9a-f]{8})?\]")
 
 
-def spans(text: bytes, rules: Rules, *, is_uri: bool = False) -> list[Span]:
+def spans(text: bytes, rules: RedactionRules, *, is_uri: bool = False) -> list[SecretSpan]:
     """Return the secrets of a text, in order and apart; of a URI its path is left as it is.
 
     A text may quote JSON, or be some that broke off: so it is read as it
@@ -71,15 +130,15 @@ def spans(text: bytes, rules: Rules, *, is_uri: bool = False) -> list[Span]:
     found = _spans(text, rules, is_uri=is_uri)
     if _BACKSLASH in text:
         for first, last in _windows(text, rules):
-            unescaped = Unescaped(text[first:last])
+            unescaped = UnescapedText(text[first:last])
             found += [
-                Span(first + unescaped.raw(start), first + unescaped.raw(end), rule)
+                SecretSpan(first + unescaped.raw(start), first + unescaped.raw(end), rule)
                 for start, end, rule in _spans(unescaped.text, rules, is_uri=is_uri)
             ]
     return apart(found)
 
 
-def _windows(text: bytes, rules: Rules) -> list[tuple[int, int]]:
+def _windows(text: bytes, rules: RedactionRules) -> list[tuple[int, int]]:
     """Return the parts of a text whose escapes are looked at: all of it, or what is around hits in a very long one."""
     if len(text) <= WINDOWED or rules.is_thorough:
         return [(0, len(text))]
@@ -93,8 +152,8 @@ def _windows(text: bytes, rules: Rules) -> list[tuple[int, int]]:
     return windows
 
 
-def _spans(text: bytes, rules: Rules, *, is_uri: bool) -> list[Span]:
-    found = [Span(*asked) for asked in rules.asked(text)]
+def _spans(text: bytes, rules: RedactionRules, *, is_uri: bool) -> list[SecretSpan]:
+    found = [SecretSpan(*asked) for asked in rules.asked(text)]
     done = 0
     for place, literal in rules.gate.hits(text):
         if place >= done and (span := _at(text, place, literal, rules, is_uri=is_uri)) is not None:
@@ -103,12 +162,12 @@ def _spans(text: bytes, rules: Rules, *, is_uri: bool) -> list[Span]:
     return found
 
 
-def is_suspect(raw: bytes, hit: Hit, rules: Rules) -> bool:
+def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
     """Whether a hit in a message, as it stands there, needs the message to be read. Cheap, and never wrong with a no."""
     place, literal = hit
     if literal in _NAMES:
         start, end = _name(raw, place + literal.startswith(b'"'))
-        return rules.verdict(raw[start:end]) != Verdict.NOTHING and (
+        return rules.verdict(raw[start:end]) != NameVerdict.NOTHING and (
             _FOLLOWED.match(raw, end) is not None
             or raw.startswith(b"--", start)
             or (raw[start - 1 : start] in _QUOTES and _ENDED.match(raw, end) is not None)
@@ -132,9 +191,9 @@ def _name(text: bytes, place: int) -> tuple[int, int]:
     return place - tail(text, place, 80, _NAME_LETTERS), after.end() if after else place
 
 
-def apart(found: list[Span]) -> list[Span]:
+def apart(found: list[SecretSpan]) -> list[SecretSpan]:
     """Make one of those that overlap."""
-    apart: list[Span] = []
+    apart: list[SecretSpan] = []
     for span in sorted(found):
         if apart and span.start < apart[-1].end:
             apart[-1] = apart[-1]._replace(end=max(apart[-1].end, span.end))
@@ -143,7 +202,7 @@ def apart(found: list[Span]) -> list[Span]:
     return apart
 
 
-def _at(text: bytes, place: int, literal: bytes, rules: Rules, *, is_uri: bool) -> Span | None:
+def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_uri: bool) -> SecretSpan | None:
     if literal == AT:
         return _password(text, place)
     if is_uri and b"?" not in text[:place]:
@@ -157,10 +216,10 @@ def _at(text: bytes, place: int, literal: bytes, rules: Rules, *, is_uri: bool) 
         where, rule = shape.at(text, place), shape.rule
     else:
         return _assigned(text, place, rules)
-    return None if where is None else Span(*where, rule)
+    return None if where is None else SecretSpan(*where, rule)
 
 
-def _password(text: bytes, at: int) -> Span | None:
+def _password(text: bytes, at: int) -> SecretSpan | None:
     """Return the password of a URL, or the token that stands for its user."""
     base = max(0, at - URL)
     base = max(base, text.rfind(b"/", base, at) - 1)
@@ -171,17 +230,17 @@ def _password(text: bytes, at: int) -> Span | None:
     value = found[part]
     if is_harmless(value) or _DOCUMENTED.fullmatch(value) or (part == "user" and not is_random(value, 16)):
         return None
-    return Span(*found.span(part), "url-password")
+    return SecretSpan(*found.span(part), "url-password")
 
 
-def _assigned(text: bytes, place: int, rules: Rules) -> Span | None:
+def _assigned(text: bytes, place: int, rules: RedactionRules) -> SecretSpan | None:
     """Return the value that is given to the name at a hit: `NAME=value`, `"name": "value"`, `name: value`, `--name value`."""
     found = _ASSIGNED.match(text, _name(text, place + text.startswith((b'"', b"'"), place))[0])
     if found is None:
         return None
     name, sign = found["name"], found["sign"].strip()
     said = rules.verdict(name)
-    if said == Verdict.NOTHING or not (sign or name.startswith(b"--")):
+    if said == NameVerdict.NOTHING or not (sign or name.startswith(b"--")):
         return None
     at, quote = found.end(), found["quote"]
     if quote:
@@ -193,7 +252,7 @@ def _assigned(text: bytes, place: int, rules: Rules) -> Span | None:
             return None
     if name.lower().endswith(b"cookie"):
         line = _LINE.match(text, at)
-        return Span(at, line.end(), "cookie") if line is not None and b"=" in line[0] else None
+        return SecretSpan(at, line.end(), "cookie") if line is not None and b"=" in line[0] else None
     if (scheme := _SCHEME.match(text, at)) is not None:
         at = scheme.end()
     if not quote:
@@ -206,9 +265,13 @@ def _assigned(text: bytes, place: int, rules: Rules) -> Span | None:
         if not is_number and not _is_given(text, name, sign, value, end):
             return None
     value = text[at:end]
-    if not value or is_harmless(value) or (said == Verdict.WEAK and not is_told(name.lstrip(b"-"), value)):
+    if (
+        not value
+        or is_harmless(value)
+        or (said == NameVerdict.WEAK and not is_told(name.lstrip(b"-"), value))
+    ):
         return None
-    return Span(at, end, "assigned")
+    return SecretSpan(at, end, "assigned")
 
 
 def _closing(text: bytes, quote: bytes, at: int) -> int:

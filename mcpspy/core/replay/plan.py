@@ -5,27 +5,97 @@ before it. Answers say so themselves. Of what else the server said, only what
 came after the last answer is waited for: before it, it was part of how that
 answer came about; but a subscription has a stream of its own. And it owns which streams of an HTTP recording are one
 client.
+
+What the recorded client said, and what it had heard before.
+
+Owns the shape of a plan; `plan` reads it out of a session, `player` plays it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from enum import Enum, auto
 
-from msgspec import structs
+from msgspec import Struct, structs
 
-from mcpspy.core.canonical import canonical
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
-from mcpspy.core.record import Note
-from mcpspy.core.replay.cue import Cue, Plan, Question, Wait, What
-from mcpspy.core.session import COMES_AGAIN, Change, Session, is_ours
-from mcpspy.core.spec import CLIENT, MODERN
+from mcpspy.core.jsontools import canonical
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.spec import CLIENT, MODERN
+from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.session import COMES_AGAIN, Change, Session, is_ours
+
+
+class WaitKind(Enum):
+    """What can be waited for."""
+
+    ANSWER = auto()
+    """The answer to a request of the client."""
+    QUESTION = auto()
+    """A request of the server."""
+    NOTICE = auto()
+    """A notification of the server."""
+
+
+class WaitCondition(Struct, frozen=True):
+    """Something that had come in."""
+
+    what: WaitKind
+    key: object
+    """Of an answer, the number of the recorded exchange; of the others, which kind it is."""
+    count: int
+    """How many of this key had come by then."""
+    delay: float
+    """Seconds it had taken, from when the client could begin to wait for it."""
+    is_certain: bool = False
+    """Whether it comes whatever happens, and be it as a timeout: the answer to what is not cancelled."""
+    is_apart: bool = False
+    """Whether it came on a subscription: over HTTP, that an answer is there does not say that this is."""
+
+
+class PlanStep(Struct, frozen=True):
+    """One message of the client."""
+
+    message: Request | Notification | Malformed | None
+    """None: the client hung up on `exchange` (HTTP, 2026-07-28), or closed its end."""
+    at: float
+    """When it was sent."""
+    waits: tuple[WaitCondition, ...]
+    gap: float
+    """Seconds between the last it had heard, or said, and this."""
+    exchange: Exchange | None = None
+    """The exchange it begins; of a cancellation, the one it ends."""
+
+
+class ServerRequest(Struct, frozen=True):
+    """A request of the server, and what the client answered."""
+
+    exchange: Exchange
+    params: str | None
+    """Canonical; None if they are nested too deep to be compared."""
+
+
+class ReplayPlan(Struct, frozen=True):
+    """One client, from its first message to its end."""
+
+    cues: tuple[PlanStep, ...]
+    questions: tuple[ServerRequest, ...]
+    end: PlanStep
+    """What the client had heard when it closed its end."""
+
+    @property
+    def requests(self) -> list[Exchange]:
+        """The requests it makes, in their order."""
+        return [
+            cue.exchange for cue in self.cues if cue.exchange is not None and isinstance(cue.message, Request)
+        ]
+
 
 PROGRESS = "notifications/progress"
 UPDATED = "notifications/resources/updated"
 
 
-def plans(session: Session) -> list[Plan]:
+def plans(session: Session) -> list[ReplayPlan]:
     """Return what each client of a session that has ended did; nearly always there is one."""
     names = _conversations(session)
     readers: dict[str | None, _Reader] = {}
@@ -76,21 +146,21 @@ def notice_key(message: Notification, exchange: int | None) -> object:
 
 class _Reader:
     def __init__(self) -> None:
-        self._cues: list[Cue] = []
-        self._questions: list[Question] = []
-        self._heard: list[Wait] = []
+        self._cues: list[PlanStep] = []
+        self._questions: list[ServerRequest] = []
+        self._heard: list[WaitCondition] = []
         """Since the last message of the client."""
-        self._counts: Counter[tuple[What, object]] = Counter()
+        self._counts: Counter[tuple[WaitKind, object]] = Counter()
         self._said_at = 0.0
         """When the client last said something, or was answered."""
         self._last_at = 0.0
-        self._end: Cue | None = None
+        self._end: PlanStep | None = None
 
-    def plan(self) -> Plan:
+    def plan(self) -> ReplayPlan:
         """Return what was read."""
         self.close(self._last_at)
         assert self._end is not None
-        return Plan(tuple(self._cues), tuple(self._questions), self._end)
+        return ReplayPlan(tuple(self._cues), tuple(self._questions), self._end)
 
     def close(self, at: float) -> None:
         """The client closed its end: what comes after is not waited for."""
@@ -98,11 +168,15 @@ class _Reader:
             end = self._cue(None, at, None)
             # What nobody answered then may be answered now.
             left = (cue.exchange for cue in self._cues if isinstance(cue.message, Request))
-            waits = [Wait(What.ANSWER, each.number, 1, 0.0) for each in left if each and is_unanswered(each)]
+            waits = [
+                WaitCondition(WaitKind.ANSWER, each.number, 1, 0.0)
+                for each in left
+                if each and is_unanswered(each)
+            ]
             # Over HTTP, what belongs to no request comes when it comes: give it a moment before hanging up.
             for (what, key), count in self._counts.items():
-                if what is not What.ANSWER:
-                    waits.append(Wait(what, key, count, 0.0))
+                if what is not WaitKind.ANSWER:
+                    waits.append(WaitCondition(what, key, count, 0.0))
             self._end = structs.replace(end, waits=(*end.waits, *waits))
 
     def read(self, change: Change) -> None:
@@ -113,7 +187,7 @@ class _Reader:
         if isinstance(what, Note):
             assert exchange is not None
             if exchange.state is State.REFUSED:
-                self._hear(What.ANSWER, exchange.number, what.at, is_certain=True)
+                self._hear(WaitKind.ANSWER, exchange.number, what.at, is_certain=True)
             elif exchange.state in (State.CANCELLED, State.CLOSED):
                 self._say(None, what.at, exchange)
         elif isinstance(what, Malformed):
@@ -131,25 +205,25 @@ class _Reader:
         if what.side == CLIENT:
             self._last_at = what.at
         else:
-            self._hear(What.ANSWER, exchange.number, what.at, is_certain=expects_answer(exchange))
+            self._hear(WaitKind.ANSWER, exchange.number, what.at, is_certain=expects_answer(exchange))
 
     def _server(self, what: Request | Notification, exchange: Exchange | None) -> None:
         if isinstance(what, Request):
             assert exchange is not None
-            self._questions.append(Question(exchange, comparable(what)))
-            self._hear(What.QUESTION, what.method, what.at)
+            self._questions.append(ServerRequest(exchange, comparable(what)))
+            self._hear(WaitKind.QUESTION, what.method, what.at)
         elif (key := notice_key(what, exchange.number if exchange is not None else None)) is not None:
             is_apart = exchange is not None and exchange.is_subscription
-            self._hear(What.NOTICE, key, what.at, is_apart=is_apart)
+            self._hear(WaitKind.NOTICE, key, what.at, is_apart=is_apart)
 
     def _hear(
-        self, what: What, key: object, at: float, *, is_certain: bool = False, is_apart: bool = False
+        self, what: WaitKind, key: object, at: float, *, is_certain: bool = False, is_apart: bool = False
     ) -> None:
         self._counts[what, key] += 1
         delay = max(0.0, at - self._said_at)
-        self._heard.append(Wait(what, key, self._counts[what, key], delay, is_certain, is_apart))
+        self._heard.append(WaitCondition(what, key, self._counts[what, key], delay, is_certain, is_apart))
         self._last_at = at
-        if what is What.ANSWER:
+        if what is WaitKind.ANSWER:
             self._said_at = at
 
     def _say(
@@ -160,13 +234,13 @@ class _Reader:
 
     def _cue(
         self, what: Request | Notification | Malformed | None, at: float, exchange: Exchange | None
-    ) -> Cue:
+    ) -> PlanStep:
         heard, self._heard = self._heard, []
         last = max((place for place, wait in enumerate(heard) if wait.is_certain), default=-1)
         waits = tuple(
             wait for place, wait in enumerate(heard) if wait.is_certain or wait.is_apart or place > last
         )
-        return Cue(what, at, waits, max(0.0, at - self._last_at), exchange)
+        return PlanStep(what, at, waits, max(0.0, at - self._last_at), exchange)
 
 
 def comparable(request: Request) -> str | None:

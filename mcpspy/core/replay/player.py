@@ -4,26 +4,135 @@ Owns the state of one run: what is still to be said, what was answered, which
 live id stands for which recorded one. Time comes in as an argument, in seconds
 of any clock that does not go back. Never raises, whatever the server says, and
 never waits for ever.
+
+What a live server has said so far, as far as somebody waits for it.
+
+Owns how long is waited for what may not come: answers come, be it as a
+timeout; a question or a notification of a server that has changed may not.
+
+What the client answers when the server asks: what it answered in the recording.
+
+Owns the choice: the same question gets its own answers, in their order; else
+the questions of a method get theirs in the recorded order; what was never
+asked gets a JSON-RPC error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from mcpspy.core.exchange import Event
-from mcpspy.core.message import Failure, Notification, Request, Result, read_frame, text
-from mcpspy.core.record import Frame
-from mcpspy.core.redact.restore import restored
-from mcpspy.core.replay.arrivals import Arrivals
-from mcpspy.core.replay.carry import Carried, Rule
-from mcpspy.core.replay.cue import Cue, Plan, What
-from mcpspy.core.replay.plan import expects_answer, notice_key
-from mcpspy.core.replay.questions import Questions
-from mcpspy.core.rewrite import one_line, replaced
-from mcpspy.core.session import event_of
-from mcpspy.core.spec import SERVER
+from mcpspy.core.jsontools import one_line, replaced
+from mcpspy.core.mock.responses import METHOD_NOT_FOUND, error, result
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result, read_frame, text
+from mcpspy.core.protocol.spec import SERVER
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.redact.placeholder import restored
+from mcpspy.core.replay.plan import (
+    PlanStep,
+    ReplayPlan,
+    ServerRequest,
+    WaitCondition,
+    WaitKind,
+    comparable,
+    expects_answer,
+    notice_key,
+)
+from mcpspy.core.replay.substitution import SubstitutionRule, Substitutions
+from mcpspy.core.session.exchange import Event
+from mcpspy.core.session.session import event_of
+
+PATIENCE = {WaitKind.ANSWER: 1.0, WaitKind.QUESTION: 2.0, WaitKind.NOTICE: 0.5}
+"""Seconds that is waited, at least, for the answer to what was cancelled, a question, a notice."""
+
+LENIENCE = 3.0
+"""How many times as long as in the recording such things may take."""
+
+
+class ReceivedMessages:
+    """What came, and when."""
+
+    def __init__(self) -> None:
+        self.settled: dict[int, float] = {}
+        """Recorded exchanges that nobody need wait for any more: since when."""
+        self._came: defaultdict[tuple[WaitKind, object], list[float]] = defaultdict(list)
+
+    def came(self, what: WaitKind, key: object, now: float) -> None:
+        """A question or a notice of this kind came."""
+        self._came[what, key].append(now)
+
+    def missing(self, cue: PlanStep) -> list[WaitCondition]:
+        """Return what a cue waits for and may not come, as long as it has not."""
+        return [wait for wait in cue.waits if not wait.is_certain and self._at(wait) is None]
+
+    def since(self, cue: PlanStep, ready: float) -> float:
+        """Return when the last thing came that a cue waits for; `ready` if that was before it could wait."""
+        return max([ready, *(at for wait in cue.waits if (at := self._at(wait)) is not None)])
+
+    def patience_ends(self, cue: PlanStep, ready: float, most: float) -> float:
+        """Return until when a cue waits for what may not come."""
+        lenient = [max(PATIENCE[wait.what], wait.delay * LENIENCE) for wait in self.missing(cue)]
+        return self.since(cue, ready) + min(max(lenient, default=0.0), most)
+
+    def _at(self, wait: WaitCondition) -> float | None:
+        if wait.what is WaitKind.ANSWER:
+            return self.settled.get(wait.key) if isinstance(wait.key, int) else None
+        if isinstance(wait.key, tuple) and (over := self.settled.get(wait.key[1])) is not None:
+            return over  # Progress on what is over.
+        came = self._came[wait.what, wait.key]
+        return came[wait.count - 1] if len(came) >= wait.count else None
+
+
+class ServerRequestReply(Struct, frozen=True):
+    """What goes back to the server."""
+
+    data: bytes | None
+    """None: the recorded client never answered either."""
+    after: float
+    """Seconds it took in the recording."""
+    token: str | None = None
+    """JSON text of the recorded question's progress token."""
+    remark: str | None = None
+    """What a person should know, one line."""
+
+
+class ServerRequests:
+    """The recorded questions, and which of them were asked again."""
+
+    def __init__(self, recorded: Sequence[ServerRequest]) -> None:
+        self._recorded = list(recorded)
+        self._left = list(recorded)
+
+    def reply(self, asked: Request) -> ServerRequestReply:
+        """Answer a request of the live server."""
+        id = asked.id.encode()  # noqa: A001
+        question = self._choose(asked.method, comparable(asked))
+        if question is None:
+            if asked.method == "ping":
+                return ServerRequestReply(result(id, {}), 0.0)
+            remark = (
+                f"the server asked {asked.method}, which nobody did in the recording: answered with an error"
+            )
+            return ServerRequestReply(
+                error(id, METHOD_NOT_FOUND, f"not in the recording: {asked.method}"), 0.0, remark=remark
+            )
+        answer = question.exchange.answer
+        if not isinstance(answer, Result | Failure):
+            return ServerRequestReply(None, 0.0)
+        token = question.exchange.request.progress_token
+        return ServerRequestReply(replaced(answer.data, ("id",), id), question.exchange.latency or 0.0, token)
+
+    def _choose(self, method: str, params: str | None) -> ServerRequest | None:
+        for questions, same in ((self._left, True), (self._left, False), (self._recorded, True)):
+            for question in questions:
+                if question.exchange.request.method == method and (not same or question.params == params):
+                    if question in self._left:
+                        self._left.remove(question)
+                    return question
+        return None
+
 
 TIMEOUT = 30.0
 """Seconds that an answer is waited for."""
@@ -32,7 +141,7 @@ HUNG = 2
 """Requests in a row that time out, with nothing heard meanwhile, after which the server is taken to hang."""
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class PlayerOptions(Struct, frozen=True, kw_only=True):
     """How a recording is played."""
 
     speed: float = 0.0
@@ -40,15 +149,15 @@ class Options(Struct, frozen=True, kw_only=True):
     timeout: float = TIMEOUT
     serial: bool = False
     """Whether a request waits for all answers before it, though the recorded client did not."""
-    carry: tuple[Rule, ...] = ()
+    carry: tuple[SubstitutionRule, ...] = ()
     secrets: dict[str, str] = {}
     """Live values for what was redacted, by tag or by the key they stand under."""
 
 
-class Sent(Struct):
+class SentRequest(Struct):
     """A request that was made of the live server."""
 
-    cue: Cue
+    cue: PlanStep
     at: float
     answer: Result | Failure | None = None
     answered_at: float | None = None
@@ -66,9 +175,9 @@ class Sent(Struct):
 class Player:
     """One run of a plan."""
 
-    def __init__(self, plan: Plan, options: Options, ids: Iterator[int], now: float) -> None:
+    def __init__(self, plan: ReplayPlan, options: PlayerOptions, ids: Iterator[int], now: float) -> None:
         self.plan = plan
-        self.sent: dict[int, Sent] = {}
+        self.sent: dict[int, SentRequest] = {}
         """By the number of the recorded exchange."""
         self.remarks: list[str] = []
         """What a person should know, one line each."""
@@ -76,10 +185,10 @@ class Player:
         """Why it went no further, if it did not."""
         self._options = options
         self._ids = ids
-        self.carried = Carried(options.carry)
-        self._questions = Questions(plan.questions)
+        self.carried = Substitutions(options.carry)
+        self._questions = ServerRequests(plan.questions)
         self._next = 0
-        self._come = Arrivals()
+        self._come = ReceivedMessages()
         self._live: dict[str, int] = {}
         """Live id → number of the recorded exchange."""
         self._open: dict[int, float] = {}
@@ -169,10 +278,10 @@ class Player:
         return min(times, default=None)
 
     @property
-    def _cue(self) -> Cue:
+    def _cue(self) -> PlanStep:
         return self.plan.cues[self._next] if self._next < len(self.plan.cues) else self.plan.end
 
-    def _due(self, cue: Cue) -> float | None:
+    def _due(self, cue: PlanStep) -> float | None:
         """Return when a cue is due, as far as is known now; None if an answer has to come first."""
         if self._blocked(cue):
             return None
@@ -182,13 +291,13 @@ class Player:
             since = self._come.since(cue, self._ready)
         return since + (cue.gap / self._options.speed if self._options.speed else 0.0)
 
-    def _blocked(self, cue: Cue) -> bool:
+    def _blocked(self, cue: PlanStep) -> bool:
         """Whether an answer is still to come that will, be it as a timeout."""
         if self._options.serial and self._open and not _is_cancellation(cue):
             return True
         return any(wait.is_certain and wait.key in self._open for wait in cue.waits)
 
-    def _say(self, cue: Cue, now: float) -> list[bytes]:
+    def _say(self, cue: PlanStep, now: float) -> list[bytes]:
         message, exchange = cue.message, cue.exchange
         if isinstance(message, Request):
             assert exchange is not None
@@ -205,18 +314,18 @@ class Player:
             return [self._restored(self.carried.put_in(message, message.data), message.method)]
         return [message.data]
 
-    def _ask(self, cue: Cue, message: Request, number: int, now: float) -> list[bytes]:
+    def _ask(self, cue: PlanStep, message: Request, number: int, now: float) -> list[bytes]:
         if (why := self._pointless(cue, message)) is not None:
-            self.remarks.append(f"{Sent(cue, now).about}: not asked, {why}")
+            self.remarks.append(f"{SentRequest(cue, now).about}: not asked, {why}")
             self._come.settled[number] = now
             return []
         live = str(next(self._ids))
         data = self.carried.put_in(message, one_line(message.data))
         data = replaced(data, ("id",), live.encode())
         data = replaced(data, ("params", "_meta", "progressToken"), live.encode())
-        data = self._restored(data, Sent(cue, now).about)
+        data = self._restored(data, SentRequest(cue, now).about)
         self._live[live] = number
-        self.sent[number] = Sent(cue, now)
+        self.sent[number] = SentRequest(cue, now)
         assert cue.exchange is not None
         if expects_answer(cue.exchange):
             self._open[number] = now + self._options.timeout
@@ -230,7 +339,7 @@ class Player:
             self.remarks.append(f"{about}: sent with what stands for a secret in the recording: {what}")
         return data
 
-    def _pointless(self, cue: Cue, message: Request) -> str | None:
+    def _pointless(self, cue: PlanStep, message: Request) -> str | None:
         """Say why a request makes no sense to this server now."""
         if (missing := self.carried.missing(message)) is not None:
             return f"for the server gave no {missing} this time"
@@ -240,7 +349,7 @@ class Player:
             return None
         return "for the server had no question this time"
 
-    def _cancel(self, cue: Cue) -> list[bytes]:
+    def _cancel(self, cue: PlanStep) -> list[bytes]:
         number = cue.exchange.number if cue.exchange is not None else None
         live = next((live for live, known in self._live.items() if known == number), None)
         if live is None:
@@ -294,7 +403,7 @@ class Player:
                 self._stop(f"{why}, nor to what was asked before: the server hangs", now)
 
     def _question(self, message: Request, now: float) -> None:
-        self._come.came(What.QUESTION, message.method, now)
+        self._come.came(WaitKind.QUESTION, message.method, now)
         reply = self._questions.reply(message)
         if reply.token is not None:
             self._tokens[reply.token] = message.progress_token or "null"
@@ -309,10 +418,10 @@ class Player:
         token = (text(message.body.progress_token) or "").strip('"')
         key = notice_key(message, self._live.get(token))
         if key is not None:
-            self._come.came(What.NOTICE, key, now)
+            self._come.came(WaitKind.NOTICE, key, now)
 
 
-def _is_cancellation(cue: Cue) -> bool:
+def _is_cancellation(cue: PlanStep) -> bool:
     message = cue.message
     if message is None:
         return cue.exchange is not None

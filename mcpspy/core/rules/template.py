@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from mcpspy.core.canonical import pointer
-from mcpspy.core.rules.patch import written
+from mcpspy.core.jsontools import pointer
+from mcpspy.core.rules.edit import written
 
 Look: TypeAlias = Callable[[str], Any]
 """Returns what a part of the message is: `message` or `request`; None if there is none."""

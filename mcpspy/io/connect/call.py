@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcpspy.core.message import AnyMessage, Failure, Request, Result
+from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result
 
 
 class Call:

@@ -14,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from yarl import URL
 
-from mcpspy.core.headers import LOOPBACK
+from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.errors import CannotStart
 from mcpspy.io.connect.connection import Address
 

@@ -18,7 +18,7 @@ from mcpspy.io.connect.heard import Complaint, Ended, Event, Inbox
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from mcpspy.core.lane import Lines
+    from mcpspy.core.recording.encode import Lines
     from mcpspy.io.recorder import Recorder
 
 LAST_WORDS = 10

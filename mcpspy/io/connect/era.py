@@ -7,10 +7,10 @@ requests of 2026-07-28 name their revision, `initialize` begins a session. Pure.
 from __future__ import annotations
 
 from mcpspy import __version__
-from mcpspy.core import routing
-from mcpspy.core.message import AnyMessage, Notification, Request, Result
-from mcpspy.core.mirrored import Tools
-from mcpspy.core.spec import MODERN
+from mcpspy.core.protocol import mcp_headers
+from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
+from mcpspy.core.protocol.message import AnyMessage, Notification, Request, Result
+from mcpspy.core.protocol.spec import MODERN
 
 SESSION = "Mcp-Session-Id"
 
@@ -34,7 +34,7 @@ class Era:
         self._version: str | None = None
         """Agreed on by `initialize`, or that of the last request that named its own."""
         self._extra = extra
-        self._tools = Tools()
+        self._tools = ToolParamHeaders()
 
     def begins(self, message: AnyMessage) -> bool:
         """Take what a message of ours says of its era; whether it begins a session anew."""
@@ -66,11 +66,11 @@ class Era:
         if message is not None:
             found["Content-Type"] = "application/json"
         if self.is_modern and isinstance(message, Request):
-            found |= routing.headers(message) | self._tools.headers(message)
+            found |= mcp_headers.headers(message) | self._tools.headers(message)
         elif self.is_modern and isinstance(message, Notification):
             found |= {
-                routing.VERSION: self._version or MODERN,
-                routing.METHOD: routing.encoded(message.method),
+                mcp_headers.VERSION: self._version or MODERN,
+                mcp_headers.METHOD: mcp_headers.encoded(message.method),
             }
         elif not self.is_sse:
             if self.session is not None:

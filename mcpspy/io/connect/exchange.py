@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import aiohttp
 from yarl import URL
 
-from mcpspy.core import envelope
-from mcpspy.core.envelope import CLIENT, SERVER
-from mcpspy.core.headers import noted
-from mcpspy.core.lane import BodyLane, SseLane
+from mcpspy.core.protocol.http_headers import noted
+from mcpspy.core.recording import encode
+from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
 
 if TYPE_CHECKING:
-    from mcpspy.core.envelope import Value
+    from mcpspy.core.recording.encode import Value
     from mcpspy.io.recorder import Recorder
 
 LONGEST_EXCERPT = 200
@@ -78,7 +77,7 @@ class Exchange:
         if self._recorder is not None:
             self._asked = self._recorder.now()
             if data is not None:
-                lane = BodyLane(CLIENT, self._fields())
+                lane = BodyEncoder(CLIENT, self._fields())
                 lane.feed(data)
                 self._recorder.write(lane.close(self._asked))
         for _ in range(REDIRECTS):
@@ -119,7 +118,7 @@ class Exchange:
         self._note("http-end", {**self._fields(), "hung_up": hung_up})
 
     async def _server_sent(self, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
-        lane = SseLane(SERVER, self._fields())
+        lane = SseEncoder(SERVER, self._fields())
         try:
             async for chunk in response.content.iter_any():
                 events, lines = lane.feed(self._now(), chunk)
@@ -133,7 +132,7 @@ class Exchange:
             self._write(list(lane.close(self._now())))
 
     async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
-        lane = BodyLane(SERVER, self._fields())
+        lane = BodyEncoder(SERVER, self._fields())
         is_torn, data = True, bytearray()
         try:
             async for chunk in response.content.iter_any():
@@ -163,7 +162,7 @@ class Exchange:
 
     def _note(self, kind: str, fields: dict[str, Value]) -> None:
         if self._recorder is not None:
-            self._recorder.write(envelope.note(self._recorder.now(), kind, fields))
+            self._recorder.write(encode.note(self._recorder.now(), kind, fields))
 
     def _write(self, lines: list[bytes | bytearray]) -> None:
         if self._recorder is not None and lines:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from yarl import URL
 
-from mcpspy.core.envelope import CLIENT, SERVER
-from mcpspy.core.message import Failure, Notification, Result, read_frame, text
-from mcpspy.core.record import Frame
+from mcpspy.core.protocol.message import Failure, Notification, Result, read_frame, text
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import CannotStart
 from mcpspy.io.connect.call import Call
 from mcpspy.io.connect.client import client, reach, reason

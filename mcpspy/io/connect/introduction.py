@@ -5,7 +5,7 @@ Owns the id it goes under, which no client has, so that its answer is told from 
 
 from __future__ import annotations
 
-from mcpspy.core.rewrite import one_line, replaced
+from mcpspy.core.jsontools import one_line, replaced
 
 OURS = '"mcpspy-initialize"'
 """JSON text of the id."""

@@ -14,10 +14,9 @@ import sys
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from mcpspy.core.envelope import CLIENT, SERVER
 from mcpspy.core.framing import LineFramer
-from mcpspy.core.lane import Lane, TextLane
-from mcpspy.core.rewrite import one_line
+from mcpspy.core.jsontools import one_line
+from mcpspy.core.recording.encode import CLIENT, SERVER, FrameEncoder, TextEncoder
 from mcpspy.errors import CannotStart
 from mcpspy.io.connect.connection import Command, Connection
 from mcpspy.io.connect.heard import Complaint, Ended, Heard
@@ -62,9 +61,9 @@ class StdioConnection(Connection):
         super().__init__(" ".join(command.arguments), recorder)
         self.pipes = _Pipes(self)
         self.pid = 0
-        self._sent = Lane(CLIENT)
-        self._said = Lane(SERVER)
-        self._complained = TextLane("stderr")
+        self._sent = FrameEncoder(CLIENT)
+        self._said = FrameEncoder(SERVER)
+        self._complained = TextEncoder("stderr")
         self._lines = LineFramer()
         self._complaints = LineFramer()
         self._is_open = True

@@ -125,7 +125,7 @@ class Guest:
             else:
                 self._show_out()
             return
-        from mcpspy.core.message import loads
+        from mcpspy.core.protocol.message import loads
 
         order = loads(line)
         if not isinstance(order, dict) or not isinstance(order.get("order"), str):
@@ -134,7 +134,7 @@ class Guest:
             self._obey(order)
 
     def _obey(self, order: dict[str, Any]) -> None:
-        from mcpspy.core.intercept.steps import OrderError
+        from mcpspy.core.intercept.actions import CommandError
 
         number = order.get("n")
         try:
@@ -142,16 +142,16 @@ class Guest:
                 answer = self._introduced(order.get("viewer"))
             else:
                 answer = self._room.live.order(self.name, order)
-        except OrderError as error:
+        except CommandError as error:
             self._refuse(number, str(error))
             return
         self.write(_line({"n": number, "ok": True, **answer}))
 
     def _introduced(self, name: object) -> dict[str, Any]:
-        from mcpspy.core.intercept.steps import OrderError
+        from mcpspy.core.intercept.actions import CommandError
 
         if not isinstance(name, str) or not name.isidentifier() or len(name) > 20:
-            raise OrderError('"viewer": a word of at most 20 letters, as in "tui"')
+            raise CommandError('"viewer": a word of at most 20 letters, as in "tui"')
         self._room.live.viewer_left(self.name)  # What it held under another name.
         self.name = ""
         self.name = self._room.name_for(name)
@@ -162,6 +162,6 @@ class Guest:
 
 
 def _line(value: dict[str, Any]) -> bytes:
-    from mcpspy.core.rules.patch import written
+    from mcpspy.core.rules.edit import written
 
     return written(value) + b"\n"

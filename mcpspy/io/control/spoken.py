@@ -9,8 +9,8 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from mcpspy.core.message import loads
-from mcpspy.core.rules.patch import written
+from mcpspy.core.protocol.message import loads
+from mcpspy.core.rules.edit import written
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.control.door import knock
 from mcpspy.io.control.room import VERSION

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from mcpspy.core.record import Header
+from mcpspy.core.recording.decode import Header
 from mcpspy.errors import McpspyError
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.store import State, Summary, read_header_of, start_order, summarize

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from mcpspy.core.config.edit import Home
-from mcpspy.core.config.shape import STANDARD, Shape, Syntax
+from mcpspy.core.hostconfig.edit import ServersLocation
+from mcpspy.core.hostconfig.layout import STANDARD, ConfigSyntax, EntryLayout
 
 PROJECT = "<project>"
 """A key that is the folder of a project."""
@@ -30,7 +30,7 @@ class Host(NamedTuple):
     """Where the file may be; the first that is there counts. Relative ones are in the project's folder."""
     macos: tuple[str, ...]
     windows: tuple[str, ...]
-    home: Home
+    home: ServersLocation
     docs: str
 
     def paths(self, platform: str = sys.platform, environ: Mapping[str, str] = os.environ) -> list[Path]:
@@ -53,13 +53,13 @@ _FOLDERS = {
     "codex": ("CODEX_HOME", "~/.codex"),
 }
 
-_JSON = Home(Syntax.JSON, ("mcpServers",), STANDARD)
-_VSCODE = Home(Syntax.JSON, ("servers",), STANDARD)
-_ZED = Home(Syntax.JSON, ("context_servers",), Shape(stdio=None))
-_CODEX = Home(
-    Syntax.TOML,
+_JSON = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), STANDARD)
+_VSCODE = ServersLocation(ConfigSyntax.JSON, ("servers",), STANDARD)
+_ZED = ServersLocation(ConfigSyntax.JSON, ("context_servers",), EntryLayout(stdio=None))
+_CODEX = ServersLocation(
+    ConfigSyntax.TOML,
     ("mcp_servers",),
-    Shape(
+    EntryLayout(
         headers=("http_headers",),
         stdio=None,
         bearer="bearer_token_env_var",
@@ -68,8 +68,10 @@ _CODEX = Home(
     ),
 )
 # `httpUrl` is streamable HTTP and `url` HTTP+SSE; of both, the first counts. `type` knows `http` and `sse` only.
-_GEMINI = Home(Syntax.JSON, ("mcpServers",), Shape(url=("httpUrl", "url"), stdio=None))
-_CONTINUE = Home(Syntax.YAML, ("mcpServers",), Shape(headers=("requestOptions", "headers"), named=True))
+_GEMINI = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), EntryLayout(url=("httpUrl", "url"), stdio=None))
+_CONTINUE = ServersLocation(
+    ConfigSyntax.YAML, ("mcpServers",), EntryLayout(headers=("requestOptions", "headers"), named=True)
+)
 
 
 def _everywhere(path: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -113,7 +115,7 @@ HOSTS: tuple[Host, ...] = (
         "claude-code-local",
         "Claude Code, local",
         *_everywhere("{claude}/.claude.json"),
-        Home(Syntax.JSON, ("projects", PROJECT, "mcpServers"), STANDARD),
+        ServersLocation(ConfigSyntax.JSON, ("projects", PROJECT, "mcpServers"), STANDARD),
         _CLAUDE_CODE,
     ),
     Host("cursor", "Cursor, user", *_everywhere("~/.cursor/mcp.json"), _JSON, _CURSOR),
@@ -126,7 +128,9 @@ HOSTS: tuple[Host, ...] = (
         "windsurf",
         "Windsurf",
         *_everywhere("~/.codeium/windsurf/mcp_config.json"),
-        Home(Syntax.JSON, ("mcpServers",), Shape(url=("serverUrl", "url"), stdio=None)),
+        ServersLocation(
+            ConfigSyntax.JSON, ("mcpServers",), EntryLayout(url=("serverUrl", "url"), stdio=None)
+        ),
         "https://docs.windsurf.com/windsurf/cascade/mcp",
     ),
     # Third parties describe a nested `source` with the URL or the command in it; Zed's own pages do not.
@@ -163,7 +167,7 @@ HOSTS: tuple[Host, ...] = (
         ("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"),
         ("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"),
         ("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"),
-        Home(Syntax.JSON, ("mcpServers",), Shape(stdio=None)),
+        ServersLocation(ConfigSyntax.JSON, ("mcpServers",), EntryLayout(stdio=None)),
         "https://lmstudio.ai/docs/app/mcp",
     ),
     # The documentation names the file of the command line only; the extension has one in VS Code's storage.

@@ -11,15 +11,15 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from mcpspy.core.config.edit import Home
-from mcpspy.core.config.entry import Server, read
-from mcpspy.core.config.node import Kind, Node
-from mcpspy.core.config.shape import ANY, Syntax
+from mcpspy.core.hostconfig.edit import ServersLocation
+from mcpspy.core.hostconfig.layout import ANY, ConfigSyntax
+from mcpspy.core.hostconfig.servers import ServerEntry, read
+from mcpspy.core.hostconfig.tree import Node, NodeKind
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.hosts.config_file import ConfigFile
 from mcpspy.io.hosts.rows import HOSTS, PROJECT, Host
 
-_SYNTAXES = {".toml": Syntax.TOML, ".yaml": Syntax.YAML, ".yml": Syntax.YAML}
+_SYNTAXES = {".toml": ConfigSyntax.TOML, ".yaml": ConfigSyntax.YAML, ".yml": ConfigSyntax.YAML}
 
 _KEYS = (("mcpServers",), ("servers",), ("context_servers",), ("mcp", "servers"))
 """Where hosts keep their servers in JSON."""
@@ -31,9 +31,9 @@ class Target(NamedTuple):
     host: Host | None
     """None for a file of no known host."""
     file: ConfigFile
-    home: Home
+    home: ServersLocation
 
-    def servers(self) -> list[Server]:
+    def servers(self) -> list[ServerEntry]:
         """Return its servers; raise UsageError with the name of the file."""
         try:
             return self.home.servers(self.file.text)
@@ -94,7 +94,7 @@ def _placed(host: Host, file: ConfigFile, folder: Path | None) -> Target:
     return Target(host, file, home)
 
 
-def _project(file: ConfigFile, home: Home, folder: Path) -> str:
+def _project(file: ConfigFile, home: ServersLocation, folder: Path) -> str:
     """Return the key of the folder's project: itself, or the nearest above it that has one."""
     projects = _document(file, home.syntax).get(*home.keys[: home.keys.index(PROJECT)])
     known = {member.key for member in projects.members} if projects is not None else set()
@@ -117,21 +117,21 @@ def _host_of(path: Path) -> Host | None:
     return None
 
 
-def _guess(file: ConfigFile) -> Home:
+def _guess(file: ConfigFile) -> ServersLocation:
     """Return how a file of no known host is to be read: by its ending, and by what it holds."""
-    syntax = _SYNTAXES.get(file.path.suffix.lower(), Syntax.JSON)
-    if syntax is not Syntax.JSON:
+    syntax = _SYNTAXES.get(file.path.suffix.lower(), ConfigSyntax.JSON)
+    if syntax is not ConfigSyntax.JSON:
         row = next(host for host in HOSTS if host.home.syntax is syntax)
         return row.home
     document = _document(file, syntax)
     for keys in _KEYS:
         node = document.get(*keys)
-        if node is not None and node.kind in (Kind.OBJECT, Kind.ARRAY):
-            return Home(syntax, keys, ANY._replace(named=node.kind is Kind.ARRAY))
-    return Home(syntax, _KEYS[0], ANY)
+        if node is not None and node.kind in (NodeKind.OBJECT, NodeKind.ARRAY):
+            return ServersLocation(syntax, keys, ANY._replace(named=node.kind is NodeKind.ARRAY))
+    return ServersLocation(syntax, _KEYS[0], ANY)
 
 
-def _document(file: ConfigFile, syntax: Syntax) -> Node:
+def _document(file: ConfigFile, syntax: ConfigSyntax) -> Node:
     try:
         return read(file.text, syntax)
     except UsageError as error:

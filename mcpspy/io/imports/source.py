@@ -1,7 +1,7 @@
 """A file of another tool: its bytes, or the rows of its database.
 
 Owns opening it, to read and never to write: a database that somebody still
-writes to is read as it stands. What is in it `core.imports` says.
+writes to is read as it stands. What is in it `core.importers` says.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from mcpspy.core.imports.formats import DATABASE, FORMATS, HEAD, Format, recognise
-from mcpspy.core.imports.imported import Imported
-from mcpspy.core.imports.mcphawk import NAME, QUERIES, SCHEMA, Database
-from mcpspy.core.inert import inert
+from mcpspy.core.importers.base import ImportedSession
+from mcpspy.core.importers.formats import DATABASE, FORMATS, HEAD, ImportFormat, recognise
+from mcpspy.core.importers.mcphawk import NAME, QUERIES, SCHEMA, McphawkDatabase
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 
 STDIN = "-"
 
 
-def read(file: str, asked: str | None) -> tuple[Format, list[Imported]]:
+def read(file: str, asked: str | None) -> tuple[ImportFormat, list[ImportedSession]]:
     """Return the format of a file and the sessions in it; `asked` names the format, else what is in it says.
 
     Raises UsageError, with the file's name, for one that cannot be read in full.
@@ -38,7 +38,7 @@ def read(file: str, asked: str | None) -> tuple[Format, list[Imported]]:
         if not any(session.messages for session in sessions):
             raise UsageError(f"{format.name}, but there is no message in it")
     except UsageError as error:
-        raise UsageError(inert(f"{shown}: {error.args[0]}"), error.hint) from None
+        raise UsageError(sanitize(f"{shown}: {error.args[0]}"), error.hint) from None
     except MemoryError:
         raise CannotStart(f"{shown}: larger than the memory there is") from None
     return format, sessions
@@ -60,7 +60,7 @@ def _bytes(file: str) -> bytes:
         raise CannotStart(f"{file}: {error.strerror}", "is it yours to read?") from None
 
 
-def _database(path: Path) -> Database:
+def _database(path: Path) -> McphawkDatabase:
     # Without a log beside it nobody writes to it, and `immutable` leaves no file of SQLite's beside it either.
     log = path.with_name(path.name + "-wal")
     mode = "mode=ro" if log.exists() else "mode=ro&immutable=1"
@@ -69,9 +69,9 @@ def _database(path: Path) -> Database:
             connection.row_factory = sqlite3.Row
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version != SCHEMA:
-                return Database(version, (), ())
+                return McphawkDatabase(version, (), ())
             sessions, messages = (_rows(connection, query) for query in QUERIES)
-            return Database(version, sessions, messages)
+            return McphawkDatabase(version, sessions, messages)
     except (sqlite3.Error, UnicodeError) as error:
         raise UsageError(f"{NAME}'s database, but {error}", "half a file, or another program's?") from None
 

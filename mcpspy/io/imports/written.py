@@ -11,14 +11,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcpspy.core.imports.imported import Imported
+from mcpspy.core.importers.base import ImportedSession
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.folder import session_name
 from mcpspy.io.writer import Writer
 
 if TYPE_CHECKING:
-    from mcpspy.core.envelope import Value
+    from mcpspy.core.recording.encode import Value
 
 BATCH = 1 << 20
 """Bytes written at a time."""
@@ -59,7 +59,7 @@ def write(
     return Path(writer.path)
 
 
-def header(session: Imported, name: str) -> dict[str, Value]:
+def header(session: ImportedSession, name: str) -> dict[str, Value]:
     """Return the header of the recording, without what every header has. `name` is for one that has none."""
     fields: dict[str, Value | None] = {
         "started": _wall_clock(session.started) if session.started is not None else None,

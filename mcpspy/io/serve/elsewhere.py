@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Callable
 from threading import Thread
 
-from mcpspy.core.message import Failure, Request, Result, read_frame
-from mcpspy.core.mock import making
-from mcpspy.core.record import Frame
-from mcpspy.core.rewrite import replaced
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.jsontools import replaced
+from mcpspy.core.mock import responses
+from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import McpspyError
 from mcpspy.io.connect import Command, Connection, Ended, Heard, Lost, Refused, Target, connect
 from mcpspy.io.connect.introduction import INITIALIZED, OURS, under_our_id
@@ -134,7 +134,7 @@ class Elsewhere:
     def _refuse(self, id: str, why: str) -> None:  # noqa: A002
         self._open.pop(id, None)
         text = f"mcpspy mock: not recorded, and the server cannot be asked: {why}"
-        self._hear(making.error(id.encode(), making.INTERNAL_ERROR, text))
+        self._hear(responses.error(id.encode(), responses.INTERNAL_ERROR, text))
 
 
 class InThread:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from aiohttp import hdrs, web
 
-from mcpspy.core.mock.conversation import Outgoing
+from mcpspy.core.mock.session import Outgoing
 from mcpspy.io.serve.posted import EVENTS
 from mcpspy.io.serve.visitor import Stream, Visitor
 

@@ -16,18 +16,17 @@ from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
-from mcpspy.core.headers import refusal
-from mcpspy.core.message import Failure, Request, meta_raw, read_frame
-from mcpspy.core.mock import making
-from mcpspy.core.mock.asked import version
-from mcpspy.core.mock.choice import Choice
-from mcpspy.core.mock.conversation import BATCHES, Options, Outgoing
-from mcpspy.core.mock.guests import Guests
-from mcpspy.core.mock.library import Library
-from mcpspy.core.mock.patient import Patient
-from mcpspy.core.record import Frame
-from mcpspy.core.routing import VERSION, mismatch
-from mcpspy.core.spec import META, MODERN, REVISIONS
+from mcpspy.core.mock import responses
+from mcpspy.core.mock.clients import Guests
+from mcpspy.core.mock.matching import version
+from mcpspy.core.mock.recordings import Library
+from mcpspy.core.mock.selector import Choice
+from mcpspy.core.mock.session import BATCHES, Options, Outgoing, Patient
+from mcpspy.core.protocol.http_headers import refusal
+from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
+from mcpspy.core.protocol.message import Failure, Request, meta_raw, read_frame
+from mcpspy.core.protocol.spec import META, MODERN, REVISIONS
+from mcpspy.core.recording.decode import Frame
 from mcpspy.io.listener import accepting, origin, stop_on_signals
 from mcpspy.io.recorder import say
 from mcpspy.io.serve import events
@@ -44,13 +43,13 @@ SESSIONS = 4096
 SESSION_NOT_FOUND, HEADER_MISMATCH, INVALID_PARAMS = -32001, -32020, -32602
 
 STATUS = {
-    making.PARSE_ERROR: 400,
-    making.INVALID_REQUEST: 400,
+    responses.PARSE_ERROR: 400,
+    responses.INVALID_REQUEST: 400,
     INVALID_PARAMS: 400,
     HEADER_MISMATCH: 400,
     -32021: 400,
-    making.UNSUPPORTED_VERSION: 400,
-    making.METHOD_NOT_FOUND: 404,
+    responses.UNSUPPORTED_VERSION: 400,
+    responses.METHOD_NOT_FOUND: 404,
 }
 """Of an error in 2026-07-28."""
 
@@ -151,7 +150,7 @@ class Mock:
         visitor = self._visitor(post.request)
         if message is None and visitor.conversation.revision not in BATCHES:
             raise Refused(
-                400, making.INVALID_REQUEST, f"batches are not part of {visitor.conversation.revision}"
+                400, responses.INVALID_REQUEST, f"batches are not part of {visitor.conversation.revision}"
             )
         return await self._answer(post, visitor, visitor.post(post.body, post.ids))
 

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from aiohttp import hdrs, web
 
-from mcpspy.core.message import AnyMessage, Malformed, Request, read_frame
-from mcpspy.core.mock import making
-from mcpspy.core.mock.conversation import refused
-from mcpspy.core.record import Frame
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.mock import responses
+from mcpspy.core.mock.session import refused
+from mcpspy.core.protocol.message import AnyMessage, Malformed, Request, read_frame
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Frame
 
 JSON, EVENTS = "application/json", "text/event-stream"
 
@@ -54,7 +54,7 @@ class Refused(Exception):  # noqa: N818 - reads as what it says at every raise.
     def __init__(self, status: int, code: int, why: str, **headers: str) -> None:
         super().__init__(why)
         self.response = web.Response(
-            status=status, body=making.error(b"null", code, why), content_type=JSON, headers=headers
+            status=status, body=responses.error(b"null", code, why), content_type=JSON, headers=headers
         )
 
 
@@ -72,7 +72,7 @@ async def read_post(request: web.BaseRequest) -> Post:
     post = Post(request, body, read_frame(Frame(0.0, CLIENT, body)))
     for message in post.messages:
         if isinstance(message, Malformed):
-            refused_ = Refused(400, making.PARSE_ERROR, "")
+            refused_ = Refused(400, responses.PARSE_ERROR, "")
             refused_.response.body = refused(message)
             raise refused_
     return post

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import BinaryIO
 from weakref import finalize
 
-from mcpspy.core.canonical import Pointer
-from mcpspy.core.mock.library import Library
-from mcpspy.core.mock.plain import QuickScript
-from mcpspy.core.mock.shelf import Shelf
+from mcpspy.core.jsontools import Pointer
+from mcpspy.core.mock.loader_fast import QuickScript
+from mcpspy.core.mock.recordings import Library
+from mcpspy.core.mock.store import Shelf
 from mcpspy.errors import UsageError
 from mcpspy.io.blocks import RecordingScan, opened
 from mcpspy.io.store import Recording

@@ -14,9 +14,8 @@ from time import monotonic
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-from mcpspy.core.mock.choice import Choice
-from mcpspy.core.mock.conversation import Conversation, Options
-from mcpspy.core.mock.patient import Patient
+from mcpspy.core.mock.selector import Choice
+from mcpspy.core.mock.session import Conversation, Options, Patient
 from mcpspy.io.pipes import END, STDOUT, read_together
 from mcpspy.io.serve.served import Served
 

@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice, takewhile
 
-from mcpspy.core.mock.conversation import Outgoing
-from mcpspy.core.mock.patient import Patient
+from mcpspy.core.mock.session import Outgoing, Patient
 from mcpspy.io.serve.elsewhere import Elsewhere, Real
 
 KEPT = 1000

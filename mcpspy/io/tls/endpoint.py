@@ -18,8 +18,8 @@ from mcpspy.io.streams import ExchangeContext, Streams
 from mcpspy.io.tls.outward import Outward
 
 if TYPE_CHECKING:
-    from mcpspy.core.headers import Headers, Upstream
-    from mcpspy.core.lane import Lines
+    from mcpspy.core.protocol.http_headers import Headers, Upstream
+    from mcpspy.core.recording.encode import Lines
 
 
 class Endpoint(ExchangeContext):

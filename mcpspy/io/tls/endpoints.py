@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from aiohttp import web
 from yarl import URL
 
-from mcpspy.core.headers import Upstream, is_metadata
+from mcpspy.core.protocol.http_headers import Upstream, is_metadata
 from mcpspy.io.connect.client import environments_proxy, trust
 from mcpspy.io.http import Options, Proxy, carrying, recording
 from mcpspy.io.listener import accepting, listening

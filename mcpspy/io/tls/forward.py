@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from mcpspy.core.headers import Upstream
+from mcpspy.core.protocol.http_headers import Upstream
 from mcpspy.errors import CannotStart
 from mcpspy.io import http
 from mcpspy.io.listener import listening, origin, stop_on_signals

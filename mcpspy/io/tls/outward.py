@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 from yarl import URL
 
-from mcpspy.core.headers import Headers
+from mcpspy.core.protocol.http_headers import Headers
 
 HEADER = "Mcpspy-Outward"
 

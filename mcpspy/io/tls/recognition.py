@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from mcpspy.core.envelope import CLIENT
-from mcpspy.core.headers import is_metadata
-from mcpspy.core.message import Notification, Request, read_frame
-from mcpspy.core.record import Frame
-from mcpspy.core.spec import METHODS
+from mcpspy.core.protocol.http_headers import is_metadata
+from mcpspy.core.protocol.message import Notification, Request, read_frame
+from mcpspy.core.protocol.spec import METHODS
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.encode import CLIENT
 
 SESSION, METHOD, REVISION = "Mcp-Session-Id", "Mcp-Method", "MCP-Protocol-Version"
 

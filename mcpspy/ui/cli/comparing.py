@@ -10,7 +10,7 @@ import argparse
 import sys
 
 from mcpspy.analysis.diff import Difference, DiffOptions, Severity, ignored, slower
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.output import Output
@@ -57,12 +57,12 @@ def options_of(args: argparse.Namespace, only: frozenset[str] = frozenset()) -> 
             patterns.append(ignored(text))
         except ValueError as error:
             raise UsageError(
-                inert(f"--ignore {text}: {error}"), "like '/result/**/time' or 'tools/call clock /result'"
+                sanitize(f"--ignore {text}: {error}"), "like '/result/**/time' or 'tools/call clock /result'"
             ) from None
     try:
         limit = None if args.slower_than is None else slower(args.slower_than)
     except ValueError as error:
-        raise UsageError(inert(f"--slower-than {args.slower_than}: {error}")) from None
+        raise UsageError(sanitize(f"--slower-than {args.slower_than}: {error}")) from None
     return DiffOptions(only=only, ignored=tuple(patterns), dates=args.dates, slower_than=limit)
 
 

@@ -7,8 +7,8 @@ import gc
 
 from mcpspy.analysis.diff import DiffOptions, compare, unlisted
 from mcpspy.analysis.diff.options import LISTED
-from mcpspy.core.inert import inert
-from mcpspy.core.session import Session
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.session import Session
 from mcpspy.errors import UsageError
 from mcpspy.io.store import Recording, find
 from mcpspy.ui.cli.comparing import configure_comparison, options_of, report
@@ -73,4 +73,4 @@ def _title(which: str, session: Session) -> str:
     """Return what a person calls a session: as it was named here, and what else says which it is."""
     header = session.header
     assert header is not None
-    return inert(which if header.id.startswith(which) else f"{which} ({header.id})")
+    return sanitize(which if header.id.startswith(which) else f"{which} ({header.id})")

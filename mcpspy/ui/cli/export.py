@@ -9,10 +9,10 @@ from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.export import FORMATS, Format, Recorded, of_suffix
-from mcpspy.core.inert import inert
-from mcpspy.core.query import Query
-from mcpspy.core.record import read_entry
-from mcpspy.core.session import Session
+from mcpspy.core.query.parser import Query
+from mcpspy.core.recording.decode import read_entry
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.new_file import save
 from mcpspy.io.store import Recording, State, read_header_of
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
         if args.force:
             _refuse_recording(Path(args.output))
         size = save(args.output, pieces, force=args.force, way_out="name another, or --force")
-        Output().line(inert(f"{args.output}: {sessions.told}, {size:,} bytes"))
+        Output().line(sanitize(f"{args.output}: {sessions.told}, {size:,} bytes"))
     if not sessions.exchanges:
         sys.stderr.write(f"mcpspy: nothing to export: {sessions.told}\n")
     return 0
@@ -105,7 +105,7 @@ def _format(args: argparse.Namespace) -> Format:
     form = of_suffix(args.output) if is_file else None
     if form is None:
         what = f"{args.output}: which format?" if is_file else "which format?"
-        raise UsageError(inert(what), f"--format {'|'.join(FORMATS)}, or a FILE that ends like one")
+        raise UsageError(sanitize(what), f"--format {'|'.join(FORMATS)}, or a FILE that ends like one")
     return form
 
 
@@ -154,14 +154,14 @@ def _refuse_recording(path: Path) -> None:
         read_header_of(path)
     except (UsageError, CannotStart):
         return
-    raise UsageError(inert(f"{path}: a recording, and those are never replaced"), "name another")
+    raise UsageError(sanitize(f"{path}: a recording, and those are never replaced"), "name another")
 
 
 def _print(pieces: Iterable[str]) -> None:
     """Write to stdout; to a terminal only what it does not act on."""
     if sys.stdout.isatty():
         for piece in pieces:
-            sys.stdout.write("\n".join(inert(line.rstrip("\r")) for line in piece.split("\n")))
+            sys.stdout.write("\n".join(sanitize(line.rstrip("\r")) for line in piece.split("\n")))
         return
     for piece in pieces:
         sys.stdout.buffer.write(piece.encode("utf-8", "backslashreplace"))
@@ -178,8 +178,8 @@ def _send(args: argparse.Namespace, sessions: _Sessions) -> None:
     if sent.rejected:
         why = f": {sent.why}" if sent.why else ""
         raise CannotStart(
-            inert(
+            sanitize(
                 f"{args.endpoint}: {sent.rejected} of {sent.spans + sent.rejected} spans were rejected{why}"
             )
         )
-    Output().line(inert(f"{args.endpoint}: {sent.spans} spans sent, {sessions.told}"))
+    Output().line(sanitize(f"{args.endpoint}: {sent.spans} spans sent, {sessions.told}"))

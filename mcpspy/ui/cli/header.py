@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from mcpspy.core.headers import Upstream, read_upstream
+from mcpspy.core.protocol.http_headers import Upstream, read_upstream
 from mcpspy.errors import UsageError
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")

@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mcpspy.analysis import rows
-from mcpspy.core.config.edit import Edited
-from mcpspy.core.config.entry import Server
-from mcpspy.core.inert import inert
+from mcpspy.core.hostconfig.edit import EditResult
+from mcpspy.core.hostconfig.servers import ServerEntry
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.hosts.target import Target, elsewhere, find
 from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.output import Output
 
-Edit = Callable[[Target, list[str]], Edited]
+Edit = Callable[[Target, list[str]], EditResult]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     describe(parser, {"--all": (None, "all servers"), "--dry-run": (None, dry_run)})
 
 
-def change(args: argparse.Namespace, edit: Edit, said: str, meant: Callable[[Server], bool]) -> int:
+def change(args: argparse.Namespace, edit: Edit, said: str, meant: Callable[[ServerEntry], bool]) -> int:
     """Change a configuration, say what became of each server; return the exit code.
 
     `said` is what a changed server is then; `meant` are those a person means who names none.
@@ -53,31 +53,31 @@ def change(args: argparse.Namespace, edit: Edit, said: str, meant: Callable[[Ser
     if args.dry_run:
         show_diff(target.file.path, target.file.text, edited.text)
         if edited.text == target.file.text:
-            sys.stderr.write(inert(f"{target.file.path}: nothing would change") + "\n")
+            sys.stderr.write(sanitize(f"{target.file.path}: nothing would change") + "\n")
         for line in _left(edited):
             sys.stderr.write(line + "\n")
         return _code(args, edited)
     kept = target.file.replace(edited.text) if edited.text != target.file.text else None
     output = _whole_lines()
     for name in edited.done:
-        output.line(f"{inert(name)}: {said}", rows.OK)
+        output.line(f"{sanitize(name)}: {said}", rows.OK)
     for name in edited.already:
-        output.line(f"{inert(name)}: {'already' if said == 'wrapped' else 'not'} wrapped", rows.QUIET)
+        output.line(f"{sanitize(name)}: {'already' if said == 'wrapped' else 'not'} wrapped", rows.QUIET)
     for line in _left(edited):
         output.line(line)
     what = "changed" if kept is not None else "unchanged" if names else "it has no servers"
     if not names and (others := elsewhere(target.host)):
         what += f"; there are some in {' and '.join(others)}"
-    output.line(inert(f"{target.file.path}: {what}"))
+    output.line(sanitize(f"{target.file.path}: {what}"))
     if kept is not None:
-        output.line(inert(f"as it was before: {kept}"), rows.QUIET)
+        output.line(sanitize(f"as it was before: {kept}"), rows.QUIET)
         title = target.host.title.partition(",")[0] if target.host is not None else "the host"
         output.line(f"{title} goes on as before until it, or its servers, are restarted", rows.QUIET)
     return _code(args, edited)
 
 
 def chosen(
-    target: Target, named: list[str] | None, meant: Callable[[Server], bool], *, is_all: bool
+    target: Target, named: list[str] | None, meant: Callable[[ServerEntry], bool], *, is_all: bool
 ) -> list[str]:
     """Return the names of the servers that are meant; raise UsageError if that cannot be said."""
     servers = target.servers()
@@ -86,11 +86,11 @@ def chosen(
     if named:
         for name in named:
             if name not in names:
-                raise UsageError(f"{path}: no server {inert(name)}", _near(name, names, target))
+                raise UsageError(f"{path}: no server {sanitize(name)}", _near(name, names, target))
         return [*dict.fromkeys(named)]
     mine = [server.name for server in servers if meant(server)] or names
     if not is_all and len(mine) > 1:
-        listed = inert(", ".join(mine))
+        listed = sanitize(", ".join(mine))
         raise UsageError(f"{path}: {len(mine)} servers: {listed}", "name some with --server, or say --all")
     return [*dict.fromkeys(mine)]
 
@@ -105,7 +105,7 @@ def show_diff(path: Path, old: str, new: str) -> None:
     output = _whole_lines()
     tones = {"+": rows.OK, "-": rows.BAD, "@": rows.QUIET}
     for line in lines:
-        output.line(inert(line.removesuffix("\n").removesuffix("\r")), tones.get(line[:1]))
+        output.line(sanitize(line.removesuffix("\n").removesuffix("\r")), tones.get(line[:1]))
 
 
 def diff(path: str, old: str, new: str) -> Iterable[str]:
@@ -121,12 +121,12 @@ def _near(name: str, names: list[str], target: Target) -> str:
         return f"{' and '.join(others)} has it"
     near = difflib.get_close_matches(name, names, 3, 0.5)
     if near:
-        return f"did you mean {inert(', '.join(near))}?"
-    return f"it has {inert(', '.join(names))}" if names else "it has no servers"
+        return f"did you mean {sanitize(', '.join(near))}?"
+    return f"it has {sanitize(', '.join(names))}" if names else "it has no servers"
 
 
-def _left(edited: Edited) -> list[str]:
-    return [f"{inert(name)}: left alone: {inert(why)}" for name, why in edited.left.items()]
+def _left(edited: EditResult) -> list[str]:
+    return [f"{sanitize(name)}: left alone: {sanitize(why)}" for name, why in edited.left.items()]
 
 
 def _whole_lines() -> Output:
@@ -136,6 +136,6 @@ def _whole_lines() -> Output:
     return output
 
 
-def _code(args: argparse.Namespace, edited: Edited) -> int:
+def _code(args: argparse.Namespace, edited: EditResult) -> int:
     """Of servers that were asked for by name, one that was left alone is a finding."""
     return FINDINGS if args.server and edited.left else 0

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.core.config.entry import Is, Server, origin
-from mcpspy.core.inert import inert
+from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry, origin
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.io.hosts.last import Last, Sessions, Went
@@ -93,7 +93,7 @@ def _described(
     return said
 
 
-def _server(server: Server, sessions: Sessions, folder: str | None) -> dict[str, Any]:
+def _server(server: ServerEntry, sessions: Sessions, folder: str | None) -> dict[str, Any]:
     ours = server.ours
     last = None
     gone = False
@@ -106,8 +106,8 @@ def _server(server: Server, sessions: Sessions, folder: str | None) -> dict[str,
     return {
         "name": server.name,
         "type": str(server.what),
-        "command": command if server.what is Is.STDIO else None,
-        "url": origin(server.url) if server.what is Is.URL else None,
+        "command": command if server.what is EntryKind.STDIO else None,
+        "url": origin(server.url) if server.what is EntryKind.URL else None,
         "why": server.why or None,
         "disabled": server.disabled,
         "wrapped": ours is not None,
@@ -130,18 +130,18 @@ def _session(last: Last) -> dict[str, Any]:
 
 
 def _print(output: Output, said: dict[str, Any]) -> None:
-    output.line(inert(f"{said['host']}  {said['path']}"), None if said["installed"] else rows.QUIET)
+    output.line(sanitize(f"{said['host']}  {said['path']}"), None if said["installed"] else rows.QUIET)
     if said["trouble"]:
-        output.line(inert(f"  {said['trouble']}"), rows.BAD)
+        output.line(sanitize(f"  {said['trouble']}"), rows.BAD)
     servers = said["servers"]
-    width = max((len(inert(server["name"])) for server in servers), default=0)
+    width = max((len(sanitize(server["name"])) for server in servers), default=0)
     for server in servers:
         last = server["last"]
         tone = _TONES[Went(last["state"])] if last else None if server["wrapped"] else rows.QUIET
         if server["mcpspy_is_gone"]:
             tone = rows.BAD
         state = "wrapped" if server["wrapped"] else ""
-        cells = [f"  {inert(server['name'])}", state, _went(server), inert(_what(server))]
+        cells = [f"  {sanitize(server['name'])}", state, _went(server), sanitize(_what(server))]
         output.line(columns(cells, (min(width, 30) + 2, 7, 26, 0)), tone)
 
 
@@ -154,7 +154,7 @@ def _went(server: dict[str, Any]) -> str:
     ending = f"killed by {last['signal']}" if last["signal"] else f"exit {last['exit']}"
     if last["state"] != Went.DIED:
         return str(last["state"])
-    return inert(f"died, {ending}" if (last["signal"], last["exit"]) != (None, None) else "died")
+    return sanitize(f"died, {ending}" if (last["signal"], last["exit"]) != (None, None) else "died")
 
 
 def _what(server: dict[str, Any]) -> str:

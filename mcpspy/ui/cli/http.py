@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from mcpspy.core.headers import LOOPBACK
+from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.errors import UsageError
 from mcpspy.ui.cli import redaction, rules
 from mcpspy.ui.cli.address import listen_address

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import orjson
 
-from mcpspy.core.imports.formats import FORMATS, Format
-from mcpspy.core.imports.imported import Imported
-from mcpspy.core.inert import inert
+from mcpspy.core.importers.base import ImportedSession
+from mcpspy.core.importers.formats import FORMATS, ImportFormat
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.imports.source import STDIN, read
 from mcpspy.io.imports.written import check, header, write
@@ -78,7 +78,7 @@ def main(args: argparse.Namespace) -> int:
         about = {"out": str(path), "session": session.key or None, "messages": session.messages}
         told.append({**about, "lacks": session.lacks, "changed": session.changed})
     for line in _said(format, sessions):
-        say(inert(line))
+        say(sanitize(line))
     if lost:
         say(f"{lost} entries could not be redacted and are left out")
     if args.json:
@@ -87,14 +87,14 @@ def main(args: argparse.Namespace) -> int:
     else:
         output = Output()
         for one in told:
-            output.line(inert(f"{one['out']}: {one['messages']} messages"))
+            output.line(sanitize(f"{one['out']}: {one['messages']} messages"))
     return FINDINGS if lost else 0
 
 
-def _chosen(args: argparse.Namespace, found: list[Imported]) -> list[Imported]:
+def _chosen(args: argparse.Namespace, found: list[ImportedSession]) -> list[ImportedSession]:
     """Return the sessions to import; raise UsageError if that is not clear."""
     shown = "stdin" if args.file == STDIN else args.file
-    keys = inert(", ".join([session.key for session in found[:SHOWN]] + ["…"] * (len(found) > SHOWN)))
+    keys = sanitize(", ".join([session.key for session in found[:SHOWN]] + ["…"] * (len(found) > SHOWN)))
     if args.session is not None:
         chosen = [session for session in found if session.key == args.session]
         if not chosen:
@@ -112,7 +112,7 @@ def _is_folder(out: str) -> bool:
     return out.endswith(("/", sep)) or path.isdir(out)
 
 
-def _said(format: Format, sessions: list[Imported]) -> list[str]:  # noqa: A002 - it is one.
+def _said(format: ImportFormat, sessions: list[ImportedSession]) -> list[str]:  # noqa: A002 - it is one.
     """Return what people should know: in a line what the format lacks, in another what was changed."""
     lacks = list(dict.fromkeys(lack for session in sessions for lack in session.lacks))
     changed = list(dict.fromkeys(change for session in sessions for change in session.changed))

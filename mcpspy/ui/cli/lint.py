@@ -11,8 +11,8 @@ from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.lint import Finding, Severity, selected
-from mcpspy.core.inert import inert
-from mcpspy.core.query import Query
+from mcpspy.core.query.parser import Query
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.store import Recording
 from mcpspy.ui.cli.meant import query_of, recordings
@@ -67,7 +67,7 @@ def main(args: argparse.Namespace) -> int:
         rules = selected(args.select, args.ignore)
     except ValueError as error:
         raise UsageError(
-            inert(f"{error}: no rule has such a code"), "docs/lint.md lists them; ENV, LIFE3, SEC201"
+            sanitize(f"{error}: no rule has such a code"), "docs/lint.md lists them; ENV, LIFE3, SEC201"
         ) from None
     fail_on = Severity(args.fail_on)
     query = query_of(args.filter)
@@ -103,7 +103,7 @@ def _explain(code: str) -> int:
     if rule is None:
         near = [known for known in RULES_BY_CODE if known.startswith(code.upper()[:4])]
         raise UsageError(
-            inert(f"--explain {code}: no such rule"),
+            sanitize(f"--explain {code}: no such rule"),
             f"as {', '.join(near[:3])}; docs/lint.md lists them" if near else "docs/lint.md lists them",
         )
     output = Output()

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.store import State, Summary, sessions
@@ -98,13 +98,13 @@ def _cells(summary: Summary) -> list[str]:
     state = f"{summary.state}, {rows.ending(summary.exit)}" if summary.exit else str(summary.state)
     return [
         _GLYPHS[summary.state],
-        inert(header.id),
-        inert(header.name),
+        sanitize(header.id),
+        sanitize(header.name),
         _local(header.started),
         state,
-        inert(str(summary.server or "")),
-        inert(str(summary.client or "")),
-        inert(summary.revision or ""),
+        sanitize(str(summary.server or "")),
+        sanitize(str(summary.client or "")),
+        sanitize(summary.revision or ""),
         rows.duration(summary.last),
         str(summary.entries),
         rows.size(summary.size),
@@ -122,7 +122,7 @@ def _local(started: str) -> str:
     try:
         return datetime.fromisoformat(started).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:
-        return inert(started)
+        return sanitize(started)
 
 
 def _fit(most: int, cells: list[str]) -> int:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcpspy.core.inert import inert
-from mcpspy.core.query import Query, QueryError, parse
-from mcpspy.core.record import Header
+from mcpspy.core.query.parser import Query, QueryError, parse
+from mcpspy.core.recording.decode import Header
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.store import find, sessions, summarize
 
@@ -26,7 +26,7 @@ def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path
         if Path(name).is_dir():
             found = [str(Path(name) / summary.path.name) for summary in reversed(sessions(name))]
             if not found:
-                raise UsageError(inert(f"{name}: no recording in it"), "record one: mcpspy run -- COMMAND")
+                raise UsageError(sanitize(f"{name}: no recording in it"), "record one: mcpspy run -- COMMAND")
         for which in found:
             path = find(which, folder)
             if path not in seen:
@@ -43,7 +43,7 @@ def query_of(text: str | None, *, linted: bool = False) -> Query | None:
         return None if text is None else parse(text, linted=linted)
     except QueryError as error:
         raise UsageError(
-            inert(f"--filter, at character {error.start + 1}: {error}"), "docs/filter.md has the language"
+            sanitize(f"--filter, at character {error.start + 1}: {error}"), "docs/filter.md has the language"
         ) from None
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from mcpspy.core.canonical import Pointer, pointer
-from mcpspy.core.headers import LOOPBACK
-from mcpspy.core.inert import inert
-from mcpspy.core.mock.choice import Choice, Match
-from mcpspy.core.mock.conversation import Options
-from mcpspy.core.mock.making import INTERNAL_ERROR, METHOD_NOT_FOUND
+from mcpspy.core.jsontools import Pointer, pointer
+from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
+from mcpspy.core.mock.selector import Choice, Match
+from mcpspy.core.mock.session import Options
+from mcpspy.core.protocol.http_headers import LOOPBACK
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recorder import say
 from mcpspy.io.serve.served import Served
@@ -209,7 +209,7 @@ def _reports(choices: list[Choice]) -> bool:
 
 
 def _complain(line: str) -> None:
-    say(inert(line))
+    say(sanitize(line))
 
 
 def _ignored(text: str) -> Pointer:

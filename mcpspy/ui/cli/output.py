@@ -13,8 +13,8 @@ import unicodedata
 from collections.abc import Sequence
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
-from mcpspy.core.redact.placeholder import PLACEHOLDER
+from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
+from mcpspy.core.sanitize import sanitize
 
 _TONES = {rows.OK: "32", rows.BAD: "31", rows.OPEN: "33", rows.QUIET: "2", rows.ODD: "35"}
 
@@ -47,7 +47,7 @@ class Output:
         if self.width:
             text = cut(text, self.width)
         if self.colour and "[redacted:" in text:
-            text = PLACEHOLDER.sub("\x1b[7m\\g<0>\x1b[27m", text)
+            text = TEXT_PLACEHOLDER.sub("\x1b[7m\\g<0>\x1b[27m", text)
         if tone is not None and self.colour:
             text = f"\x1b[{_TONES[tone]}m{text}\x1b[0m"
         sys.stdout.write(text + "\n")
@@ -86,7 +86,7 @@ class LastLine:
 def warn_torn(path: object, torn: int) -> None:
     """Say on stderr that the last line of a recording is not whole, if so many bytes of it are there."""
     if torn:
-        sys.stderr.write(inert(f"mcpspy: {path}: the last line is torn ({torn} bytes, left out)") + "\n")
+        sys.stderr.write(sanitize(f"mcpspy: {path}: the last line is torn ({torn} bytes, left out)") + "\n")
 
 
 def columns(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.io.blocks import LineBlock, RecordingScan
 from mcpspy.ui.cli.output import LastLine, warn_torn
 
@@ -29,7 +29,7 @@ class Progress(LastLine):
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._what = inert(what)
+        self._what = sanitize(what)
         self._clock = clock
         self._due = clock() + PATIENCE
 

@@ -9,7 +9,7 @@ from collections import Counter
 
 import orjson
 
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recorder import say
 from mcpspy.io.redaction import clean, redactor
@@ -71,9 +71,9 @@ def main(args: argparse.Namespace) -> int:
 def _tell(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
     output = Output()
     secrets = f"{counts.total()} secret{'s' * (counts.total() != 1)}"
-    output.line(inert(f"{source}: {secrets}" if out is None else f"{out}: {secrets} redacted"))
+    output.line(sanitize(f"{source}: {secrets}" if out is None else f"{out}: {secrets} redacted"))
     for (rule, place), count in counts.most_common():
-        output.line(columns((str(count), inert(rule), inert(place) or "(no JSON)"), (-7, 20, 0)))
+        output.line(columns((str(count), sanitize(rule), sanitize(place) or "(no JSON)"), (-7, 20, 0)))
     if lost:
         output.line(f"{lost} could not be redacted and are left out: a note in the file says so for each")
     if torn:

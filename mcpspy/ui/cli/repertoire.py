@@ -9,9 +9,9 @@ from typing import NamedTuple
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
-from mcpspy.core.mock.library import Library
-from mcpspy.core.mock.scene import Scene
+from mcpspy.core.mock.interaction import Scene
+from mcpspy.core.mock.recordings import Library
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.cli.output import Output, columns
 
 HEADS = ("method", "about", "requests", "answers")
@@ -55,7 +55,12 @@ def print_repertoire(library: Library, *, as_json: bool) -> None:
     for entry in found:
         output.line(
             columns(
-                (inert(entry.method), inert(entry.about or ""), str(entry.requests), str(entry.answers)),
+                (
+                    sanitize(entry.method),
+                    sanitize(entry.about or ""),
+                    str(entry.requests),
+                    str(entry.answers),
+                ),
                 WIDTHS,
             )
         )

@@ -8,15 +8,15 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from mcpspy.core.inert import inert
-from mcpspy.core.query import Query
-from mcpspy.core.record import Note
-from mcpspy.core.replay.carry import Rule, rule
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.query.parser import Query
+from mcpspy.core.recording.decode import Note
 from mcpspy.core.replay.plan import plans
-from mcpspy.core.replay.player import TIMEOUT, Options
-from mcpspy.core.replay.selection import needed, reduced
-from mcpspy.core.session import Session
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
+from mcpspy.core.replay.subset import needed, reduced
+from mcpspy.core.replay.substitution import SubstitutionRule, rule
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.session import Session
 from mcpspy.errors import UsageError
 from mcpspy.io.recorder import Where
 from mcpspy.io.store import Recording, find
@@ -136,7 +136,7 @@ def main(args: argparse.Namespace) -> int:
     asked = Asked(
         target,
         wanted,
-        Options(
+        PlayerOptions(
             speed=args.speed,
             timeout=args.timeout,
             serial=args.concurrency == "serial",
@@ -178,7 +178,9 @@ def _wanted(session: Session, query: Query) -> set[int]:
         if exchange.request.side == CLIENT and query.matches(exchange_item(exchange))
     }
     if not wanted:
-        raise UsageError(inert(f"--filter {query.text}: no request is like that"), "mcpspy show lists them")
+        raise UsageError(
+            sanitize(f"--filter {query.text}: no request is like that"), "mcpspy show lists them"
+        )
     return wanted
 
 
@@ -227,12 +229,12 @@ def _secret(text: str) -> tuple[str, str]:
     return name, os.environ[variable]
 
 
-def _rule(text: str) -> Rule:
+def _rule(text: str) -> SubstitutionRule:
     try:
         return rule(text)
     except ValueError as error:
         raise UsageError(
-            inert(f"replay: --carry {text}: {error}"), "like /result/content/0/text=session (\\w+)"
+            sanitize(f"replay: --carry {text}: {error}"), "like /result/content/0/text=session (\\w+)"
         ) from None
 
 

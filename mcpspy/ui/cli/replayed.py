@@ -11,11 +11,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from mcpspy.analysis.diff import Difference, Severity, compare
-from mcpspy.core.inert import inert
-from mcpspy.core.replay.carry import Rule
-from mcpspy.core.replay.selection import as_recorded, reduced
-from mcpspy.core.replay.suggestion import suggestions
-from mcpspy.core.session import Session
+from mcpspy.core.replay.carry_hints import suggestions
+from mcpspy.core.replay.subset import as_recorded, reduced
+from mcpspy.core.replay.substitution import SubstitutionRule
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart
 from mcpspy.io.recorder import say
 from mcpspy.ui.cli.comparing import options_of, report
@@ -39,13 +39,16 @@ def compared(session: Session, played: Played, args: argparse.Namespace) -> Diff
 
 
 def tell(
-    judged: list[tuple[Played, Difference]], args: argparse.Namespace, carry: tuple[Rule, ...], seconds: float
+    judged: list[tuple[Played, Difference]],
+    args: argparse.Namespace,
+    carry: tuple[SubstitutionRule, ...],
+    seconds: float,
 ) -> int:
     """Report the first run that is different, else the last; return the exit code."""
     bad = [each for each in judged if not _is_well(*each, args)]
     played, difference = bad[0] if bad else judged[-1]
     where = played.path or "(not recorded)"
-    code = report(difference, (inert(str(args.recording)), inert(where)), args)
+    code = report(difference, (sanitize(str(args.recording)), sanitize(where)), args)
     for remark in dict.fromkeys(played.remarks):
         complain(remark)
     for gave, found in suggestions(played.sent, carry):
@@ -60,7 +63,7 @@ def tell(
         if not args.json:
             output = Output()
             for line in table([each for each, _ in judged], seconds):
-                output.line(inert(line))
+                output.line(sanitize(line))
     if played.path is not None and not args.update:
         complain(f"recorded to {played.path}")
     return FINDINGS if bad else code
@@ -92,7 +95,7 @@ def raise_failure(runs: list[Played]) -> None:
         return
     _last_words(first)
     hint = "--header 'Authorization: Bearer …' gives it a token"
-    raise CannotStart(inert(first.failed), hint if "HTTP 401" in first.failed else "")
+    raise CannotStart(sanitize(first.failed), hint if "HTTP 401" in first.failed else "")
 
 
 def _last_words(played: Played) -> None:
@@ -108,4 +111,4 @@ def _requests(number: int) -> str:
 
 def complain(line: str) -> None:
     sys.stdout.flush()  # In the order of the report, also where both go to one file.
-    say(inert(line))
+    say(sanitize(line))

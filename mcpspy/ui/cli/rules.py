@@ -57,7 +57,7 @@ def check(asked: Interception) -> None:
 
 
 def _seconds(flag: str, value: str) -> float:
-    from mcpspy.core.rules.units import seconds
+    from mcpspy.core.rules.model import seconds
 
     try:
         if number := seconds(value):

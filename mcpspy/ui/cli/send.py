@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
-from mcpspy.core.rules.units import seconds
+from mcpspy.core.rules.model import seconds
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.control.live import Session, find, sessions
 from mcpspy.io.control.spoken import Refused, dumped
@@ -85,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
                 return 0
             asked = session.order("request", **fields)
         except Refused as error:
-            raise UsageError(f"send: {inert(str(error))}") from None
+            raise UsageError(f"send: {sanitize(str(error))}") from None
         return _answered(_answer(session, asked["id"], args), args)
 
 
@@ -95,7 +95,7 @@ def _answer(session: Visit, number: str, args: argparse.Namespace) -> dict[str, 
             _say_progress(event["message"])
         elif event.get("id") == number and event["event"] == "answer":
             if "message" not in event:
-                raise CannotStart(f"send: no answer: {inert(str(event.get('error')))}")
+                raise CannotStart(f"send: no answer: {sanitize(str(event.get('error')))}")
             answer: dict[str, Any] = event["message"]
             return answer
         elif event["event"] == "end":
@@ -121,7 +121,7 @@ def _say_progress(message: dict[str, Any]) -> None:
     if isinstance(params, dict) and sys.stderr.isatty():
         of = f"/{params['total']}" if "total" in params else ""
         sys.stderr.write(
-            inert(f"mcpspy: {params.get('progress')}{of} {params.get('message', '')}").rstrip() + "\n"
+            sanitize(f"mcpspy: {params.get('progress')}{of} {params.get('message', '')}").rstrip() + "\n"
         )
 
 
@@ -163,12 +163,12 @@ def _print_sessions(found: list[Session], *, as_json: bool) -> None:
         return
     table = [
         [
-            inert(hello["session"]),
-            inert(hello["name"]),
+            sanitize(hello["session"]),
+            sanitize(hello["name"]),
             hello["transport"],
             str(hello["pid"]),
             str(len(hello["state"].get("held", ()))),
-            inert(hello["file"] or "not recorded"),
+            sanitize(hello["file"] or "not recorded"),
         ]
         for _, hello in found
     ]

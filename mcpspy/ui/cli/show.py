@@ -7,8 +7,8 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from mcpspy.core.query import Query
-from mcpspy.core.session import Change, Session
+from mcpspy.core.query.parser import Query
+from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
 from mcpspy.io.follow import follow
 from mcpspy.io.serve.served import Served

@@ -14,12 +14,12 @@ import orjson
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.export.strict_json import fragment
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.inert import inert
-from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
-from mcpspy.core.record import Damaged, Note
-from mcpspy.core.redact.restore import PLACEHOLDER
-from mcpspy.core.session import Change, Session
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
+from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.redact.placeholder import PLACEHOLDER
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Change, Session
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.output import Output, columns, warn_torn
@@ -44,8 +44,8 @@ def stream(change: Change) -> str:
     """Return the HTTP stream that something belongs to."""
     what = change.what
     if isinstance(what, Note):
-        return inert(str(what.fields.get("stream", "")))
-    return "" if isinstance(what, Damaged) else inert(what.frame.stream or "")
+        return sanitize(str(what.fields.get("stream", "")))
+    return "" if isinstance(what, Damaged) else sanitize(what.frame.stream or "")
 
 
 def redacted(change: Change) -> int:
@@ -86,7 +86,7 @@ class Lines:
         what = " ".join(header.command) if header.command else header.upstream or ""
         kept = " · secrets and all (--no-redact)" if header.redacted is False else ""
         self._output.line(
-            f"{inert(header.name)} · {inert(header.id)} · {inert(header.started)} · {inert(what)}{kept}"
+            f"{sanitize(header.name)} · {sanitize(header.id)} · {sanitize(header.started)} · {sanitize(what)}{kept}"
         )
         self._output.line(columns(_HEADS, self._widths), rows.QUIET)
 
@@ -157,12 +157,12 @@ class Lines:
             or rows.ending(session.exit),
         ]
         output.line()
-        output.line(inert(" · ".join(part for part in parties if part)))
+        output.line(sanitize(" · ".join(part for part in parties if part)))
         for exchange in listed:
             request = exchange.request
             about = f" {request.subject}" if request.subject else ""
             output.line(
-                f"no answer yet: {inert(request.method + about)}, id {inert(request.id)}, since {rows.moment(request.at)}",
+                f"no answer yet: {sanitize(request.method + about)}, id {sanitize(request.id)}, since {rows.moment(request.at)}",
                 rows.OPEN,
             )
         if recording.torn:

@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.stats import Stats
-from mcpspy.core.inert import inert
-from mcpspy.core.query import Query
+from mcpspy.core.query.parser import Query
+from mcpspy.core.sanitize import sanitize
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.cli.meant import counted_back, query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, describe
@@ -86,7 +86,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{inert(text)}: a number from 0 on, as in --top 20")
+        raise argparse.ArgumentTypeError(f"{sanitize(text)}: a number from 0 on, as in --top 20")
     return int(text)
 
 
@@ -109,7 +109,7 @@ def _counted(path: Path, title: str, query: Query | None, top: int) -> Counted:
                 stats.begin_part()
             stats.add_lines(block.lines)
     stats.finish(is_over=not is_live)
-    return Counted(inert(title), stats, is_live, tuple(map(str, parts)))
+    return Counted(sanitize(title), stats, is_live, tuple(map(str, parts)))
 
 
 def _shows(glyphs: str) -> bool:

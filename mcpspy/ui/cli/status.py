@@ -6,7 +6,7 @@ before anything else is printed. Where stderr is no terminal, there is none.
 
 from __future__ import annotations
 
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.cli.output import LastLine
 
 
@@ -18,4 +18,4 @@ class Status(LastLine):
 
     def show(self, what: str, seconds: float) -> None:
         if self._has_line:
-            self.put(f"waiting for {inert(what)} · {seconds:.0f} s")
+            self.put(f"waiting for {sanitize(what)} · {seconds:.0f} s")

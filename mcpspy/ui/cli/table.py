@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypedDict
 
 from mcpspy import __version__
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError, UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
-        what = inert(f"{type(error).__name__}: {error}")
+        what = sanitize(f"{type(error).__name__}: {error}")
         sys.stderr.write(f"mcpspy: a bug in mcpspy: {what} ({keep_traceback()})\n")
         return BUG
     return code

@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.settings import table
 from mcpspy.io.store import find, read_header_of, summarize
@@ -64,6 +64,6 @@ def _say(fault: Exception) -> int:
     try:
         raise fault
     except Exception as error:
-        what = inert(f"{type(error).__name__}: {error}")[:300]
+        what = sanitize(f"{type(error).__name__}: {error}")[:300]
         sys.stderr.write(f"mcpspy: a bug in mcpspy: {what} ({keep_traceback()})\n")
     return BUG

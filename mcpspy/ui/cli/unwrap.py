@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mcpspy.core.config.edit import Edited, unwrapped
+from mcpspy.core.hostconfig.edit import EditResult, unwrapped
 from mcpspy.errors import UsageError
 from mcpspy.io.hosts.target import Target
 from mcpspy.ui.cli import host_edit
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     args.all = args.all or not args.server
 
-    def edit(target: Target, names: list[str]) -> Edited:
+    def edit(target: Target, names: list[str]) -> EditResult:
         try:
             return unwrapped(target.file.text, target.home, names)
         except UsageError as error:

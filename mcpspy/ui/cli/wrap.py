@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from mcpspy.core.config.edit import Edited, wrapped
-from mcpspy.core.config.wrapping import How
+from mcpspy.core.hostconfig.edit import EditResult, wrapped
+from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.io.hosts.program import command_line, is_passing, uvx
 from mcpspy.io.hosts.target import Target
 from mcpspy.io.recorder import say
@@ -48,9 +48,9 @@ def main(args: argparse.Namespace) -> int:
     if is_passing(program):
         say(f"warning: {program[0]} is in a cache that is emptied some day: say --uvx, or install mcpspy")
     options = ["--dir", os.path.abspath(os.path.expanduser(args.dir))] if args.dir else []
-    how = How(program, options, insists=args.bridge_oauth)
+    how = WrapTarget(program, options, insists=args.bridge_oauth)
 
-    def edit(target: Target, names: list[str]) -> Edited:
+    def edit(target: Target, names: list[str]) -> EditResult:
         return wrapped(target.file.text, target.home, names, how)
 
     return host_edit.change(args, edit, "wrapped", lambda server: server.ours is None or args.all)

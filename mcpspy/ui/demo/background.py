@@ -10,7 +10,7 @@ import asyncio
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 
-from mcpspy.core.inert import inert_bytes
+from mcpspy.core.sanitize import sanitize_bytes
 
 PATIENCE = 60.0
 """Seconds for all of it; its own bound is shorter."""
@@ -35,4 +35,4 @@ async def record(folder: str) -> str:
             await process.wait()
     lines = said.split(b"\n")
     told = next((line for line in reversed(lines) if line.strip()), b"")
-    return "" if process.returncode == 0 else inert_bytes(told) or f"exit {process.returncode}"
+    return "" if process.returncode == 0 else sanitize_bytes(told) or f"exit {process.returncode}"

@@ -11,7 +11,7 @@ from collections import Counter
 from xml.etree import ElementTree as ET
 
 from mcpspy.analysis.diff import Case, Change, Difference, Severity
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.diff import lines, words
 from mcpspy.ui.xml import plain
 
@@ -38,7 +38,7 @@ def junit(difference: Difference, titles: tuple[str, str], *, fail_on: Severity 
         seen[name] += 1
         numbered = name if seen[name] == 1 else f"{name} #{seen[name]}"
         attributes = {
-            "classname": f"mcpspy.{plain(inert(case.method))}",
+            "classname": f"mcpspy.{plain(sanitize(case.method))}",
             "name": numbered,
             "time": _seconds(case.latency or 0.0),
         }

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from mcpspy.analysis.diff import Case, Difference, Severity
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.diff import lines, words
 
 WIDE = 200
@@ -32,7 +32,7 @@ def markdown(
     verdict = words.verdict(difference, fail_on)
     told = [
         f"### mcpspy diff: {verdict}",
-        f"{span(inert(titles[0]))} {words.ARROW} {span(inert(titles[1]))}",
+        f"{span(sanitize(titles[0]))} {words.ARROW} {span(sanitize(titles[1]))}",
     ]
     if difference.changed:
         told.append(_table(difference))

@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from mcpspy.analysis.diff import Case, Change, Difference, Kind, Place, Severity
 from mcpspy.analysis.rows import duration
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 
 _SAID = {
     Kind.ADDED: "only the new session has it",
@@ -32,7 +32,7 @@ LONG = 300
 
 def short(text: str) -> str:
     """Return a peer's word as text that does not take over the report."""
-    text = inert(text)
+    text = sanitize(text)
     return text if len(text) <= LONG else text[: LONG - 1] + "…"
 
 
@@ -88,7 +88,7 @@ def values(change: Change, width: int) -> tuple[str | None, str | None]:
 def one_line(value: Any) -> str:
     """Return a value as JSON in one line, made inert."""
     try:
-        return inert(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        return sanitize(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     except (RecursionError, ValueError):
         return TOO_DEEP
 
@@ -98,7 +98,7 @@ def texts(change: Change) -> tuple[list[str], list[str]] | None:
     old, new = change.old, change.new
     if not isinstance(old, str) or not isinstance(new, str) or "\n" not in old + new:
         return None
-    return [inert(line) for line in old.split("\n")], [inert(line) for line in new.split("\n")]
+    return [sanitize(line) for line in old.split("\n")], [sanitize(line) for line in new.split("\n")]
 
 
 def verdict(difference: Difference, fail_on: Severity) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from mcpspy.core.query import Query
+from mcpspy.core.query.parser import Query
 from mcpspy.io.blocks import LineReader, RecordingScan
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.tui.session.item import RowItem

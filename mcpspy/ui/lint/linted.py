@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcpspy.analysis.lint import RULES, Finding, Rule
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 
 RULES_BY_CODE: dict[str, Rule] = {rule.code: rule for rule in RULES}
 
@@ -31,7 +31,7 @@ def counted(number: int, word: str) -> str:
 
 def visible(text: str) -> str:
     """Return one line of text in which nothing is interpreted, and nothing hides: what nobody sees is an escape."""
-    shown = inert(text)
+    shown = sanitize(text)
     return shown if shown.isprintable() else "".join(map(_shown, shown))
 
 

@@ -6,8 +6,8 @@ Owns what is known so far. Which of it is shown, and where, is the caller's.
 from __future__ import annotations
 
 from mcpspy.analysis.lint import Finding, Linter
-from mcpspy.core.record import Header
-from mcpspy.core.session import Change
+from mcpspy.core.recording.decode import Header
+from mcpspy.core.session.session import Change
 
 
 class Live:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from mcpspy.analysis.lint import RULES, Finding, Linter, PassingSession, Place, Rule
-from mcpspy.core.record import read_entry
+from mcpspy.core.recording.decode import read_entry
 from mcpspy.io.blocks import RecordingScan
 from mcpspy.io.store import Recording, State
 

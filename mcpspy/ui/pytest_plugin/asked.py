@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from mcpspy.core.canonical import pointer
-from mcpspy.core.headers import read_upstream
-from mcpspy.core.mock.choice import Match
+from mcpspy.core.jsontools import pointer
+from mcpspy.core.mock.selector import Match
+from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.errors import UsageError
 from mcpspy.io.redaction import Redaction, redactor
 from mcpspy.ui.pytest_plugin.place import place, recorded, shown_path

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.errors import CannotStart
 from mcpspy.io.recorder import say
 from mcpspy.io.redaction import Redaction, clean, redactor

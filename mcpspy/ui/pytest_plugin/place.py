@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 
 FOLDER = "mcp_recordings"
 
@@ -51,7 +51,7 @@ def numbered(path: Path) -> Iterator[Path]:
 def shown_path(path: Path) -> str:
     """Return a path as a person would type it here, made inert."""
     here = Path.cwd()
-    return inert(str(path.relative_to(here) if path.is_relative_to(here) else path))
+    return sanitize(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def _file_name(test: str) -> str:

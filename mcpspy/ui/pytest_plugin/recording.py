@@ -12,10 +12,10 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from mcpspy.core.canonical import pointer
-from mcpspy.core.inert import inert
-from mcpspy.core.mock.choice import Match
-from mcpspy.core.mock.conversation import Options
+from mcpspy.core.jsontools import pointer
+from mcpspy.core.mock.selector import Match
+from mcpspy.core.mock.session import Options
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.pytest_plugin import keeping
@@ -110,7 +110,7 @@ class McpRecording:
                 f"mcpspy: {what} without an answer in {shown_path(self.path)}",
                 *found,
                 "to add what is new to the recording (or =all: to record it anew):",
-                f"  pytest --mcpspy-record=new_episodes '{inert(asked.test)}'",
+                f"  pytest --mcpspy-record=new_episodes '{sanitize(asked.test)}'",
             ]
         )
 

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from mcpspy.core.canonical import Pointer
-from mcpspy.core.headers import read_upstream
-from mcpspy.core.inert import inert
-from mcpspy.core.mock.conversation import Options as Answering
+from mcpspy.core.jsontools import Pointer
+from mcpspy.core.mock.session import Options as Answering
+from mcpspy.core.protocol.http_headers import read_upstream
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.connect import Address, Command
 from mcpspy.io.folder import session_name
@@ -108,7 +108,7 @@ async def _mocking(mocked: Mocked) -> AsyncIterator[str]:
     """Serve recordings; yield the URL."""
     library = Served(mocked.recordings, mocked.ignored, merge=False).library()
     with listening(HOST, 0, "") as listener:
-        mock = Mock(library, mocked.answering, lambda line: say(inert(line)), real=mocked.real)
+        mock = Mock(library, mocked.answering, lambda line: say(sanitize(line)), real=mocked.real)
         async with accepting(mock.handle, listener):
             is_sse = urlsplit(library.upstream or "").path == SSE
             try:

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from mcpspy.core.canonical import Pointer, differences, pointer
-from mcpspy.core.message import Failure, Request
-from mcpspy.core.mock.asked import whole
-from mcpspy.core.mock.miss import DIFFERENCES
+from mcpspy.core.jsontools import Pointer, differences, pointer
+from mcpspy.core.mock.matching import whole
+from mcpspy.core.mock.responses import DIFFERENCES
+from mcpspy.core.protocol.message import Failure, Request
+from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.redact.placeholder import fits
-from mcpspy.core.session import Session
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.session.session import Session
 from mcpspy.ui.diff.words import one_line, short
 
 SAID: Final = "mcpspy mock: "

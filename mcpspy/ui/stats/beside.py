@@ -12,7 +12,7 @@ from typing import TypeVar
 from mcpspy.analysis import rows
 from mcpspy.analysis.stats import Group, merged
 from mcpspy.analysis.stats.group import BY_SUBJECT, Kind
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.ui.cli.output import cells, cut
 from mcpspy.ui.stats import table
 from mcpspy.ui.stats.words import Counted, arrow, ending, method, share, span, subject

@@ -16,9 +16,9 @@ from mcpspy.analysis.stats import Group, Spread, Stats
 from mcpspy.analysis.stats.fold import KINDS
 from mcpspy.analysis.stats.group import Kind
 from mcpspy.analysis.stats.groups import Large
-from mcpspy.core.exchange import State
-from mcpspy.core.message import loads
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.protocol.message import loads
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.session.exchange import State
 from mcpspy.ui.stats.words import Counted
 
 COLUMNS = 60

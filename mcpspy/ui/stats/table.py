@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mcpspy.analysis import rows
 from mcpspy.analysis.stats import Group, Times, merged
 from mcpspy.analysis.stats.group import BY_SUBJECT
-from mcpspy.core.exchange import State
+from mcpspy.core.session.exchange import State
 from mcpspy.ui.cli.output import cells, cut
 from mcpspy.ui.stats.bars import Bars
 from mcpspy.ui.stats.words import method, span, subject

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from mcpspy.analysis import rows
 from mcpspy.analysis.stats import Stats
 from mcpspy.analysis.stats.group import Kind
-from mcpspy.core.inert import inert
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.stats import table
 from mcpspy.ui.stats.bars import Bars
 from mcpspy.ui.stats.words import Counted, arrow, head, share, span, states
@@ -41,7 +41,7 @@ def terminal(counted: Counted, look: table.Look) -> Lines:
     yield "", None
     if stats.query is not None:
         yield _fact(
-            "filter", f"{inert(stats.query.text)} · the tables have what it finds, the lines here all"
+            "filter", f"{sanitize(stats.query.text)} · the tables have what it finds, the lines here all"
         )
     yield from _facts(stats, width, bars)
     for side in (CLIENT, SERVER):
@@ -97,7 +97,7 @@ def _handshake(stats: Stats) -> str:
         return "no handshake" + (
             f" · first answer {span(answer)} after the start" if answer is not None else ""
         )
-    text = f"{span(first.took)} ({inert(first.method)}), answered {span(first.at)} after the start"
+    text = f"{span(first.took)} ({sanitize(first.method)}), answered {span(first.at)} after the start"
     if first.ready is not None:
         text += f", ready {span(first.ready)}"
     return text + (f" · {handshakes.count:,} in all" if handshakes.count > 1 else "")
@@ -130,7 +130,7 @@ def _notifications(stats: Stats, top: int) -> Lines:
     yield "", None
     yield "notifications", rows.QUIET
     for group in groups[:top]:
-        label = inert(group.method) or f"(other {group.kind}s)"
+        label = sanitize(group.method) or f"(other {group.kind}s)"
         yield f"{arrow(group.side)} {label}: {group.count:,} ({rows.size(group.sent)})", None
     if len(groups) > top:
         yield f"  and {len(groups) - top:,} more: --top {len(groups)}", rows.QUIET
@@ -168,7 +168,7 @@ def _chains(stats: Stats) -> Lines:
     yield "calls in which the server asked back, from the first request to the last answer", rows.QUIET
     for group in groups:
         chains, times = group.chains, group.chains.whole.times()
-        label = inert(" ".join(filter(None, (group.method, group.subject))))
+        label = sanitize(" ".join(filter(None, (group.method, group.subject))))
         yield (
             (
                 f"{label}: {len(chains):,} calls of {chains.requests:,} requests · p50 {span(times.p50)},"
@@ -188,13 +188,16 @@ def _largest(counted: Counted) -> Lines:
         part, line = stats.place(large.line)
         about = " ".join(filter(None, (large.method, large.subject, large.id and f"id {large.id}")))
         where = f"line {line}" + (f" of part {part + 1}" if len(counted.paths) > 1 else "")
-        yield inert(f"{rows.size(large.size):>7}  {arrow(large.side)} {large.kind}  {about}  {where}"), None
+        yield (
+            sanitize(f"{rows.size(large.size):>7}  {arrow(large.side)} {large.kind}  {about}  {where}"),
+            None,
+        )
 
 
 def _waiting(stats: Stats, top: int) -> Lines:
     for call in stats.waiting[:top]:
-        about = inert(" ".join(filter(None, (call.method, call.subject))))
+        about = sanitize(" ".join(filter(None, (call.method, call.subject))))
         waited = span(max(stats.last_at - call.at, 0.0))
-        yield f"no answer yet: {about}, id {inert(call.id)}, for {waited}", rows.OPEN
+        yield f"no answer yet: {about}, id {sanitize(call.id)}, for {waited}", rows.OPEN
     if len(stats.waiting) > top:
         yield f"  and {len(stats.waiting) - top:,} more", rows.OPEN

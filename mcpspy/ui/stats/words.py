@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.stats import Group, Stats
-from mcpspy.core.exchange import State
-from mcpspy.core.inert import inert
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import State
 
 
 class Counted(NamedTuple):
@@ -63,8 +63,8 @@ def head(counted: Counted) -> list[str]:
         ending(counted),
     ]
     return [
-        inert(" · ".join(filter(None, (header.name, header.id, header.started, what)))),
-        inert(" · ".join(filter(None, parts))),
+        sanitize(" · ".join(filter(None, (header.name, header.id, header.started, what)))),
+        sanitize(" · ".join(filter(None, parts))),
     ]
 
 
@@ -81,11 +81,11 @@ def states(group: Group) -> str:
 
 
 def method(group: Group) -> str:
-    return inert(group.method) or f"(other {group.kind}s)"
+    return sanitize(group.method) or f"(other {group.kind}s)"
 
 
 def subject(group: Group) -> str:
-    return "(others)" if group.subject is None else inert(group.subject) or '""'
+    return "(others)" if group.subject is None else sanitize(group.subject) or '""'
 
 
 def arrow(side: str) -> str:

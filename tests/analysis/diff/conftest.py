@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from mcpspy.core.record import Frame, Header, Note
-from mcpspy.core.session import Session
+from mcpspy.core.recording.decode import Frame, Header, Note
+from mcpspy.core.session.session import Session
 from mcpspy.io.store import Recording
 
 RECORDINGS = Path(__file__).parent.parent.parent.parent / "recordings"

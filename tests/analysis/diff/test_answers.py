@@ -12,8 +12,8 @@ from mcpspy.analysis.diff.difference import Change, Kind, Severity
 from mcpspy.analysis.diff.ignore import ignored
 from mcpspy.analysis.diff.options import DiffOptions
 from mcpspy.analysis.diff.steps import Step, Steps
-from mcpspy.core.exchange import State
-from mcpspy.core.session import Session
+from mcpspy.core.session.exchange import State
+from mcpspy.core.session.session import Session
 
 BREAKING, DIFFERENT, NOTE = Severity
 Make = Callable[..., Session]

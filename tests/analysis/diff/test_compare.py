@@ -27,8 +27,8 @@ from mcpspy.analysis.diff import (
     slower,
     unlisted,
 )
-from mcpspy.core.record import Frame
-from mcpspy.core.session import Session
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.session.session import Session
 
 BREAKING, DIFFERENT, NOTE = Severity
 

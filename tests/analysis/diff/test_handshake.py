@@ -10,7 +10,7 @@ import pytest
 from mcpspy.analysis.diff.difference import Kind, Severity
 from mcpspy.analysis.diff.handshake import handshake, is_other_era
 from mcpspy.analysis.diff.steps import Steps
-from mcpspy.core.session import Session
+from mcpspy.core.session.session import Session
 
 BREAKING, DIFFERENT, NOTE = Severity
 Make = Callable[..., Session]

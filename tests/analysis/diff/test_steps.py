@@ -7,9 +7,9 @@ from typing import Any
 
 from mcpspy.analysis.diff.difference import Place
 from mcpspy.analysis.diff.steps import Steps
-from mcpspy.core.exchange import State
-from mcpspy.core.record import read_entry
-from mcpspy.core.session import Session
+from mcpspy.core.recording.decode import read_entry
+from mcpspy.core.session.exchange import State
+from mcpspy.core.session.session import Session
 
 Make = Callable[..., Session]
 Recorded = Callable[[str], Session]
@@ -99,7 +99,7 @@ def test_lines_are_those_of_the_file_and_a_batch_has_one(record: Make) -> None:
 
 
 def test_an_event_that_comes_again_counts_once(record: Make) -> None:
-    from mcpspy.core.record import Frame
+    from mcpspy.core.recording.decode import Frame
 
     session = record([], ends=False)
     for _ in range(2):

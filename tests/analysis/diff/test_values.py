@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from mcpspy.analysis.diff.values import Delta, deltas, fingerprint, inner
-from mcpspy.core.message import loads
+from mcpspy.core.protocol.message import loads
 
 SCALARS = (
     st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.5, 1.0]) | st.text("ab{}", max_size=2)

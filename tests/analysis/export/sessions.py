@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mcpspy.analysis.export import Recorded
-from mcpspy.core.record import Entry, Frame, Header, Note
-from mcpspy.core.session import Change, Session
+from mcpspy.core.recording.decode import Entry, Frame, Header, Note
+from mcpspy.core.session.session import Change, Session
 from mcpspy.io.store import Recording
 
 HERE = Path(__file__).parent

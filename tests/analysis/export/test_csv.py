@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcpspy.analysis.export import Recorded
 from mcpspy.analysis.export.csv import COLUMNS, FORMULA, export
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from tests.analysis.export.sessions import EVERY, call, client, failure, recorded, result, said
 
 
@@ -50,7 +50,7 @@ def test_no_cell_is_a_formula(name: str) -> None:
     (row,) = table(said(call(0.1, name=name.encode().replace(b"\t", b"\\t").replace(b'"', b'\\"'))))
 
     assert not row["about"].startswith(tuple(FORMULA))
-    assert row["about"].removeprefix("'") == inert(name)
+    assert row["about"].removeprefix("'") == sanitize(name)
 
 
 def test_a_number_stays_one() -> None:
@@ -64,4 +64,4 @@ def test_whatever_a_name_is_there_is_one_line_and_the_name_on_it(name: str) -> N
     escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 0x20 or c in '"\\' else c for c in name)
     (row,) = table(said(call(0.1, name=escaped.encode())))
 
-    assert row["about"] in (inert(name), "'" + inert(name))
+    assert row["about"] in (sanitize(name), "'" + sanitize(name))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.analysis.export import FORMATS, formats, of_suffix
-from mcpspy.core.record import Damaged, Entry, Frame, Header, Note
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from tests.analysis.export.har.test_entry import valid
 from tests.analysis.export.otlp.decoded import spans
 from tests.analysis.export.sessions import call, result, said

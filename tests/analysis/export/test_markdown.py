@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from mcpspy.analysis.export.markdown import LARGEST, document, export
-from mcpspy.core.message import Notification
+from mcpspy.core.protocol.message import Notification
 from tests.analysis.export.sessions import (
     EVERY,
     HEADER,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.analysis.export.mermaid import LONGEST, ROOM, export
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from tests.analysis.export.sessions import EVERY, call, client, failure, note, recorded, result, said, server
 
 PEERS = Path(__file__).parents[3] / ".peers"
@@ -137,7 +137,7 @@ def test_a_label_has_no_sign_that_means_something_and_none_is_lost(name: str) ->
 
     assert not set(re.sub(r"#\d+;", "", label)) & set('#;:<>%"`{}[]$&\n')
     assert len(read) <= LONGEST
-    assert inert(f"tools/call {name}").strip().startswith(read.removesuffix("…"))
+    assert sanitize(f"tools/call {name}").strip().startswith(read.removesuffix("…"))
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)

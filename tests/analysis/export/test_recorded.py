@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.core.message import Request
+from mcpspy.core.protocol.message import Request
 from tests.analysis.export.sessions import call, client, result, said
 
 PING = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'

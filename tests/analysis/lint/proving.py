@@ -9,7 +9,7 @@ import pytest
 from mcpspy.analysis.lint import RULES, Finding, Linter, PassingSession, Place
 from mcpspy.analysis.lint.example import entries_of, header_of
 from mcpspy.analysis.lint.rule import Rule, Rules
-from mcpspy.core.record import Note
+from mcpspy.core.recording.decode import Note
 
 BESIDE = {
     "ENV118": {"ENV101"},  # Its lines are none, each by itself.

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mcpspy.analysis.lint.example import UPSTREAM, entries_of, header_of
-from mcpspy.core.record import Frame, Note
+from mcpspy.core.recording.decode import Frame, Note
 
 
 def test_what_an_example_leaves_out_is_as_it_should_be() -> None:

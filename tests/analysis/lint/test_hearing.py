@@ -7,9 +7,9 @@ from typing import Any
 
 from mcpspy.analysis.lint import Linter
 from mcpspy.analysis.lint.conversation import Conversation, Known
-from mcpspy.core.record import Frame
-from mcpspy.core.session import Session
-from mcpspy.core.spec import CLIENT, META, SERVER
+from mcpspy.core.protocol.spec import CLIENT, META, SERVER
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.session.session import Session
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
 

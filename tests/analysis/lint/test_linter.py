@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from mcpspy.analysis.lint import RULES, Finding, Linter, PassingSession, Place
 from mcpspy.analysis.lint.example import entries_of, header_of
-from mcpspy.core.record import Damaged, Entry, Frame, Header, Note
-from mcpspy.core.session import Session
-from mcpspy.core.spec import META, METHODS, REVISIONS
+from mcpspy.core.protocol.spec import META, METHODS, REVISIONS
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
+from mcpspy.core.session.session import Session
 from mcpspy.io.store import Recording
 from tests.analysis.lint.proving import findings
 

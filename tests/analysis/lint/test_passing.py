@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.analysis.lint.passing import HEAVY, PassingSession
-from mcpspy.core.record import Frame
-from mcpspy.core.session import Change, Session
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.session.session import Change, Session
 
 
 def frame(side: str, **members: Any) -> Frame:

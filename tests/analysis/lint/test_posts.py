@@ -6,9 +6,9 @@ import pytest
 
 from mcpspy.analysis.lint import Kind, Place
 from mcpspy.analysis.lint.posts import ASKS, INTRODUCES, NOTHING, SSE, TELLS, UNREADABLE, Post
-from mcpspy.core.message import read_frame
-from mcpspy.core.record import Frame
-from mcpspy.core.spec import META
+from mcpspy.core.protocol.message import read_frame
+from mcpspy.core.protocol.spec import META
+from mcpspy.core.recording.decode import Frame
 
 KINDS = {
     "Request": Kind.REQUEST,

@@ -10,7 +10,7 @@ from mcpspy.analysis.lint.conversation import Conversation, Known
 from mcpspy.analysis.lint.rule import Rules, Told
 from mcpspy.analysis.lint.rulebook import MOST, Rulebook
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.record import Note
+from mcpspy.core.recording.decode import Note
 
 
 def rulebook(look: Any, **about: Any) -> Rulebook:

@@ -7,8 +7,8 @@ import pytest
 from mcpspy.analysis.lint import Place
 from mcpspy.analysis.lint.conversation import Conversation, Known
 from mcpspy.analysis.lint.seen import Seen, is_odd
-from mcpspy.core.message import read_frame
-from mcpspy.core.record import Frame
+from mcpspy.core.protocol.message import read_frame
+from mcpspy.core.recording.decode import Frame
 
 
 def seen(data: bytes) -> Seen:

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from mcpspy.analysis.stats import Group, Stats
-from mcpspy.core.query import parse
-from mcpspy.core.record import Header
+from mcpspy.core.query.parser import parse
+from mcpspy.core.recording.decode import Header
 
 HEADER = Header(
     mcpspy=1, id="ab12cd34", started="2026-01-01T00:00:00.000Z", name="tested", command=["server"]

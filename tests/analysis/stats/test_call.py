@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.analysis.stats.call import Answer, Call, seen
 from mcpspy.analysis.stats.group import Group, Kind
-from mcpspy.core.exchange import State
+from mcpspy.core.session.exchange import State
 
 
 def test_time_is_of_the_request_the_outcome_of_the_answer_and_the_size_of_both() -> None:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from mcpspy.analysis.stats import Stats
 from mcpspy.analysis.stats.group import BY_SUBJECT, Kind
-from mcpspy.core.exchange import SUBSCRIBE, Exchange, State
-from mcpspy.core.message import Failure, Malformed, Message, Notification, Request, Result
-from mcpspy.core.query import parse
-from mcpspy.core.record import Entry, read_entry
-from mcpspy.core.session import COMES_AGAIN, Session
+from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
+from mcpspy.core.query.parser import parse
+from mcpspy.core.recording.decode import Entry, read_entry
+from mcpspy.core.session.exchange import SUBSCRIBE, Exchange, State
+from mcpspy.core.session.session import COMES_AGAIN, Session
 from tests.analysis.stats.talking import Talk, group
-from tests.core.test_index import ENTRY, RECORDINGS, line_of
+from tests.core.session.test_index import ENTRY, RECORDINGS, line_of
 
 KINDS = {
     Request: "request",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcpspy.analysis.stats.group import Group, Kind, merged
-from mcpspy.core.exchange import State
+from mcpspy.core.session.exchange import State
 
 
 def test_a_whole_is_the_sum_of_its_parts() -> None:

@@ -6,7 +6,7 @@ import pytest
 from msgspec import DecodeError
 
 from mcpspy.analysis.stats.plain import LONG_WAY, SUBJECTS, decode
-from mcpspy.core.spec import METHODS
+from mcpspy.core.protocol.spec import METHODS
 
 
 def test_a_line_is_read_by_its_numbers() -> None:

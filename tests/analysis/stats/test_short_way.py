@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.analysis.stats import Stats, short_way
-from mcpspy.core.query import parse
+from mcpspy.core.query.parser import parse
 from tests.analysis.stats.talking import Talk
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mcpspy.analysis.stats.call import Answer, Call
 from mcpspy.analysis.stats.tables import Tables
-from mcpspy.core.exchange import State
-from mcpspy.core.query import parse
+from mcpspy.core.query.parser import parse
+from mcpspy.core.session.exchange import State
 
 
 def call(tables: Tables, tool: str, at: float, state: State = State.OK) -> Call:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mcpspy.core.canonical import pointer
-from mcpspy.core.mock.conversation import Conversation, Options
-from mcpspy.core.mock.library import Library
-from mcpspy.core.mock.scene import Scene
-from mcpspy.core.mock.script import Script, entries
-from mcpspy.core.mock.shelf import Shelf
-from mcpspy.core.record import Frame, Header, Note
-from mcpspy.core.session import Session
+from mcpspy.core.jsontools import pointer
+from mcpspy.core.mock.interaction import Scene
+from mcpspy.core.mock.loader import Script, entries
+from mcpspy.core.mock.recordings import Library
+from mcpspy.core.mock.session import Conversation, Options
+from mcpspy.core.mock.store import Shelf
+from mcpspy.core.recording.decode import Frame, Header, Note
+from mcpspy.core.session.session import Session
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 

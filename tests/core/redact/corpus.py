@@ -12,8 +12,8 @@ from base64 import b64decode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcpspy.core import envelope
-from mcpspy.core.lane import BodyLane, Lane, SseLane, TextLane
+from mcpspy.core.recording import encode
+from mcpspy.core.recording.encode import BodyEncoder, FrameEncoder, SseEncoder, TextEncoder
 from mcpspy.core.redact.redactor import Redactor
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def recorded(kind: str, data: bytes, redactor: Redactor | None, cut: int = 1 << 
     if kind == "argv":
         command = [word.replace("&", " ") for word in data.decode().split()]
         fields: Any = {"command": command, "name": "x", "part": 1}
-        return envelope.header(redactor.header(fields) if redactor is not None else fields)
+        return encode.header(redactor.header(fields) if redactor is not None else fields)
     if kind == "path":
         fields = {
             "http": 1,
@@ -66,7 +66,7 @@ def recorded(kind: str, data: bytes, redactor: Redactor | None, cut: int = 1 << 
             "status": 200,
             "request": {"accept": "*/*"},
         }
-        made: list[Any] = [envelope.note(0.5, "http", fields)]
+        made: list[Any] = [encode.note(0.5, "http", fields)]
     else:
         made = _said(kind, data, cut)
     if redactor is None:
@@ -79,15 +79,15 @@ def recorded(kind: str, data: bytes, redactor: Redactor | None, cut: int = 1 << 
 def _said(kind: str, data: bytes, cut: int) -> list[Any]:
     chunks = [data[at : at + cut] for at in range(0, len(data), cut)]
     if kind in ("event", "endpoint"):
-        sse = SseLane("server", {"stream": "1", "http": 1})
+        sse = SseEncoder("server", {"stream": "1", "http": 1})
         stream = b"event: %b\ndata: %b\n\n" % (b"message" if kind == "event" else b"endpoint", data)
         return [sse.feed(0.5, stream[at : at + cut])[1] for at in range(0, len(stream), cut)]
     if kind == "body":
-        body = BodyLane("client", {"stream": "1", "http": 1})
+        body = BodyEncoder("client", {"stream": "1", "http": 1})
         for chunk in chunks:
             body.feed(chunk)
         return [list(body.close(0.5))]
-    lane = TextLane("stderr") if kind.startswith("stderr") else Lane("server")
+    lane = TextEncoder("stderr") if kind.startswith("stderr") else FrameEncoder("server")
     return [*(lane.feed(0.5, chunk) for chunk in [*chunks, b"\n"])]
 
 

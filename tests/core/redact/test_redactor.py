@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.lane import Lane
-from mcpspy.core.mock.conversation import Conversation, Options
-from mcpspy.core.record import Frame
+from mcpspy.core.mock.session import Conversation, Options
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.encode import FrameEncoder
+from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.placeholder import fits, placeholder
 from mcpspy.core.redact.redactor import Redactor
-from mcpspy.core.redact.rules import Rules
 from mcpspy.io.redaction import clean
 from mcpspy.io.serve.served import Served
 from mcpspy.io.store import Recording
@@ -32,7 +32,7 @@ TOKENS = corpus.tokens()
 CUTS = (1, 7, 1 << 30)
 
 
-def redactor(rules: Rules | None = None) -> Redactor:
+def redactor(rules: RedactionRules | None = None) -> Redactor:
     return Redactor(corpus.KEY, rules)
 
 
@@ -204,7 +204,7 @@ def test_a_large_line_without_a_hit_is_not_joined() -> None:
 
 def test_a_large_line_of_bytes_is_looked_into_piece_by_piece() -> None:
     def said(data: bytes) -> list[bytes | bytearray]:
-        lane = Lane("server")
+        lane = FrameEncoder("server")
         lines = [lane.feed(0.5, data[at : at + 65_536]) for at in range(0, len(data), 65_536)]
         return [buffer for each in lines if not isinstance(each, bytes) for buffer in each]
 
@@ -277,7 +277,7 @@ def test_no_bytes_around_a_token_let_it_through(noise: bytes, at: int, cut: int)
 
 
 RECORDINGS = sorted((corpus.HERE.parents[2] / "recordings").glob("*.jsonl"))
-ALL = Rules(
+ALL = RedactionRules(
     keys=["text", "description", "title", "blob", "version"],
     patterns=["[a-z]{12,}"],
     pointers=["/result/content/0/text"],

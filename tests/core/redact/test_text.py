@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.core.record import Frame
-from mcpspy.core.redact.escapes import Unescaped
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.redactor import Redactor
-from mcpspy.core.redact.rules import Rules
-from mcpspy.core.redact.text import Span, apart, is_suspect, spans
+from mcpspy.core.redact.text import SecretSpan, UnescapedText, apart, is_suspect, spans
 from mcpspy.io.store import Recording
 from tests.core.redact import corpus
 
-RULES = Rules()
+RULES = RedactionRules()
 
 
-def secrets(text: str, rules: Rules = RULES, *, is_uri: bool = False) -> list[str]:
+def secrets(text: str, rules: RedactionRules = RULES, *, is_uri: bool = False) -> list[str]:
     return [text.encode()[start:end].decode() for start, end, _ in spans(text.encode(), rules, is_uri=is_uri)]
 
 
@@ -67,7 +66,7 @@ def test_a_long_quoted_value_without_an_end_is_taken_as_far_as_it_goes() -> None
 
 
 def test_what_a_person_asked_for_counts_too_and_overlaps_are_one() -> None:
-    rules = Rules(keys=["pin"], patterns=[r"id-(\d+)", "ß+"], values={"X": "fish"})
+    rules = RedactionRules(keys=["pin"], patterns=[r"id-(\d+)", "ß+"], values={"X": "fish"})
     assert secrets("pin=a1b2c3 id-42 ßß swordfish", rules) == ["a1b2c3", "42", "ßß", "fish"]
     assert secrets("PASSWORD=swordfish", rules) == ["swordfish"]
 
@@ -79,21 +78,21 @@ def test_of_a_very_long_text_only_what_is_around_a_hit_is_unescaped(monkeypatch:
     assert [text[start:end] for start, end, _ in whole] == [b"swordfish", b"trout"]
     unescaped: list[int] = []
 
-    class Counted(Unescaped):
+    class Counted(UnescapedText):
         def __init__(self, raw: bytes) -> None:
             unescaped.append(len(raw))
             super().__init__(raw)
 
     monkeypatch.setattr("mcpspy.core.redact.text.WINDOWED", 1 << 12)
-    monkeypatch.setattr("mcpspy.core.redact.text.Unescaped", Counted)
+    monkeypatch.setattr("mcpspy.core.redact.text.UnescapedText", Counted)
     assert spans(text, RULES) == whole
     assert len(unescaped) == 2
     assert sum(unescaped) < len(text) * 2 / 3
 
 
 def test_spans_are_made_apart() -> None:
-    spanned = [Span(5, 9, "b"), Span(0, 6, "a"), Span(9, 10, "c"), Span(1, 2, "d")]
-    assert apart(spanned) == [Span(0, 9, "a"), Span(9, 10, "c")]
+    spanned = [SecretSpan(5, 9, "b"), SecretSpan(0, 6, "a"), SecretSpan(9, 10, "c"), SecretSpan(1, 2, "d")]
+    assert apart(spanned) == [SecretSpan(0, 9, "a"), SecretSpan(9, 10, "c")]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +103,7 @@ def test_no_message_with_a_secret_is_waved_through(line: corpus.Line) -> None:
 
 
 def test_no_message_of_the_recordings_is_ever_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("mcpspy.core.redact.walk.Walk.edits")
+    monkeypatch.delattr("mcpspy.core.redact.walker.JsonWalker.edits")
     paths = sorted((corpus.HERE.parents[2] / "recordings").glob("*.jsonl"))
     assert len(paths) > 10
     for path in paths:

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from mcpspy.core.replay.plan import plans
-from mcpspy.core.replay.player import Options, Player
-from mcpspy.core.session import Session
+from mcpspy.core.replay.player import Player, PlayerOptions
+from mcpspy.core.session.session import Session
 from tests.core.mock.talking import Json, Talk
 
 __all__ = ["Json", "Stage", "Talk"]
@@ -21,7 +21,7 @@ class Stage:
         session.end()
         (plan,) = plans(session)
         self.now = 100.0
-        self.player = Player(plan, Options(**options), itertools.count(1), self.now)
+        self.player = Player(plan, PlayerOptions(**options), itertools.count(1), self.now)
 
     def takes(self) -> list[Json]:
         """Return what is said now."""

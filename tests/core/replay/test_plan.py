@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpspy.core.record import read_entry
-from mcpspy.core.replay.cue import Plan, What
-from mcpspy.core.replay.plan import plans
-from mcpspy.core.session import Session
+from mcpspy.core.recording.decode import read_entry
+from mcpspy.core.replay.plan import ReplayPlan, WaitKind, plans
+from mcpspy.core.session.session import Session
 from tests.core.mock.talking import log, modern, progress
 from tests.core.replay.playing import Talk
 
 
-def plan(talk: Talk) -> Plan:
+def plan(talk: Talk) -> ReplayPlan:
     talk.session.end()
     (found,) = plans(talk.session)
     return found
 
 
-def waits(talk: Talk) -> list[list[tuple[What, Any]]]:
+def waits(talk: Talk) -> list[list[tuple[WaitKind, Any]]]:
     """Return what each message waits for, the end last."""
     found = plan(talk)
     return [[(wait.what, wait.key) for wait in cue.waits] for cue in (*found.cues, found.end)]
@@ -28,13 +27,13 @@ def test_a_request_waits_for_the_answers_the_client_had_by_then() -> None:
     talk = Talk().client(id=1, method="a").client(id=2, method="b")
     talk.server(id=2, result={}).client(id=3, method="c").server(id=1, result={}).server(id=3, result={})
 
-    assert waits(talk) == [[], [], [(What.ANSWER, 1)], [(What.ANSWER, 0), (What.ANSWER, 2)]]
+    assert waits(talk) == [[], [], [(WaitKind.ANSWER, 1)], [(WaitKind.ANSWER, 0), (WaitKind.ANSWER, 2)]]
 
 
 def test_what_comes_before_an_answer_is_a_part_of_it_and_is_not_waited_for() -> None:
     talk = Talk().client(id=1, method="a").server(**log()).server(id=1, result={}).client(id=2, method="b")
 
-    assert waits(talk)[1] == [(What.ANSWER, 0)]
+    assert waits(talk)[1] == [(WaitKind.ANSWER, 0)]
 
 
 def test_what_comes_after_the_last_answer_is_waited_for_with_how_long_it_took() -> None:
@@ -43,8 +42,8 @@ def test_what_comes_after_the_last_answer_is_waited_for_with_how_long_it_took() 
     (_, cue) = plan(talk).cues
 
     assert [(wait.what, wait.key, wait.count, wait.delay) for wait in cue.waits[1:]] == [
-        (What.QUESTION, "roots/list", 1, 1.0),
-        (What.NOTICE, "notifications/message", 1, 3.0),
+        (WaitKind.QUESTION, "roots/list", 1, 1.0),
+        (WaitKind.NOTICE, "notifications/message", 1, 3.0),
     ]
     assert cue.gap == 1.0
 
@@ -53,7 +52,7 @@ def test_a_cancellation_waits_for_the_progress_that_came_before_it() -> None:
     talk = Talk().client(id=7, method="tools/call", params={"_meta": {"progressToken": "t"}})
     talk.server(**progress("t", 1)).client(method="notifications/cancelled", params={"requestId": 7})
 
-    assert waits(talk)[1] == [(What.NOTICE, ("notifications/progress", 0))]
+    assert waits(talk)[1] == [(WaitKind.NOTICE, ("notifications/progress", 0))]
 
 
 def test_an_answer_that_came_late_is_not_certain_to_come() -> None:
@@ -69,7 +68,7 @@ def test_an_answer_that_came_late_is_not_certain_to_come() -> None:
 def test_the_end_waits_for_what_was_never_answered_for_it_may_be_now() -> None:
     talk = Talk().client(id=1, method="a").note("exit", code=1, signal=None)
 
-    assert waits(talk)[-1] == [(What.ANSWER, 0)]
+    assert waits(talk)[-1] == [(WaitKind.ANSWER, 0)]
 
 
 def test_what_comes_on_a_subscription_is_waited_for_though_an_answer_came_after_it() -> None:
@@ -78,8 +77,8 @@ def test_what_comes_on_a_subscription_is_waited_for_though_an_answer_came_after_
     told = {"uri": "note://a", "_meta": {"io.modelcontextprotocol/subscriptionId": "l"}}
     talk.server(method="notifications/resources/updated", params=told).server(id=2, result={})
 
-    updated = (What.NOTICE, ("notifications/resources/updated", "note://a"))
-    assert waits(talk.call(3))[3] == [updated, (What.ANSWER, 2)]
+    updated = (WaitKind.NOTICE, ("notifications/resources/updated", "note://a"))
+    assert waits(talk.call(3))[3] == [updated, (WaitKind.ANSWER, 2)]
 
 
 def test_the_end_gives_all_that_was_said_unasked_a_moment() -> None:
@@ -95,7 +94,7 @@ def test_the_end_gives_all_that_was_said_unasked_a_moment() -> None:
 def test_what_comes_once_the_client_has_closed_its_end_is_not_waited_for() -> None:
     talk = Talk().call(1).note("eof", **{"from": "client"}).server(**log())
 
-    assert waits(talk)[-1] == [(What.ANSWER, 0)]
+    assert waits(talk)[-1] == [(WaitKind.ANSWER, 0)]
 
 
 def test_a_client_that_hung_up_has_cancelled_from_2026_07_28_on() -> None:
@@ -111,18 +110,18 @@ def test_an_http_error_without_a_message_is_an_answer() -> None:
     talk = Talk().client(id=1, method="a", stream="1", http=1).note("http", http=1, stream="1", status=500)
     talk.note("http-end", http=1, stream="1", hung_up=None).client(id=2, method="b", stream="2", http=2)
 
-    assert waits(talk)[1] == [(What.ANSWER, 0)]
+    assert waits(talk)[1] == [(WaitKind.ANSWER, 0)]
 
 
 def test_an_event_that_a_resumed_stream_repeats_counts_once() -> None:
-    from mcpspy.core.record import Frame
+    from mcpspy.core.recording.decode import Frame
 
     talk = Talk().client(id=1, method="a", stream="1", http=1)
     for _ in range(2):
         talk.session.add(Frame(2.0, "server", b'{"jsonrpc":"2.0","method":"x"}', "1", 1, event_id="e"))
     talk.client(id=2, method="b", stream="1", http=2)
 
-    assert waits(talk)[1] == [(What.NOTICE, "x")]
+    assert waits(talk)[1] == [(WaitKind.NOTICE, "x")]
 
 
 def opened(talk: Talk, stream: str, number: int) -> None:
@@ -183,4 +182,4 @@ def test_what_mcpspy_said_of_its_own_is_not_played_again_but_its_answers_were_ha
         b'{"jsonrpc":"2.0","id":1,"method":"a"}',
         b'{"jsonrpc":"2.0","id":2,"method":"c"}',
     ]
-    assert [(wait.what, wait.key) for wait in found.cues[1].waits] == [(What.ANSWER, 0)]
+    assert [(wait.what, wait.key) for wait in found.cues[1].waits] == [(WaitKind.ANSWER, 0)]

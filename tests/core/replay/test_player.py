@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.core.replay.carry import rule
+from mcpspy.core.replay.substitution import rule
 from tests.core.mock.talking import log, modern, progress
 from tests.core.replay.playing import Json, Stage, Talk
 

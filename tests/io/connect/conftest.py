@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from mcpspy.core.session import Session
+from mcpspy.core.session.session import Session
 from mcpspy.io.connect import Command, Connection, Ended, Event
 from mcpspy.io.recorder import Recorder, Where
 from mcpspy.io.store import Recording

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.core.message import Failure, Result, read_frame
-from mcpspy.core.record import Frame
+from mcpspy.core.protocol.message import Failure, Result, read_frame
+from mcpspy.core.recording.decode import Frame
 from mcpspy.io.connect.call import Call
 
 ONE = b'{"jsonrpc":"2.0","id":1,"method":"initialize"}'

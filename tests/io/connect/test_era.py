@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.message import Result, read_frame
-from mcpspy.core.record import Frame
+from mcpspy.core.protocol.message import Result, read_frame
+from mcpspy.core.recording.decode import Frame
 from mcpspy.io.connect.era import Era
 
 MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}

@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from mcpspy.core.message import Message
-from mcpspy.core.record import Note
+from mcpspy.core.protocol.message import Message
+from mcpspy.core.recording.decode import Note
 from mcpspy.io.connect.exchange import Event, Exchange, excerpt
 from tests.io.connect.conftest import stream
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from mcpspy.core.exchange import State
+from mcpspy.core.session.exchange import State
 from mcpspy.errors import CannotStart
 from mcpspy.io.connect import Address, Ended, Heard, Lost, Refused, connect
 from tests.io.connect.conftest import BOUND, next_of, rest_of, stream

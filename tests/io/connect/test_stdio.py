@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.core.record import Frame, Note
+from mcpspy.core.recording.decode import Frame, Note
 from mcpspy.errors import CannotStart
 from mcpspy.io.connect import Command, Complaint, Ended, Heard, connect, stdio
 from mcpspy.io.connect.heard import ROOM

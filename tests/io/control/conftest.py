@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpspy.core.intercept.steps import OrderError
+from mcpspy.core.intercept.actions import CommandError
 from mcpspy.io.control.door import Door
 from mcpspy.io.control.threaded import Threaded
 
@@ -39,7 +39,7 @@ class Live:
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
         """Answer with what was ordered; `refuse` is refused, `tell` tells everybody."""
         if order["order"] == "refuse":
-            raise OrderError("not\nthis")
+            raise CommandError("not\nthis")
         self.orders.append((viewer, order))
         if order["order"] == "tell":
             self.tell(order.get("viewer"), {"event": "told", "text": order["text"]})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core import envelope
+from mcpspy.core.recording import encode
 from mcpspy.io.hosts.last import LOOKED_AT, Sessions, Went
 from mcpspy.io.writer import Writer
 
@@ -21,7 +21,7 @@ def record(folder: Path, name: str, *, code: int | None = 0, signal: str | None 
 
 
 def start(folder: Path, name: str) -> Writer:
-    fields: dict[str, envelope.Value] = {"transport": "stdio", "command": ["x"], "name": name}
+    fields: dict[str, encode.Value] = {"transport": "stdio", "command": ["x"], "name": name}
     return Writer(str(folder), None, fields, say=pytest.fail)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.config import argv
+from mcpspy.core.hostconfig import command_line as hostconfig_command_line
 from mcpspy.io.hosts.program import command_line, is_passing, uvx
 
 
@@ -48,7 +48,7 @@ def test_a_module_is_started_by_this_python(monkeypatch: pytest.MonkeyPatch, sta
 def test_what_it_says_starts_mcpspy_and_is_known_again(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "mcpspy"]
     done = subprocess.run(
-        [*program, *argv.run("n", has_args=False), sys.executable, "-c", "print(7)"],
+        [*program, *hostconfig_command_line.run("n", has_args=False), sys.executable, "-c", "print(7)"],
         capture_output=True,
         timeout=30,
         cwd=tmp_path,
@@ -57,7 +57,7 @@ def test_what_it_says_starts_mcpspy_and_is_known_again(tmp_path: Path) -> None:
 
     assert (done.stdout, done.returncode) == (b"7\n", 0)
     for started in (program, uvx()):
-        assert argv.read([*started, "run", "--", "x"]) is not None
+        assert hostconfig_command_line.read([*started, "run", "--", "x"]) is not None
 
 
 def test_a_cache_is_no_place_to_stay() -> None:

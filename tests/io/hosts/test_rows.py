@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.config.shape import LOGIN, TYPE, Syntax
+from mcpspy.core.hostconfig.layout import LOGIN, TYPE, ConfigSyntax
 from mcpspy.io.hosts import HOSTS, Host, rows
 
 ROWS = pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
@@ -24,7 +24,7 @@ def test_a_host_has_a_place_on_every_system_and_says_where_that_stands(host: Hos
     for system in SYSTEMS:
         paths = host.paths(system, {})
         assert paths
-        endings = {Syntax.JSON: ".json", Syntax.TOML: ".toml", Syntax.YAML: ".yaml"}
+        endings = {ConfigSyntax.JSON: ".json", ConfigSyntax.TOML: ".toml", ConfigSyntax.YAML: ".yaml"}
         assert {path.suffix for path in paths} == {endings[host.home.syntax]}
     assert host.docs.startswith("https://")
 

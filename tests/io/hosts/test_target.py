@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.config.shape import Syntax
+from mcpspy.core.hostconfig.layout import ConfigSyntax
 from mcpspy.errors import UsageError
 from mcpspy.io.hosts.rows import HOSTS, Host
 from mcpspy.io.hosts.target import elsewhere, find, target
@@ -37,8 +37,8 @@ def write_for(host: Host) -> Path:
     path = host.paths()[-1]
     path.parent.mkdir(parents=True, exist_ok=True)
     texts = {
-        Syntax.TOML: '[mcp_servers.a]\ncommand = "x"\n',
-        Syntax.YAML: "mcpServers:\n- name: a\n  command: x\n",
+        ConfigSyntax.TOML: '[mcp_servers.a]\ncommand = "x"\n',
+        ConfigSyntax.YAML: "mcpServers:\n- name: a\n  command: x\n",
     }
     inside: object = STDIO
     for key in reversed(host.home.keys):

@@ -13,7 +13,7 @@ import pytest
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.imports.source import read
 
-FILES = Path(__file__).parents[2] / "core" / "imports" / "files"
+FILES = Path(__file__).parents[2] / "core" / "importers" / "files"
 
 
 def test_a_file_is_left_as_it_is_and_nothing_beside_it(tmp_path: Path) -> None:

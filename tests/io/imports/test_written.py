@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.imports.imported import Imported, Lines
+from mcpspy.core.importers.base import ImportedSession, RecordingLines
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.imports.written import BATCH, check, header, write
 from mcpspy.io.store import Recording
 
 
-def session(count: int = 1, **fields: object) -> Imported:
-    lines = Lines()
+def session(count: int = 1, **fields: object) -> ImportedSession:
+    lines = RecordingLines()
     for number in range(count):
         lines.message(number, "client", b'{"id":%d,"padding":"%b"}' % (number, b"x" * 1000))
     started, made = lines.done()
@@ -29,7 +29,7 @@ def session(count: int = 1, **fields: object) -> Imported:
         "lacks": ["a"],
         "changed": [],
     }
-    return Imported(**{**given, **fields})  # type: ignore[arg-type] # It is of many types.
+    return ImportedSession(**{**given, **fields})  # type: ignore[arg-type] # It is of many types.
 
 
 def test_a_header_says_what_is_known_and_what_is_not() -> None:

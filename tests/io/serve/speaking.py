@@ -10,8 +10,8 @@ from typing import Any
 
 import aiohttp
 
-from mcpspy.core.mock.conversation import Options
-from mcpspy.core.mock.library import Library
+from mcpspy.core.mock.recordings import Library
+from mcpspy.core.mock.session import Options
 from mcpspy.io.listener import accepting, listening, origin
 from mcpspy.io.serve.http import Mock
 from tests.core.mock.talking import VERSION, Talk, modern

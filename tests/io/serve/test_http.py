@@ -11,10 +11,10 @@ from typing import Any, Literal
 import aiohttp
 import pytest
 
-from mcpspy.core.mock.conversation import Options
-from mcpspy.core.mock.library import Library
-from mcpspy.core.mock.script import Script, entries
-from mcpspy.core.mock.shelf import Shelf
+from mcpspy.core.mock.loader import Script, entries
+from mcpspy.core.mock.recordings import Library
+from mcpspy.core.mock.session import Options
+from mcpspy.core.mock.store import Shelf
 from mcpspy.io.listener import listening, origin
 from mcpspy.io.serve import http
 from mcpspy.io.serve.http import Mock

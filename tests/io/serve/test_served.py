@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.mock.conversation import Options
-from mcpspy.core.mock.patient import Patient
+from mcpspy.core.mock.session import Options, Patient
 from mcpspy.errors import UsageError
 from mcpspy.io.serve.served import HEAD, Served
 from tests.io.serve.test_stdio import HEADER, ask, call, frame, handshake

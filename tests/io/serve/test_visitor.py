@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.mock.conversation import Options
-from mcpspy.core.mock.patient import Patient
+from mcpspy.core.mock.session import Options, Patient
 from mcpspy.io.serve import visitor as module
 from mcpspy.io.serve.visitor import Stream, Visitor
 from tests.core.mock.talking import Talk, asking, log, names, progress, slow

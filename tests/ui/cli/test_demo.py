@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.exchange import State
-from mcpspy.core.message import Malformed
-from mcpspy.core.session import Session
+from mcpspy.core.protocol.message import Malformed
+from mcpspy.core.session.exchange import State
+from mcpspy.core.session.session import Session
 from mcpspy.io.store import Recording, find
 from mcpspy.ui.cli.table import main
 

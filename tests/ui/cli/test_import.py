@@ -20,15 +20,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcpspy.analysis.diff import compare
-from mcpspy.core.imports.formats import FORMATS
-from mcpspy.core.record import Damaged
-from mcpspy.core.session import Session
+from mcpspy.core.importers.formats import FORMATS
+from mcpspy.core.recording.decode import Damaged
+from mcpspy.core.session.session import Session
 from mcpspy.io.store import Recording, State
 from mcpspy.ui.cli.table import main
-from tests.core.mock.test_conversation import recorded, replayed
+from tests.core.mock.test_session import recorded, replayed
 
 ROOT = Path(__file__).parents[3]
-FILES = ROOT / "tests" / "core" / "imports" / "files"
+FILES = ROOT / "tests" / "core" / "importers" / "files"
 
 SESSIONS = {
     "mcp-rec.jsonl": [65],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.core.session import Session
+from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
 from mcpspy.io.replay import Played
 from mcpspy.ui.cli.replayed import raise_failure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpspy.core.intercept.steps import OrderError
+from mcpspy.core.intercept.actions import CommandError
 from mcpspy.io.control.threaded import Threaded
 from mcpspy.ui.cli.table import main
 
@@ -39,7 +39,7 @@ class Live:
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
         if order["method"] == "refused":
-            raise OrderError("the server cannot be told anything")
+            raise CommandError("the server cannot be told anything")
         self.orders.append({key: value for key, value in order.items() if key != "n"})
         assert viewer == "send"
         if order["order"] == "notify":

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core import envelope
+from mcpspy.core.recording import encode
 from mcpspy.io.writer import Writer
 from mcpspy.ui.cli import stats
 from mcpspy.ui.cli.table import main
@@ -100,7 +100,7 @@ def test_what_is_torn_is_named(make_recording: Make, capsys: pytest.CaptureFixtu
 
 
 def test_a_live_session_is_told_as_far_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fields: dict[str, envelope.Value] = {"transport": "stdio", "command": ["x"], "name": "tested"}
+    fields: dict[str, encode.Value] = {"transport": "stdio", "command": ["x"], "name": "tested"}
     writer = Writer(str(tmp_path), None, fields, say=pytest.fail)
     writer.write(b'{"t":1.0,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}\n')
     try:

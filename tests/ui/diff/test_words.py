@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.analysis.diff import Case, Change, Difference, Kind, Place, Severity
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.diff.words import about, one_line, place, places, said, texts, values, verdict
 
 BREAKING, DIFFERENT, NOTE = Severity
@@ -47,7 +47,7 @@ def test_everything_said_is_inert(hostile: str) -> None:
 
     for text in (about(case), said(found), *values(found, 10_000), one_line(hostile)):
         assert text is not None
-        assert text == inert(text)
+        assert text == sanitize(text)
         assert "\x1b" not in text
         assert "\n" not in text
 
@@ -95,7 +95,7 @@ def test_a_cut_value_has_room_and_two_that_differ_are_seen_to(old: str, new: str
     assert len(one) <= width + len(f" {len(old) * 8} more")
     if old == new:
         assert one == two
-    elif inert(old) != inert(new):
+    elif sanitize(old) != sanitize(new):
         assert one != two
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.query import parse
-from mcpspy.core.session import Session
+from mcpspy.core.query.parser import parse
+from mcpspy.core.session.session import Session
 from mcpspy.io.store import Recording
 from mcpspy.ui.item import ChangeItem
 from mcpspy.ui.lint.chosen import Chosen

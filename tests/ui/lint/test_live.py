@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcpspy.core.record import Frame, Note
-from mcpspy.core.session import Session
+from mcpspy.core.recording.decode import Frame, Note
+from mcpspy.core.session.session import Session
 from mcpspy.ui.lint.live import Live
 
 ASK = Frame(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"ping"}')

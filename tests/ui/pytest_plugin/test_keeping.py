@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.core.session import Session
+from mcpspy.core.session.session import Session
 from mcpspy.io.redaction import Redaction
 from mcpspy.io.store import Recording
 from mcpspy.ui.pytest_plugin.keeping import add, is_served, replace, sessions

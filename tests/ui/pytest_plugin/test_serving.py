@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from mcpspy.core.mock.conversation import Options
+from mcpspy.core.mock.session import Options
 from mcpspy.errors import UsageError
 from mcpspy.io.redaction import Redaction
 from mcpspy.io.store import Recording, State

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from mcpspy.core.canonical import pointer
+from mcpspy.core.jsontools import pointer
 from mcpspy.io.store import Recording
 from mcpspy.ui.pytest_plugin.unrecorded import unrecorded
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from mcpspy.analysis.stats import Stats
-from mcpspy.core.record import read_header
+from mcpspy.core.recording.decode import read_header
 from mcpspy.ui.stats.document import document
 from mcpspy.ui.stats.words import Counted
 from tests.analysis.stats.talking import Talk
-from tests.core.test_index import RECORDINGS
+from tests.core.session.test_index import RECORDINGS
 
 
 def said(talk: Talk, *, is_live: bool = False) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import textual.screen
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
-from mcpspy.core.lane import Lane
+from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.io.store import read_header_of, summarize
 from mcpspy.io.writer import Writer
 from mcpspy.ui.tui.app import Inspector
@@ -73,7 +73,7 @@ class Live:
         """Let one side send lines."""
         for line in lines:
             self._at += 0.001
-            self._writer.write(Lane(side).feed(self._at, line + b"\n"))
+            self._writer.write(FrameEncoder(side).feed(self._at, line + b"\n"))
 
     def calls(self, first: int, last: int) -> None:
         """Send requests and their answers: two messages each."""

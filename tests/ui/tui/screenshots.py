@@ -13,7 +13,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from mcpspy.core.lane import Lane
+from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.io.store import read_header_of, summarize
 from mcpspy.io.writer import Writer
 from mcpspy.ui.tui.app import Inspector
@@ -76,7 +76,7 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
             shutil.copy(RECORDINGS / f"{name}.jsonl", folder)
         fields: dict[str, Any] = {"transport": "stdio", "command": ["weather"], "name": "weather"}
         live = Writer(folder, None, fields, say=print)
-        live.write(Lane("client").feed(0.0, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'))
+        live.write(FrameEncoder("client").feed(0.0, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'))
         summary = None
         if recording:
             path = _mistaken(folder) if recording == "mistaken" else RECORDINGS / recording
@@ -139,7 +139,7 @@ def _mistaken(folder: str) -> Path:
     )
     for step, line in enumerate(MISTAKEN.splitlines()):
         side = "client" if line[0] == ">" else "server"
-        writer.write(Lane(side).feed(step * 0.021, line[2:].encode() + b"\n"))
+        writer.write(FrameEncoder(side).feed(step * 0.021, line[2:].encode() + b"\n"))
     writer.note(0.3, "eof", **{"from": "client"})
     writer.note(0.31, "exit", code=0, signal=None)
     writer.close()

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.text import cut, cut_middle, pad, steady, wrap
 
-TEXTS = st.text(max_size=60).map(inert).map(steady)
+TEXTS = st.text(max_size=60).map(sanitize).map(steady)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from mcpspy.analysis.export.har import exchanges, pseudo
 from mcpspy.analysis.export.recorded import Recorded
 from mcpspy.analysis.export.strict_json import dumps
 from mcpspy.analysis.export.wall_clock import WallClock
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 
 COMMENT = (
     "Made by mcpspy. POST stdio://NAME/METHOD is no HTTP: it stands for a JSON-RPC message on a pipe, "
@@ -34,7 +34,7 @@ def export(sessions: Iterable[Recorded]) -> Iterator[str]:
             {
                 "startedDateTime": WallClock(session.header.started).iso(0.0),
                 "id": page,
-                "title": inert(session.name),
+                "title": sanitize(session.name),
                 "pageTimings": {},
             }
         )

@@ -15,10 +15,10 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.export.har.entry import UNKNOWN, answered, asked, timed
 from mcpspy.analysis.export.recorded import Recorded
 from mcpspy.analysis.export.wall_clock import WallClock
-from mcpspy.core.message import Message, Notification, Request
-from mcpspy.core.record import Frame, Header, Note
-from mcpspy.core.session import Change
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.protocol.message import Message, Notification, Request
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Frame, Header, Note
+from mcpspy.core.session.session import Change
 
 EVENTS = "text/event-stream"
 

@@ -15,9 +15,9 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.export.har.entry import answered, asked, timed
 from mcpspy.analysis.export.recorded import Recorded
 from mcpspy.analysis.export.wall_clock import WallClock
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.message import Failure, Notification, Request
-from mcpspy.core.spec import CLIENT, METHODS
+from mcpspy.core.protocol.message import Failure, Notification, Request
+from mcpspy.core.protocol.spec import CLIENT, METHODS
+from mcpspy.core.session.exchange import Exchange
 
 JSON = {"content-type": "application/json"}
 

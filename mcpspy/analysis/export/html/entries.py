@@ -16,12 +16,12 @@ import orjson
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.export.recorded import Recorded
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.inert import inert
-from mcpspy.core.message import Malformed, Notification, Request
-from mcpspy.core.parties import Parties
-from mcpspy.core.record import Damaged, Header, Note
-from mcpspy.core.session import Change
+from mcpspy.core.protocol.message import Malformed, Notification, Request
+from mcpspy.core.protocol.peers import Peers
+from mcpspy.core.recording.decode import Damaged, Header, Note
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.session import Change
 
 BLOCK = 1 << 20
 """Characters of bodies that are read together: what looking at one message costs."""
@@ -41,7 +41,7 @@ class Entries:
         self._bodies: list[str] = []
         self._pending = 0
         self._exit: Note | None = None
-        self._parties = Parties()
+        self._parties = Peers()
         self._last_at = 0.0
         self.rows: list[list[Any]] = []
         self.starts = [0]
@@ -66,16 +66,16 @@ class Entries:
         header, parties = self._session.header, self._parties
         ending = rows.row(Change(0, self._exit)) if self._exit is not None else None
         return {
-            "name": inert(self._session.name or header.name) or "session",
-            "id": inert(header.id),
-            "started": inert(header.started),
-            "transport": inert(header.transport),
+            "name": sanitize(self._session.name or header.name) or "session",
+            "id": sanitize(header.id),
+            "started": sanitize(header.started),
+            "transport": sanitize(header.transport),
             "target": target(header),
-            "cwd": inert(header.cwd or ""),
+            "cwd": sanitize(header.cwd or ""),
             "redacted": header.redacted,
-            "client": inert(str(parties.client or "")),
-            "server": inert(str(parties.server or "")),
-            "revision": inert(parties.revision or ""),
+            "client": sanitize(str(parties.client or "")),
+            "server": sanitize(str(parties.server or "")),
+            "revision": sanitize(parties.revision or ""),
             "lasted": self._last_at,
             "ending": ending.subject if ending is not None else "",
             "endingTone": ending.tone if ending is not None else rows.ODD,
@@ -125,7 +125,7 @@ class Entries:
             None if exchange is None else exchange.number,
             None if request is None or request.continues is None else request.continues.number,
             _http(what),
-            inert(_stream(what)),
+            sanitize(_stream(what)),
             _flaws(change),
         ]
 
@@ -142,7 +142,7 @@ class Entries:
 
 def target(header: Header) -> str:
     """Return the command or URL that was recorded, as one line."""
-    return inert(shlex.join(header.command) if header.command else header.upstream or "")
+    return sanitize(shlex.join(header.command) if header.command else header.upstream or "")
 
 
 def _is_spoken_for(change: Change) -> bool:
@@ -209,4 +209,4 @@ def _flaws(change: Change) -> list[str]:
         found.append(change.flaw)
     if isinstance(what, Request) and exchange is not None:
         found += [*exchange.flaws, *(exchange.answer.flaws if exchange.answer is not None else ())]
-    return [inert(flaw) for flaw in dict.fromkeys(found)]
+    return [sanitize(flaw) for flaw in dict.fromkeys(found)]

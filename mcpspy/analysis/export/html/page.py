@@ -20,7 +20,7 @@ import orjson
 from mcpspy import __version__
 from mcpspy.analysis.export.html.entries import Entries, target
 from mcpspy.analysis.export.recorded import Recorded
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 
 SCRIPTS = (
     *("marks.js", "units.js", "session.js", "search.js", "json.js", "text.js"),
@@ -46,7 +46,7 @@ def export(session: Recorded) -> Iterator[str]:
     policy = "; ".join(POLICY).format(style=_digest(style), script=_digest(script))
     yield Template(before).substitute(
         policy=escape(policy),
-        title=escape(f"{inert(session.name) or 'session'} - {inert(session.header.started)}"),
+        title=escape(f"{sanitize(session.name) or 'session'} - {sanitize(session.header.started)}"),
         about=escape(target(session.header)),
         style=style,
     )

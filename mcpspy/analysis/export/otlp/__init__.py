@@ -13,7 +13,7 @@ from mcpspy.analysis.export.otlp.resource import resource, scope
 from mcpspy.analysis.export.otlp.spans import Spans
 from mcpspy.analysis.export.recorded import Recorded
 from mcpspy.analysis.export.strict_json import dumps
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 BATCH = 512
 """Spans a request, as OpenTelemetry's own exporters send them: some collectors take 4 MB at most."""

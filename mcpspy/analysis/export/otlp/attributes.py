@@ -11,10 +11,10 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.export.otlp.resource import Value
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.message import Failure, Notification, Request, loads
-from mcpspy.core.record import Header
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.protocol.message import Failure, Notification, Request, loads
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Header
+from mcpspy.core.session.exchange import Exchange, State
 
 _RESOURCES = (
     "resources/read",

@@ -11,8 +11,8 @@ import re
 from hashlib import blake2b
 from typing import NamedTuple
 
-from mcpspy.core.message import Notification, Request, decoded, meta_raw
-from mcpspy.core.record import Header
+from mcpspy.core.protocol.message import Notification, Request, decoded, meta_raw
+from mcpspy.core.recording.decode import Header
 
 _TRACEPARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from mcpspy import __version__
-from mcpspy.core.parties import Party
-from mcpspy.core.record import Header
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.protocol.peers import Peer
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Header
 
 Value = str | int | bool | list[str]
 
@@ -23,7 +23,7 @@ def attributes(values: dict[str, Value | None]) -> list[dict[str, Any]]:
     return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None]
 
 
-def resource(header: Header, party: Party | None, side: str) -> dict[str, Any]:
+def resource(header: Header, party: Peer | None, side: str) -> dict[str, Any]:
     """Return the resource of one side (semantic conventions, resource/service)."""
     name = party.name if party is not None else side if side == CLIENT else header.name or side
     version = party.version if party is not None else None

@@ -16,12 +16,12 @@ from mcpspy.analysis.export.otlp.context import Context, own_trace, said_context
 from mcpspy.analysis.export.otlp.resource import attributes
 from mcpspy.analysis.export.recorded import Recorded
 from mcpspy.analysis.export.wall_clock import WallClock
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.message import Failure, Notification, Request, Result
-from mcpspy.core.parties import Parties, Party
-from mcpspy.core.record import Note
-from mcpspy.core.session import Change
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result
+from mcpspy.core.protocol.peers import Peer, Peers
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.session import Change
 
 Span = dict[str, Any]
 
@@ -40,7 +40,7 @@ class Spans:
         self._header = session.header
         self._clock = WallClock(session.header.started)
         self._changes = list(session.changes)
-        self._parties: dict[str | None, Parties] = {}
+        self._parties: dict[str | None, Peers] = {}
         self._sessions: dict[str | None, str] = {}
         self._posted: dict[int, Exchange | None] = {}
         self._closed: dict[int, float] = {}
@@ -48,7 +48,7 @@ class Spans:
         for change in self._changes:
             self._look(change)
 
-    def parties(self, side: str) -> Party | None:
+    def parties(self, side: str) -> Peer | None:
         """Return who is on a side, as the first of them introduced itself."""
         every = self._parties.values()
         return next(
@@ -75,7 +75,7 @@ class Spans:
             return
         if not isinstance(what, Request | Result | Failure):
             return
-        parties = self._parties.setdefault(what.frame.stream, Parties())
+        parties = self._parties.setdefault(what.frame.stream, Peers())
         if isinstance(what, Request):
             parties.hear_request(what)
             if what.side == CLIENT and (number := what.frame.http) is not None:

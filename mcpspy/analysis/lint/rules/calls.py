@@ -8,7 +8,7 @@ from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, INFO, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.tools import LIST
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Result
+from mcpspy.core.protocol.message import Result
 
 RULES = Rules()
 rule = RULES.rule

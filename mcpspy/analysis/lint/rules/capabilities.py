@@ -9,7 +9,7 @@ from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, LEGACY, Rules, Told
 from mcpspy.analysis.lint.rules.handshake import ANSWER, ASK, HELLO, LIFECYCLE
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.spec import CLIENT, METHODS, MODERN, other
+from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, other
 
 RULES = Rules()
 rule = RULES.rule

@@ -14,8 +14,8 @@ from msgspec import Raw
 from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ANSWERS, ERROR, EVERY_LINE, WARNING, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Malformed
-from mcpspy.core.spec import SERVER
+from mcpspy.core.protocol.message import Malformed
+from mcpspy.core.protocol.spec import SERVER
 
 RULES = Rules()
 rule = RULES.rule

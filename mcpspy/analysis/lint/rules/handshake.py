@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Request
-from mcpspy.core.spec import CLIENT, MODERN, REVISIONS, SERVER
+from mcpspy.core.protocol.message import Request
+from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER
 
 RULES = Rules()
 rule = RULES.rule

@@ -14,8 +14,8 @@ from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.posts import ASKS, POSTED, Post
 from mcpspy.analysis.lint.rule import ERROR, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.headers import LOOPBACK
-from mcpspy.core.spec import MODERN
+from mcpspy.core.protocol.http_headers import LOOPBACK
+from mcpspy.core.protocol.spec import MODERN
 
 RULES = Rules()
 rule = RULES.rule

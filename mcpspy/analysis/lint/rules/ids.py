@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ANSWERS, ERROR, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Failure, Result
-from mcpspy.core.spec import CLIENT, MODERN, other
+from mcpspy.core.protocol.message import Failure, Result
+from mcpspy.core.protocol.spec import CLIENT, MODERN, other
 
 RULES = Rules()
 rule = RULES.rule

@@ -10,7 +10,7 @@ from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.content import listed_of
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import decoded
+from mcpspy.core.protocol.message import decoded
 
 RULES = Rules()
 rule = RULES.rule

@@ -8,7 +8,7 @@ from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.modern import CALL, DONE
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.spec import MODERN, SERVER
+from mcpspy.core.protocol.spec import MODERN, SERVER
 
 RULES = Rules()
 rule = RULES.rule

@@ -8,8 +8,8 @@ from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, Rules, Told
 from mcpspy.analysis.lint.rules.handshake import PING
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Notification, Request
-from mcpspy.core.spec import METHODS, MODERN, NOTIFICATION, REQUEST, REVISIONS, SERVER
+from mcpspy.core.protocol.message import Notification, Request
+from mcpspy.core.protocol.spec import METHODS, MODERN, NOTIFICATION, REQUEST, REVISIONS, SERVER
 
 RULES = Rules()
 rule = RULES.rule

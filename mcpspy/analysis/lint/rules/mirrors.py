@@ -8,8 +8,8 @@ from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, Rules, Told
 from mcpspy.analysis.lint.rules.headers import posted
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.mirrored import ANNOTATION, differs, mirrored
-from mcpspy.core.spec import MODERN
+from mcpspy.core.protocol.mcp_headers import ANNOTATION, differs, mirrored
+from mcpspy.core.protocol.spec import MODERN
 
 RULES = Rules()
 rule = RULES.rule

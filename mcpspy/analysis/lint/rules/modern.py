@@ -8,8 +8,8 @@ from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ANSWERS, ERROR, INFO, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.questions import MRTR, QUESTION
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Result, meta_raw
-from mcpspy.core.spec import CLIENT, META, MODERN, SERVER
+from mcpspy.core.protocol.message import Result, meta_raw
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 
 RULES = Rules()
 rule = RULES.rule

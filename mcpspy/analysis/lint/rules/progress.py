@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.exchange import State
-from mcpspy.core.message import decoded, text
+from mcpspy.core.protocol.message import decoded, text
+from mcpspy.core.session.exchange import State
 
 RULES = Rules()
 rule = RULES.rule

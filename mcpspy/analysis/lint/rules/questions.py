@@ -8,8 +8,8 @@ from typing import Any
 from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Result, loads, meta_raw
-from mcpspy.core.spec import META, MODERN
+from mcpspy.core.protocol.message import Result, loads, meta_raw
+from mcpspy.core.protocol.spec import META, MODERN
 
 RULES = Rules()
 rule = RULES.rule

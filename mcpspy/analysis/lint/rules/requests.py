@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ANSWERS, ERROR, INFO, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import text
-from mcpspy.core.spec import MODERN, other
+from mcpspy.core.protocol.message import text
+from mcpspy.core.protocol.spec import MODERN, other
 
 RULES = Rules()
 rule = RULES.rule

@@ -9,7 +9,7 @@ from mcpspy.analysis.lint.posts import ASKS, NOTHING, POSTED, TELLS
 from mcpspy.analysis.lint.rule import ERROR, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.headers import BOTH, CALL, HTTP, NOW, PING, VERSION, posted
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.spec import MODERN
+from mcpspy.core.protocol.spec import MODERN
 
 RULES = Rules()
 rule = RULES.rule

@@ -10,7 +10,7 @@ from mcpspy.analysis.lint.posts import ASKS, TELLS, UNREADABLE
 from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.headers import CALL, HTTP, NOW, PING, posted
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.spec import MODERN
+from mcpspy.core.protocol.spec import MODERN
 
 RULES = Rules()
 rule = RULES.rule

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Result
-from mcpspy.core.spec import MODERN
+from mcpspy.core.protocol.message import Result
+from mcpspy.core.protocol.spec import MODERN
 
 RULES = Rules()
 rule = RULES.rule

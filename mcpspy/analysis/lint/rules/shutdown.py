@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, INFO, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.spec import SERVER
+from mcpspy.core.protocol.spec import SERVER
 
 RULES = Rules()
 rule = RULES.rule

@@ -9,8 +9,8 @@ from mcpspy.analysis.lint.conversation import forget
 from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Rules, Told
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.message import Result, meta_raw
-from mcpspy.core.spec import META, MODERN
+from mcpspy.core.protocol.message import Result, meta_raw
+from mcpspy.core.protocol.spec import META, MODERN
 
 RULES = Rules()
 rule = RULES.rule

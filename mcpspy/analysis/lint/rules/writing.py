@@ -15,7 +15,7 @@ from mcpspy.analysis.lint.finding import Kind
 from mcpspy.analysis.lint.rule import ERROR, EVERY_LINE, INFO, MESSAGES, WARNING, Rules, Told
 from mcpspy.analysis.lint.rules.envelope import PING, STDIO_PAGE, reason
 from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 RULES = Rules()
 rule = RULES.rule

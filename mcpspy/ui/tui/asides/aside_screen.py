@@ -16,7 +16,7 @@ from textual.screen import Screen, ScreenResultType
 from textual.widgets import Footer
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.asides.portions import Portions
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.listing import Listing
@@ -92,7 +92,7 @@ class AsideScreen(Screen[ScreenResultType]):
 
     def say(self, right: list[Piece], below: list[Piece], beside: list[Piece]) -> None:
         server = str(self._log.index.server or self._log.header.name)
-        name: list[Piece] = [(self.NAME, "title"), (f" · {inert(server)}", None)]
+        name: list[Piece] = [(self.NAME, "title"), (f" · {sanitize(server)}", None)]
         is_narrow = self.size.width < NARROW
         self._title.say(name, [] if is_narrow else right)
         self._status.say(below, [] if is_narrow else beside)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mcpspy.analysis.stats.spread import Spread
-from mcpspy.core.columns import NOTIFICATION, REQUEST, Kind
-from mcpspy.core.exchange import State
-from mcpspy.core.inert import inert
-from mcpspy.core.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import NOTIFICATION, REQUEST, RowKind
+from mcpspy.core.session.exchange import State
 from mcpspy.ui.tui.asides.portions import Portions
 
 BY_SUBJECT = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "uri"}
@@ -30,13 +30,13 @@ COLUMNS = ("what", "count", "errors", "pending", "p50", "p95", "most", "sent", "
 class Group:
     """Requests, or notifications, of one side that are alike."""
 
-    def __init__(self, side: str, kind: Kind, method: str = "", subject: str = "", name: str = "") -> None:
+    def __init__(self, side: str, kind: RowKind, method: str = "", subject: str = "", name: str = "") -> None:
         self.side = side
         self.kind = kind
         self.method = method
         """Empty: of every method."""
         self.subject = subject
-        self.what = name or inert(f"{method} {subject}".rstrip())
+        self.what = name or sanitize(f"{method} {subject}".rstrip())
         """What it is called."""
         self.count = self.errors = self.pending = self.progress = 0
         self.sent = self.back = 0
@@ -58,7 +58,7 @@ class Numbers(Portions):
     """The groups of a session."""
 
     def _begin(self) -> None:
-        self.totals = {side: Group(side, Kind.REQUEST, name="all requests") for side in (CLIENT, SERVER)}
+        self.totals = {side: Group(side, RowKind.REQUEST, name="all requests") for side in (CLIENT, SERVER)}
         self.notifications = self.progress = 0
         self._groups: dict[tuple[int, int, int], Group] = {}
         self._stale: set[Group] = set()
@@ -149,7 +149,7 @@ class Numbers(Portions):
             self._open[request] = state is State.PENDING
         if state is State.PENDING:
             return
-        failed = state in FAILED or (answer is not None and index.kind(answer) is Kind.FAILURE)
+        failed = state in FAILED or (answer is not None and index.kind(answer) is RowKind.FAILURE)
         for group in (self._group(request), self.totals[index.side(request)]):
             group.pending -= was_pending
             group.errors += failed
@@ -179,8 +179,8 @@ class Numbers(Portions):
 def _wanted(field: str, text: str) -> str:
     """Return the part of a filter that wants this text; of one that cannot be shown, the longest part that can."""
     part, op = text, "="
-    if inert(text) != text:
-        shown = (character if inert(character) == character else "\n" for character in text)
+    if sanitize(text) != text:
+        shown = (character if sanitize(character) == character else "\n" for character in text)
         part, op = max("".join(shown).split("\n"), key=len), ":"
     if not part.strip() and op == ":":
         return ""

@@ -11,8 +11,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
-from mcpspy.core.columns import Kind
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.tui.asides.aside_screen import AsideScreen, leaving
 from mcpspy.ui.tui.asides.numbers import Group, Numbers
 from mcpspy.ui.tui.columns import Column, Placed
@@ -154,7 +154,7 @@ def _cell(group: Group, name: str) -> str:
         return rows.FROM_CLIENT if group.side == CLIENT else rows.FROM_SERVER
     if name == "what":
         return group.what[:LONG]
-    if group.kind is Kind.NOTIFICATION and name not in ("count", "sent"):
+    if group.kind is RowKind.NOTIFICATION and name not in ("count", "sent"):
         return ""
     value = getattr(group, name)
     if name in ("p50", "p95", "most"):
@@ -169,6 +169,6 @@ def _role(group: Group, name: str) -> str | None:
         return rows.BAD
     if name == "pending" and group.pending:
         return rows.OPEN
-    if name in ("sent", "back", "progress") or group.kind is Kind.NOTIFICATION:
+    if name in ("sent", "back", "progress") or group.kind is RowKind.NOTIFICATION:
         return rows.QUIET
     return None if group.method or name != "what" else "title"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcpspy.core.index import Index
+from mcpspy.core.session.index import Index
 from mcpspy.ui.tui.session.log import Log
 
 PORTION = 512

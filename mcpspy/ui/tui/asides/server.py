@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
-from mcpspy.core.columns import RESULT
-from mcpspy.core.inert import inert
-from mcpspy.core.message import Result, loads, read_frame
-from mcpspy.core.record import Frame, read_entry
+from mcpspy.core.protocol.message import Result, loads, read_frame
+from mcpspy.core.recording.decode import Frame, read_entry
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import RESULT
 from mcpspy.ui.tui.asides.portions import Portions
 from mcpspy.ui.tui.asides.schema import Field, fields
 
@@ -262,9 +262,9 @@ def _thing(raw: bytes, method: str) -> Thing:
     needed = sum(field.required for field in details)
     return Thing(
         key=key,
-        name=inert(name[:LONG] or key[:LONG] or "(no name)"),
-        type=inert(_text(value, "mimeType")[:LONG]),
-        line=inert(about[:LONG]),
+        name=sanitize(name[:LONG] or key[:LONG] or "(no name)"),
+        type=sanitize(_text(value, "mimeType")[:LONG]),
+        line=sanitize(about[:LONG]),
         need=f"{needed} needed" if needed else "",
         about=about,
         details=details,

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from mcpspy.analysis import rows
-from mcpspy.core.index import Index
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.index import Index
 from mcpspy.ui.tui.asides.server import LISTS, TITLES, Change, Listing, Offer, Thing
 from mcpspy.ui.tui.reader.page import FOLDED, OPEN
 from mcpspy.ui.tui.text import wrap
@@ -183,4 +183,4 @@ def _text(text: str, role: str | None = None, thing: Thing | None = None, key: K
 
 
 def _inert(text: str) -> str:
-    return inert(text[:LONG])
+    return sanitize(text[:LONG])

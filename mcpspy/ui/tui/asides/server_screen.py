@@ -12,7 +12,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.asides.aside_screen import AsideScreen, leaving
 from mcpspy.ui.tui.asides.server import ListPage, Offer, Pages, read, worth_reading
 from mcpspy.ui.tui.asides.server_rows import Kept, Key, Row, lines
@@ -158,7 +158,7 @@ class ServerScreen(AsideScreen[None]):
             self._tell(f"not copied: {rows.size(len(thing.data))}, and terminals take no more than 256k")
         else:
             self.app.copy_to_clipboard(thing.data.decode("utf-8", "backslashreplace"))
-            self._tell(f"copied the JSON of {inert(thing.name[:100])}, {rows.size(len(thing.data))}")
+            self._tell(f"copied the JSON of {sanitize(thing.name[:100])}, {rows.size(len(thing.data))}")
 
     def on_listing_moved(self, event: Listing.Moved) -> None:
         self._told = ""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 
-from mcpspy.core.columns import NOTE, NOTIFICATION, REQUEST
-from mcpspy.core.exchange import State
+from mcpspy.core.session.columns import NOTE, NOTIFICATION, REQUEST
+from mcpspy.core.session.exchange import State
 from mcpspy.ui.tui.asides.portions import Portions
 
 

@@ -12,9 +12,9 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
-from mcpspy.core.exchange import State
-from mcpspy.core.inert import inert
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import State
 from mcpspy.ui.tui.asides.aside_screen import AsideScreen, leaving
 from mcpspy.ui.tui.asides.axis import Window, around, bar, label, labels
 from mcpspy.ui.tui.asides.timeline import Timeline
@@ -98,7 +98,7 @@ class TimelineList(Listing):
     def _what(self, row: int) -> str:
         columns = self._log.index
         method, subject = columns.texts[columns.method[row]], columns.texts[columns.subject[row]]
-        return inert(f"{method[:LONG]} {subject[:LONG]}".rstrip())
+        return sanitize(f"{method[:LONG]} {subject[:LONG]}".rstrip())
 
     def _latency(self, place: int) -> str:
         timeline, columns = self._timeline, self._log.index

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from mcpspy.core.columns import REQUEST
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import REQUEST
 from mcpspy.ui.tui.session.log import Log
 
 PORTION = 20_000
@@ -36,7 +36,7 @@ async def two_of(log: Log, row: int | None, marked: Collection[int]) -> tuple[in
         before = next(iter(others)) if others else await _before(log, here)
         if before is None:
             about = f"{index.texts[index.method[here]]} {index.texts[index.subject[here]]}".rstrip()
-            return f"no {inert(about[:60])} before this one: mark another (m), then d"
+            return f"no {sanitize(about[:60])} before this one: mark another (m), then d"
         others = {before, here}
     old, new = sorted(others)
     return old, new

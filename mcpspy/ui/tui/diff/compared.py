@@ -25,12 +25,12 @@ from mcpspy.analysis.diff import (
     compare_exchanges,
     ignored,
 )
-from mcpspy.core.columns import NOTIFICATION
-from mcpspy.core.exchange import Exchange
-from mcpspy.core.inert import inert
-from mcpspy.core.message import Message, Notification, Request
-from mcpspy.core.session import Session
-from mcpspy.core.spec import METHODS
+from mcpspy.core.protocol.message import Message, Notification, Request
+from mcpspy.core.protocol.spec import METHODS
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import NOTIFICATION
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
 from mcpspy.io.store import Recording, State, Summary
 from mcpspy.ui.tui.diff.apart import GoesOn, apart
@@ -88,7 +88,7 @@ class Sessions:
         """Name, id and when it began."""
         now = datetime.now().astimezone()
         old, new = (
-            f"{inert(one.header.name) or 'session'} {inert(one.header.id[:8])} · {moment(one.header.started, now)}"
+            f"{sanitize(one.header.name) or 'session'} {sanitize(one.header.id[:8])} · {moment(one.header.started, now)}"
             f"{' · live' if one.state is State.LIVE else ''}"
             for one in self.summaries
         )
@@ -125,7 +125,7 @@ class Sessions:
 
     def _read(self, summary: Summary, goes_on: GoesOn) -> tuple[Session, str]:
         """Return a session as far as it goes, and what is amiss with its file."""
-        name = inert(summary.header.name) or "session"
+        name = sanitize(summary.header.name) or "session"
         recording = Recording(summary.path)
         session = Session(recording.header)
         for count, entry in enumerate(recording):
@@ -157,7 +157,7 @@ class Exchanges:
         """When each began, and its id."""
         index = self._log.index
         old, new = (
-            f"at {rows.moment(index.at[row])} s, id {inert((index.id(row) or 'null')[:40])}"
+            f"at {rows.moment(index.at[row])} s, id {sanitize((index.id(row) or 'null')[:40])}"
             for row in (self._old, self._new)
         )
         return old, new

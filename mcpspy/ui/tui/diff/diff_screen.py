@@ -20,7 +20,7 @@ from textual.widgets import Footer, Input
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import DiffOptions, Place
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.store import Summary
 from mcpspy.ui.diff.words import short
@@ -211,8 +211,8 @@ class DiffScreen(Screen[int | None]):
             self._tally = tally(compared.difference)
         except McpspyError as error:
             self._trouble = [
-                (inert(str(error.args[0])), rows.BAD),
-                *([(inert(error.hint), None)] if error.hint else []),
+                (sanitize(str(error.args[0])), rows.BAD),
+                *([(sanitize(error.hint), None)] if error.hint else []),
                 ("", None),
                 ("r reads both again, q goes back", rows.QUIET),
             ]

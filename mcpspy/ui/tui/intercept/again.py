@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mcpspy.core.columns import Kind
-from mcpspy.core.message import Notification, Request, loads
-from mcpspy.core.spec import other
+from mcpspy.core.protocol.message import Notification, Request, loads
+from mcpspy.core.protocol.spec import other
+from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.tui.intercept.checks import editable
 from mcpspy.ui.tui.session.log import Log
 
@@ -49,7 +49,7 @@ def again(log: Log, row: int | None) -> Again | str:
     if row is None or row >= len(log):
         return "there is no row to send again"
     index = log.index
-    place = row if index.kind(row) is Kind.NOTIFICATION else index.request(row)
+    place = row if index.kind(row) is RowKind.NOTIFICATION else index.request(row)
     what = None if place is None else log.message(place)
     if place is None or not isinstance(what, Request | Notification):
         return "this row is no request, and belongs to none: nothing to send again"
@@ -70,7 +70,7 @@ async def answered(log: Log, id_text: str, begin: int, failed: Callable[[], str 
         index = log.index
         if row is None:
             for place in range(begin, len(index)):
-                if index.kind(place) is Kind.REQUEST and index.id(place) == id_text:
+                if index.kind(place) is RowKind.REQUEST and index.id(place) == id_text:
                     row = place
                     break
             begin = len(index) if row is None else begin

@@ -13,9 +13,9 @@ from typing import NamedTuple, NoReturn
 from msgspec import DecodeError
 from msgspec.json import format as lay_out
 
-from mcpspy.core.inert import inert
-from mcpspy.core.message import Malformed, Notification, Request, read_frame
-from mcpspy.core.record import Frame
+from mcpspy.core.protocol.message import Malformed, Notification, Request, read_frame
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.sanitize import sanitize
 
 
 class Trouble(NamedTuple):
@@ -42,7 +42,7 @@ def editable(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return text.translate(
-        {ord(one): f"\\u{ord(one):04x}" for one in set(text) if one != "\n" and inert(one) != one}
+        {ord(one): f"\\u{ord(one):04x}" for one in set(text) if one != "\n" and sanitize(one) != one}
     )
 
 
@@ -79,7 +79,7 @@ def request_troubles(text: str) -> list[Trouble]:
         return [Trouble('an object with "method", a text', is_json=False)]
     if not isinstance(said.get("params", {}), dict):
         return [Trouble('"params" has to be an object', is_json=False)]
-    others = ", ".join(inert(key) for key in said if key not in ("method", "params"))
+    others = ", ".join(sanitize(key) for key in said if key not in ("method", "params"))
     return [Trouble(f"left out when it is sent: {others}")] if others else []
 
 
@@ -93,7 +93,7 @@ def _compared(data: bytes, original: bytes, side: str) -> list[str]:
     (kind, id_text), *_ = old
     if len(new) == 1 and new[0][0] == kind:
         waits = "the answer goes to nobody" if kind == "request" else "nobody waits for it"
-        return [f"its id was {inert(id_text or 'none')}: with another one {waits}"]
+        return [f"its id was {sanitize(id_text or 'none')}: with another one {waits}"]
     return [f"it was a {kind}: whoever sent it may wait for ever"] if kind == "request" else []
 
 

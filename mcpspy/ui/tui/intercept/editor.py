@@ -16,7 +16,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static, TextArea
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.ui.tui.intercept.checks import Trouble
 from mcpspy.ui.tui.intercept.outside import edit_outside, editor
@@ -158,7 +158,7 @@ class EditorScreen(Screen[str | None]):
             self._say(f"nothing was changed; {HINT}" if self.text == self._original else HINT, rows.QUIET)
 
     def _say(self, text: str, role: str) -> None:
-        self._said.update(inert(text))
+        self._said.update(sanitize(text))
         self._said.set_classes([f"role--{role}"])
 
     def _tick(self) -> None:
@@ -168,4 +168,4 @@ class EditorScreen(Screen[str | None]):
         command = editor()
         where = f"ctrl-o opens it in {command}" if command else "set EDITOR to edit it in your own"
         changed = "" if self._draft == self._original else " It was edited."
-        return inert(f"{len(self._draft):,} characters are too many to edit here: {where}.{changed}")
+        return sanitize(f"{len(self._draft):,} characters are too many to edit here: {where}.{changed}")

@@ -68,7 +68,7 @@ def read_held(fields: dict[str, Any], now: float) -> Held | None:
 
 
 def _has_method(data: bytes) -> bool:
-    from mcpspy.core.message import loads
+    from mcpspy.core.protocol.message import loads
 
     message = loads(data)
     return isinstance(message, dict) and "method" in message

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 
-from mcpspy.core.columns import Kind
-from mcpspy.core.effects import RULE
-from mcpspy.core.record import Note
+from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.columns import RowKind
+from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.tui.intercept.held import Held
 from mcpspy.ui.tui.intercept.reach import Reach
 from mcpspy.ui.tui.intercept.words import bar, gives_up
@@ -68,7 +68,7 @@ class Holds:
             return None
         if (held := self._listing.held.get(row)) is not None:
             return self.reach.held.get(held.ticket)
-        if log.index.kind(row) is Kind.NOTE and log.index.texts[log.index.method[row]] == RULE:
+        if log.index.kind(row) is RowKind.NOTE and log.index.texts[log.index.method[row]] == RULE:
             note = log.message(row)
             return self.reach.held.get(note.fields.get("ticket", 0)) if isinstance(note, Note) else None
         return None

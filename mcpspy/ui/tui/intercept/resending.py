@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.intercept.again import Again, again, answered
 from mcpspy.ui.tui.intercept.checks import request_troubles
 from mcpspy.ui.tui.intercept.drafts import Drafts
@@ -46,7 +46,7 @@ class Resending:
             self._screen.do(self._send(wanted.edited(text)))
 
         heading: list[Piece] = [
-            (f"send again, to the {wanted.to}: {inert(wanted.method)}", "title"),
+            (f"send again, to the {wanted.to}: {sanitize(wanted.method)}", "title"),
             (f"{BETWEEN}a new request, under an id of its own", "quiet"),
         ]
         key = ("again", self._screen.feed.log.generation, wanted.row)
@@ -76,14 +76,14 @@ class Resending:
         what = (wanted.to, wanted.method, wanted.params, wanted.stream)
         if not wanted.is_request:
             await reach.notify(*what)
-            return f"sent again, to the {wanted.to}: {inert(wanted.method)}"
+            return f"sent again, to the {wanted.to}: {sanitize(wanted.method)}"
         begin = len(log)
         id_text = await reach.request(*what)
         screen.tell(f"sent again, to the {wanted.to}; its answer is waited for …")
         new = await answered(log, id_text, begin, lambda: _why_none(reach.answers.get(id_text)))
         reach.answers.pop(id_text, None)
         if isinstance(new, str):
-            return f"no answer: {inert(new)}"
+            return f"no answer: {sanitize(new)}"
         self._originals[new] = wanted.row
         is_here = screen.listing.row == row or screen.listing.follow
         if screen.is_free and is_here:

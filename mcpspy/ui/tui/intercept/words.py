@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from mcpspy.analysis import rows
-from mcpspy.core.config.patience import patience
-from mcpspy.core.index import Index
-from mcpspy.core.inert import inert
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.hostconfig.servers import patience
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.index import Index
 from mcpspy.ui.tui.intercept.held import Held
 from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.session.feed import Feed
@@ -48,7 +48,7 @@ def clock(seconds: float) -> str:
 
 
 def named(held: Held) -> str:
-    name = inert(held.name)
+    name = sanitize(held.name)
     return name if len(name) <= NAMED else f"{name[: NAMED - 1]}…"
 
 
@@ -89,7 +89,7 @@ def bar(
     """
     parts: list[tuple[int, Piece]] = []
     if query is not None:
-        what = inert(query.strip())
+        what = sanitize(query.strip())
         what = what if len(what) <= NAMED else f"{what[: NAMED - 1]}…"
         parts.append((0, (f"holding {what or 'everything'}", "title")))
     if query is not None or count:
@@ -97,7 +97,7 @@ def bar(
     if first is not None:
         parts.append((3, (named(first), None)))
         if first.rule:
-            parts.append((4, (f"by rule {inert(first.rule)}", rows.QUIET)))
+            parts.append((4, (f"by rule {sanitize(first.rule)}", rows.QUIET)))
         parts.append((2, countdown(first, now)))
         if host is not None:
             parts.append((1, host))

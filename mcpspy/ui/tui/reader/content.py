@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from mcpspy.analysis.rows import BAD, QUIET
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.reader.document import Piece
 from mcpspy.ui.tui.reader.image import described, kilo
 from mcpspy.ui.tui.reader.path import string
@@ -130,13 +130,13 @@ def _error(data: bytes, at: str) -> Iterator[Block]:
 
 def _value(name: str, data: bytes, at: str) -> Block:
     """Return a named value: beside its name if it is short, else below it."""
-    label = f"{inert(name)}: " if name else ""
+    label = f"{sanitize(name)}: " if name else ""
     text = string(data)
     if text is not None and (len(text) > INLINE or "\n" in text):
         return _text(text, label.strip(" :") or "text", at)
     if text is None and data[:1] in b"{[" and len(data) > INLINE:
         return Block([(label.rstrip(), QUIET)], data, JSON, at)
-    return Block([(label + inert(text if text is not None else data.decode()), None)], pointer=at)
+    return Block([(label + sanitize(text if text is not None else data.decode()), None)], pointer=at)
 
 
 def _text(text: str, label: str, at: str) -> Block:
@@ -173,8 +173,8 @@ def _short(raw: Raw) -> str:
         text = string(data)
     except ValueError:
         text = None
-    return inert(data.decode("utf-8", "backslashreplace") if text is None else text)[:200]
+    return sanitize(data.decode("utf-8", "backslashreplace") if text is None else text)[:200]
 
 
 def _escaped(name: str) -> str:
-    return inert(name.replace("~", "~0").replace("/", "~1"))
+    return sanitize(name.replace("~", "~0").replace("/", "~1"))

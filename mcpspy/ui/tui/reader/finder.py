@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.reader.document import Piece, Section
 from mcpspy.ui.tui.reader.search import Hits, Query
 
@@ -102,4 +102,4 @@ class Hunt:
         if self.query is None:
             return []
         counted = f" {self._finder.count(self._spot)}" if self._finder else ""
-        return [(f"{inert(self.query.words)}{counted}", "open")]
+        return [(f"{sanitize(self.query.words)}{counted}", "open")]

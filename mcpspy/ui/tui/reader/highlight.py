@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from mcpspy.core.redact.placeholder import PLACEHOLDER
+from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
 
 KEY, STRING, NUMBER, WORD, REDACTED = "key", "string", "number", "word", "redacted"
 
@@ -47,7 +47,7 @@ def redacted(line: str, found: list[Span]) -> list[Span]:
     """Return what has a colour in any line, with what stands for a secret above it: nobody sent that."""
     if "[redacted:" not in line:
         return found
-    return over(found, [Span(*match.span(), REDACTED) for match in PLACEHOLDER.finditer(line)])
+    return over(found, [Span(*match.span(), REDACTED) for match in TEXT_PLACEHOLDER.finditer(line)])
 
 
 def pieces(line: str, start: int, end: int, found: list[Span]) -> list[tuple[str, str | None]]:

@@ -11,7 +11,7 @@ import re
 import orjson
 from msgspec.json import format as lay_out
 
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.reader.outline import Outline
 
 _KEY = re.compile(rb' *("(?:[^"\\]|\\.)*"): ')
@@ -54,7 +54,7 @@ def string(found: bytes) -> str | None:
 
 def tame(text: str) -> str:
     """Return text of many lines in which nothing but newlines and tabs acts: a shell might obey the rest."""
-    return "\n".join("\t".join(map(inert, line.split("\t"))) for line in text.split("\n"))
+    return "\n".join("\t".join(map(sanitize, line.split("\t"))) for line in text.split("\n"))
 
 
 def value_start(outline: Outline, line: int) -> int:
@@ -65,5 +65,5 @@ def value_start(outline: Outline, line: int) -> int:
 
 def _name(outline: Outline, start: int, parent: int) -> str:
     if key := _KEY.match(outline.body.text, start):
-        return inert((string(key.group(1)) or "").replace("~", "~0").replace("/", "~1"))
+        return sanitize((string(key.group(1)) or "").replace("~", "~0").replace("/", "~1"))
     return str(outline.index(start, parent))

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from itertools import islice, pairwise
 
-from mcpspy.core.inert import inert_bytes
+from mcpspy.core.sanitize import sanitize_bytes
 from mcpspy.ui.body import GROWTH, is_plain
 from mcpspy.ui.tui.reader.highlight import Span
 
@@ -42,7 +42,7 @@ class Stretches:
         return len(self._starts)
 
     def __getitem__(self, line: int) -> str:
-        return inert_bytes(self.text[self.start(line) : self.end(line)])
+        return sanitize_bytes(self.text[self.start(line) : self.end(line)])
 
     def start(self, line: int) -> int:
         return self._starts[line]

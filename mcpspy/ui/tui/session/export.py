@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mcpspy.analysis.export.markdown import document
-from mcpspy.core import envelope
-from mcpspy.core.columns import NOTE
-from mcpspy.core.index import Index
-from mcpspy.core.record import Header
+from mcpspy.core.recording import encode
+from mcpspy.core.recording.decode import Header
+from mcpspy.core.session.columns import NOTE
+from mcpspy.core.session.index import Index
 from mcpspy.errors import CannotStart
 from mcpspy.io.new_file import save
 from mcpspy.ui.tui.session.feed import Feed
@@ -80,7 +80,7 @@ async def saved(feed: Feed, path: Path, rows: Sequence[int], notes: Mapping[int,
 
 def _header(header: Header) -> bytes:
     fields = {name: value for name in _HEADER if (value := getattr(header, name)) is not None}
-    return envelope.header(fields)
+    return encode.header(fields)
 
 
 def _stands_around(index: Index, row: int, carriers: set[int]) -> bool:

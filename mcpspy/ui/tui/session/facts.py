@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
-from mcpspy.core.message import Failure, Malformed, Notification, Request, Result
-from mcpspy.core.record import Damaged, Note
-from mcpspy.core.session import Change
-from mcpspy.core.spec import CLIENT
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.session import Change
 from mcpspy.ui.body import Body
 from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.session.log import Found
@@ -43,7 +43,7 @@ def facts(change: Change, found: Sequence[Found] = ()) -> list[Piece]:
     """Return the lines above the body, each with its role; what was found wrong is the last of them."""
     lines = _facts(change)
     lines[-1:-1] = [
-        (inert(f"{each.code} {each.severity}: {each.message}"), GRAVITY[each.severity]) for each in found
+        (sanitize(f"{each.code} {each.severity}: {each.message}"), GRAVITY[each.severity]) for each in found
     ]
     return lines
 
@@ -51,7 +51,7 @@ def facts(change: Change, found: Sequence[Found] = ()) -> list[Piece]:
 def _facts(change: Change) -> list[Piece]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Damaged):
-        return [("damaged line of the file", TITLE), (inert(what.why), rows.ODD), ("", None)]
+        return [("damaged line of the file", TITLE), (sanitize(what.why), rows.ODD), ("", None)]
     said = rows.row(change)
     if isinstance(what, Note):
         return [(f"note: {said.method}", TITLE), (f"at {said.time} s", rows.QUIET), ("", None)]
@@ -67,16 +67,16 @@ def _facts(change: Change) -> list[Piece]:
         state, tone = rows.outcome(exchange)
         after = f" after {rows.duration(exchange.latency)}" if exchange.latency is not None else ""
         if isinstance(what, Request):
-            lines.append((inert(f"answer: {state}{after}"), tone))
+            lines.append((sanitize(f"answer: {state}{after}"), tone))
         elif isinstance(what, Result | Failure):
-            lines.append((inert(f"answers its request{after}: {state}"), tone))
+            lines.append((sanitize(f"answers its request{after}: {state}"), tone))
         else:
             lines.append(("belongs to a request: p goes there", rows.QUIET))
     by = ["said by mcpspy in its name"] if what.frame.by is not None else []
     effects = [*by, *([change.effect] if change.effect else [])]
-    lines += [(inert(effect), rows.OPEN) for effect in effects]
+    lines += [(sanitize(effect), rows.OPEN) for effect in effects]
     flaws = [*what.flaws, *([change.flaw] if change.flaw else [])]
-    lines += [(inert(f"odd: {flaw}"), rows.ODD) for flaw in flaws]
+    lines += [(sanitize(f"odd: {flaw}"), rows.ODD) for flaw in flaws]
     return [*lines, ("", None)]
 
 
@@ -93,15 +93,15 @@ def sent_instead(note: Note) -> tuple[list[Piece], bytes]:
 def headers(note: Note) -> list[Piece]:
     """Return the heads of an HTTP exchange, as far as the recording keeps them."""
     fields = note.fields
-    lines: list[Piece] = [(inert(f"{fields.get('method')} {fields.get('path')}"), TITLE)]
+    lines: list[Piece] = [(sanitize(f"{fields.get('method')} {fields.get('path')}"), TITLE)]
     for name, heading in (("request", None), ("response", f"HTTP {fields.get('status')}")):
         if heading is not None:
-            lines += [("", None), (inert(heading), TITLE)]
+            lines += [("", None), (sanitize(heading), TITLE)]
         held = fields.get(name)
         for key, value in (held if isinstance(held, dict) else {}).items():
-            lines.append((inert(f"{key}: {value}"), None))
+            lines.append((sanitize(f"{key}: {value}"), None))
     if error := fields.get("error"):
-        lines += [("", None), (inert(str(error)), rows.BAD)]
+        lines += [("", None), (sanitize(str(error)), rows.BAD)]
     return lines
 
 
@@ -133,4 +133,4 @@ def copied(change: Change) -> str:
     data = content(change)
     if Body(data).is_json:
         return data.decode("utf-8", "backslashreplace")
-    return "\n".join(inert(line) for line in data.decode("utf-8", "backslashreplace").split("\n"))
+    return "\n".join(sanitize(line) for line in data.decode("utf-8", "backslashreplace").split("\n"))

@@ -12,7 +12,7 @@ import time
 from contextlib import aclosing, suppress
 from pathlib import Path
 
-from mcpspy.core.record import Header
+from mcpspy.core.recording.decode import Header
 from mcpspy.errors import McpspyError
 from mcpspy.io.blocks import LineBlock, LineReader
 from mcpspy.io.follow import BEGINS_AGAIN, follow_lines

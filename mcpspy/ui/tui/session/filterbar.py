@@ -17,8 +17,8 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
-from mcpspy.core.query import Query, QueryError, parse
+from mcpspy.core.query.parser import Query, QueryError, parse
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.line import Line
 
 SETTLE = 0.1
@@ -173,7 +173,7 @@ class FilterBar(FilterLine):
         try:
             query = parse(text, linted=True)
         except QueryError as error:
-            self._say_wrong(inert(str(error.args[0])))
+            self._say_wrong(sanitize(str(error.args[0])))
             return
         self._say_wrong("")
         if text.strip() != self._sent:

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mcpspy.core.record import Header, read_entry
+from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.ui.tui.session.log import Log
 
 if TYPE_CHECKING:

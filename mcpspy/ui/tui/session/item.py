@@ -6,26 +6,26 @@ file. One object serves all rows: whoever filters sets `row`.
 
 from __future__ import annotations
 
-from mcpspy.core.columns import FAILURE, NOTE, REQUEST, RESULT, Kind
+from mcpspy.core.session.columns import FAILURE, NOTE, REQUEST, RESULT, RowKind
 from mcpspy.ui.item import ChangeItem
 from mcpspy.ui.tui.session.log import Log
 
 _KINDS = {
-    Kind.REQUEST: "request",
-    Kind.NOTIFICATION: "notification",
-    Kind.RESULT: "result",
-    Kind.FAILURE: "error",
-    Kind.MALFORMED: "malformed",
-    Kind.DAMAGED: "damaged",
+    RowKind.REQUEST: "request",
+    RowKind.NOTIFICATION: "notification",
+    RowKind.RESULT: "result",
+    RowKind.FAILURE: "error",
+    RowKind.MALFORMED: "malformed",
+    RowKind.DAMAGED: "damaged",
 }
 
 _ANSWERS = (RESULT, FAILURE)
-_HAVE_PARAMS = (Kind.REQUEST, Kind.NOTIFICATION)
-_HOLDS = {"result": Kind.RESULT, "error": Kind.FAILURE}
+_HAVE_PARAMS = (RowKind.REQUEST, RowKind.NOTIFICATION)
+_HOLDS = {"result": RowKind.RESULT, "error": RowKind.FAILURE}
 
 
 class RowItem:
-    """The row of a log that `row` says: a `core.query.Item`, as `Item` describes it where nothing is said here."""
+    """The row of a log that `row` says: a `core.query.parser.FilterItem`, as `Item` describes it where nothing is said here."""
 
     __slots__ = ("_index", "_log", "exchanges", "row")
 
@@ -47,7 +47,7 @@ class RowItem:
     @property
     def kind(self) -> str:
         kind = self._index.kind(self.row)
-        return self._index.texts[self._index.method[self.row]] if kind is Kind.NOTE else _KINDS[kind]
+        return self._index.texts[self._index.method[self.row]] if kind is RowKind.NOTE else _KINDS[kind]
 
     @property
     def method(self) -> str:
@@ -97,13 +97,13 @@ class RowItem:
         index, row = self._index, self.row
         if row in index.flaws:
             return True
-        answer = index.pair(row) if self.exchanges and index.kind(row) is Kind.REQUEST else None
+        answer = index.pair(row) if self.exchanges and index.kind(row) is RowKind.REQUEST else None
         return answer is not None and answer in index.flaws
 
     @property
     def error_code(self) -> int | None:
         index, row = self._index, self.row
-        if self.exchanges and index.kind(row) is Kind.REQUEST:
+        if self.exchanges and index.kind(row) is RowKind.REQUEST:
             row = index.pair(row) or row
         return index.codes.get(row)
 
@@ -117,11 +117,11 @@ class RowItem:
         """Return the bytes of its message; of an exchange, of both."""
         index, log, row = self._index, self._log, self.row
         kind = index.kind(row)
-        if kind is Kind.NOTE:
+        if kind is RowKind.NOTE:
             change = log.get(row)
             return b"" if change is None else ChangeItem(change).text()
         text = log.data(row)
-        if self.exchanges and kind is Kind.REQUEST and (answer := index.pair(row)) is not None:
+        if self.exchanges and kind is RowKind.REQUEST and (answer := index.pair(row)) is not None:
             return text + b"\n" + log.data(answer)
         return text
 
@@ -131,6 +131,6 @@ class RowItem:
         if member == "params":
             at = index.pair(row) if kind in _ANSWERS else row if kind in _HAVE_PARAMS else None
         else:
-            at = index.pair(row) if self.exchanges and kind is Kind.REQUEST else row
+            at = index.pair(row) if self.exchanges and kind is RowKind.REQUEST else row
             at = at if at is not None and index.kind(at) is _HOLDS[member] else None
         return b"" if at is None else self._log.data(at)

@@ -17,11 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 from msgspec import Raw
 
-from mcpspy.core.columns import Columns, Kind
-from mcpspy.core.exchange import Exchange, State
-from mcpspy.core.index import Index
-from mcpspy.core.index_plain import PAYLOAD
-from mcpspy.core.message import (
+from mcpspy.core.protocol.message import (
     AnyMessage,
     Body,
     Failure,
@@ -31,8 +27,12 @@ from mcpspy.core.message import (
     Result,
     read_frame,
 )
-from mcpspy.core.record import Damaged, Entry, Frame, Header, Note, read_entry
-from mcpspy.core.session import Change
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
+from mcpspy.core.session.columns import Columns, RowKind
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.index import Index
+from mcpspy.core.session.index_fast import PAYLOAD
+from mcpspy.core.session.session import Change
 from mcpspy.io.follow import BEGINS_AGAIN
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Findings:
 
     def of_both(self, index: Columns, row: int, *, exchanges: bool) -> tuple[Found, ...]:
         """Return what is wrong with a row, and with its answer where that has no row of its own."""
-        answer = index.pair(row) if exchanges and index.kind(row) is Kind.REQUEST else None
+        answer = index.pair(row) if exchanges and index.kind(row) is RowKind.REQUEST else None
         return self.of(row) + self.of(answer)
 
     def add(self, row: int, finding: Finding) -> None:
@@ -218,7 +218,9 @@ class Log:
 
     def _light(self, row: int) -> AnyMessage | Note | Damaged:
         index = self.index
-        if index.is_told(row) or (index.size[row] > LARGE and index.kind(row) in (Kind.REQUEST, Kind.RESULT)):
+        if index.is_told(row) or (
+            index.size[row] > LARGE and index.kind(row) in (RowKind.REQUEST, RowKind.RESULT)
+        ):
             return self._stand_in(row)
         return self._whole(row)
 
@@ -235,14 +237,14 @@ class Log:
         kind = self.index.kind(row)
         if len(line) < where.length:
             return Damaged(line, GONE)
-        if kind is Kind.DAMAGED:
+        if kind is RowKind.DAMAGED:
             return Damaged(line, self.index.flaws.get(row, ""))
         entry = self._adopt(read_entry(line), where.part)
         if isinstance(entry, Frame):
             messages = read_frame(entry)
             if where.item < len(messages):
                 return messages[where.item]
-        elif kind is Kind.NOTE:
+        elif kind is RowKind.NOTE:
             return entry
         return Damaged(line, GONE)
 
@@ -251,7 +253,7 @@ class Log:
         index = self.index
         frame = Frame(index.at[row], index.side(row), b"")
         id_text = index.id(row)
-        if index.kind(row) is Kind.RESULT:
+        if index.kind(row) is RowKind.RESULT:
             return Result(frame=frame, data=b"", id=id_text, raw_result=Raw(), body=Body())
         method, subject = index.texts[index.method[row]], index.texts[index.subject[row]]
         raw = Raw(orjson.dumps(subject)) if subject else Raw()

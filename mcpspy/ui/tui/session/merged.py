@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mcpspy.core.record import Damaged, Entry, Frame, Header, Note, read_entry
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
 from mcpspy.io.blocks import LineBlock
 from mcpspy.io.follow import BEGINS_AGAIN, follow_lines
 from mcpspy.io.store import State, Summary

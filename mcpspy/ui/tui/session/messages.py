@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from mcpspy.analysis import rows
-from mcpspy.core.columns import Kind
-from mcpspy.core.exchange import State
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import RowKind
+from mcpspy.core.session.exchange import State
 from mcpspy.ui.tui.columns import EXCHANGES, MESSAGES, Column, Placed
 from mcpspy.ui.tui.intercept.held import Held
 from mcpspy.ui.tui.intercept.words import cell
@@ -198,12 +198,12 @@ class MessageList(Listing):
     def _cell(self, name: str, wide: int, said: rows.Row, row: int, place: int) -> Piece:
         index = self._log.index
         if name == "time":
-            if index.kind(row) is Kind.DAMAGED:
+            if index.kind(row) is RowKind.DAMAGED:
                 return "", rows.QUIET
             before = index.at[self.view.rows[place - 1]] if place else 0.0
             return shown(self.time, index.at[row], before, began(self._log.header.started)), rows.QUIET
         if name == "stream":
-            return inert(index.texts[index.stream[row]]), rows.QUIET
+            return sanitize(index.texts[index.stream[row]]), rows.QUIET
         if name == "finding":
             found = self._log.findings.of_both(index, row, exchanges=self.view.wish.exchanges)
             severities = {each.severity for each in found}
@@ -222,7 +222,7 @@ class MessageList(Listing):
         pair = index.pair(row)
         done = index.effects.get(row), None if pair is None else index.effects.get(pair)
         key = (self._log.generation, row, self.view.wish.exchanges, state, pair, done)
-        waits = state is State.PENDING and index.kind(row) is Kind.REQUEST and self.view.wish.exchanges
+        waits = state is State.PENDING and index.kind(row) is RowKind.REQUEST and self.view.wish.exchanges
         said = None if waits else self._said.get(key)
         if said is None:
             if len(self._said) > KEPT:
@@ -234,7 +234,7 @@ class MessageList(Listing):
 
     def _row_of(self, row: int) -> rows.Row:
         index, change = self._log.index, self._log.shown(row)
-        if index.kind(row) is Kind.REQUEST and self.view.wish.exchanges:
+        if index.kind(row) is RowKind.REQUEST and self.view.wish.exchanges:
             answer = index.pair(row)
             sizes = index.size[row], None if answer is None else index.size[answer]
             return rows.exchange_row(change, sizes, self._feed.now)

@@ -10,9 +10,9 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.timer import Timer
 
-from mcpspy.core.columns import Kind
-from mcpspy.core.inert import inert
-from mcpspy.core.record import Note
+from mcpspy.core.recording.decode import Note
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.tui.listing import Listing
 from mcpspy.ui.tui.reader.detail import Detail
 from mcpspy.ui.tui.reader.document import Document, Part, Piece
@@ -123,7 +123,7 @@ def document(log: Log, row: int, *, exchanges: bool, note: str = "") -> Document
     An exchange has two parts, and what went on in place of a message is one more.
     """
     index = log.index
-    answer = index.pair(row) if exchanges and index.kind(row) is Kind.REQUEST else None
+    answer = index.pair(row) if exchanges and index.kind(row) is RowKind.REQUEST else None
     shown = [row] if answer is None else [row, answer]
     parts: list[Part] = []
     heads: list[Piece] = []
@@ -133,10 +133,15 @@ def document(log: Log, row: int, *, exchanges: bool, note: str = "") -> Document
         if change is None:
             continue
         kind = index.kind(one)
-        name = {Kind.REQUEST: "request", Kind.RESULT: "response", Kind.FAILURE: "response", Kind.NOTE: "note"}
+        name = {
+            RowKind.REQUEST: "request",
+            RowKind.RESULT: "response",
+            RowKind.FAILURE: "response",
+            RowKind.NOTE: "note",
+        }
         head = facts(change, log.findings.of(one))
         if note and one == row:
-            head.insert(1, (f"note: {inert(note)}", "title"))
+            head.insert(1, (f"note: {sanitize(note)}", "title"))
         parts.append(Part(name.get(kind, "message"), head, content(change)))
         instead = log.message(place) if (place := index.instead.get(one)) is not None else None
         if isinstance(instead, Note):

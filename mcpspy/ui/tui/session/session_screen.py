@@ -19,8 +19,8 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 from textual.worker import WorkerError
 
-from mcpspy.core.columns import Kind
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import RowKind
 from mcpspy.errors import McpspyError
 from mcpspy.io.store import Summary
 from mcpspy.ui.tui.intercept import holding_keys
@@ -202,7 +202,7 @@ class SessionScreen(SessionBase):
             try:
                 self.tell(await work)
             except McpspyError as error:
-                self.tell(inert(str(error)))
+                self.tell(sanitize(str(error)))
 
         self.run_worker(done())
 
@@ -252,7 +252,7 @@ class SessionScreen(SessionBase):
         if other is not None and self.view.wish.exchanges and index.answer(row) == other:
             self.panes.detail.action_other()
             return
-        is_request = index.kind(row) is Kind.REQUEST
+        is_request = index.kind(row) is RowKind.REQUEST
         self.go(other, "it has no answer" if is_request else "it belongs to no request")
 
     def action_chain(self, step: int) -> None:

@@ -14,9 +14,9 @@ from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
-from mcpspy.core.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
-from mcpspy.core.effects import RULE
-from mcpspy.core.query import Query, parse
+from mcpspy.core.query.parser import Query, parse
+from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
+from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.tui.session.item import RowItem
 from mcpspy.ui.tui.session.log import Log
 from mcpspy.ui.tui.session.times import Cycle

@@ -13,9 +13,9 @@ from datetime import datetime
 from rich.cells import cell_len
 
 from mcpspy.analysis import rows
-from mcpspy.core.index import Index
-from mcpspy.core.inert import inert
-from mcpspy.core.record import Note
+from mcpspy.core.recording.decode import Note
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.index import Index
 from mcpspy.io.store import State
 from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.session.feed import Feed
@@ -33,7 +33,7 @@ def moment(started: str, now: datetime) -> str:
     try:
         at = datetime.fromisoformat(started).astimezone(now.tzinfo)
     except ValueError:
-        return inert(started)
+        return sanitize(started)
     if at.date() == now.date():
         return at.strftime("%H:%M:%S")
     return at.strftime("%b %d %H:%M" if at.year == now.year else "%Y-%m-%d")
@@ -53,10 +53,10 @@ def title(feed: Feed, width: int) -> tuple[list[Piece], list[Piece]]:
     """Return the title of a session: who and how it stands on the left, counts on the right."""
     log, session = feed.log, feed.log.index
     parts: list[tuple[int, Piece]] = [
-        (0, (inert(log.header.name) or "session", "title")),
-        (4, (inert(str(session.server or "")), None)),
-        (6, (inert(str(session.client or "")), None)),
-        (5, (inert(session.revision or ""), None)),
+        (0, (sanitize(log.header.name) or "session", "title")),
+        (4, (sanitize(str(session.server or "")), None)),
+        (6, (sanitize(str(session.client or "")), None)),
+        (5, (sanitize(session.revision or ""), None)),
         (1, standing(feed.state, session)),
     ]
     counts: list[tuple[int, Piece]] = [(2, (plural(session.messages, "message"), None))]
@@ -79,13 +79,13 @@ def sentence(feed: Feed) -> Piece:
     """Return the one line that says how a session is, or what is amiss."""
     log, session = feed.log, feed.log.index
     if feed.trouble:
-        return inert(feed.trouble), rows.BAD
+        return sanitize(feed.trouble), rows.BAD
     if feed.is_gone:
         more = "what its writer still appends is shown" if feed.is_live else "what was read of it is shown"
         return f"the file was deleted while it was open: {more}", rows.ODD
     if not log.is_over:
         if log.restarted:
-            return inert(log.restarted), rows.ODD
+            return sanitize(log.restarted), rows.ODD
         if feed.state is not State.LIVE or feed.is_behind:
             share = f" {min(feed.done * 100 // feed.size, 99)} %" if feed.size else ""
             return f"reading …{share}", rows.QUIET

@@ -1,6 +1,6 @@
 """The filter of the list of sessions.
 
-Owns its language, which is a small relative of `core.query`'s: words, `-` for
+Owns its language, which is a small relative of `core.query.parser`'s: words, `-` for
 not, and four fields. Everything in it has to be true. Pure.
 """
 
@@ -10,7 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 
-from mcpspy.core.query_tokens import QueryError
+from mcpspy.core.query.lexer import QueryError
 from mcpspy.io.store import State, Summary
 
 Test = Callable[[Summary], bool]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from textual.message import Message
 from textual.widgets import Input
 
-from mcpspy.core.inert import inert
-from mcpspy.core.query_tokens import QueryError
+from mcpspy.core.query.lexer import QueryError
+from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.session.filterbar import FilterInput, FilterLine
 from mcpspy.ui.tui.sessions.session_filter import SessionFilter
 
@@ -61,7 +61,7 @@ class SessionFilterBar(FilterLine):
         try:
             wanted = SessionFilter(self._input.value)
         except QueryError as error:
-            self._say_wrong(inert(str(error.args[0])))
+            self._say_wrong(sanitize(str(error.args[0])))
             return
         self._say_wrong("")
         if wanted.text != self.filter.text:

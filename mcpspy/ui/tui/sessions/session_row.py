@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.io.census import is_too_large
 from mcpspy.io.store import Summary
 from mcpspy.io.tally import Counts
@@ -46,10 +46,10 @@ def session_row(summary: Summary, counts: Counts | None, now: datetime) -> Sessi
     messages, errors, pending = _counted(summary, counts)
     return SessionRow(
         state=f"{GLYPHS[summary.state]} {summary.state}",
-        name=inert(header.name),
-        server=inert(str(summary.server or "")),
-        client=inert(str(summary.client or "")),
-        revision=inert(summary.revision or ""),
+        name=sanitize(header.name),
+        server=sanitize(str(summary.server or "")),
+        client=sanitize(str(summary.client or "")),
+        revision=sanitize(summary.revision or ""),
         started=moment(header.started, now),
         messages=messages,
         errors=errors,

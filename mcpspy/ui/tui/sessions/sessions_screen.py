@@ -19,7 +19,7 @@ from textual.widgets import Footer
 from textual.worker import Worker, WorkerError
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.catalog import Catalog
 from mcpspy.io.census import Census
@@ -158,7 +158,7 @@ class SessionsScreen(Screen[None]):
 
     def action_copy_path(self) -> None:
         if (chosen := self._list.chosen) is not None:
-            self._copy(inert(str(chosen.path)))
+            self._copy(sanitize(str(chosen.path)))
 
     def action_copy_command(self) -> None:
         if (chosen := self._list.chosen) is not None:
@@ -223,9 +223,11 @@ class SessionsScreen(Screen[None]):
             for summary in sessions:
                 await asyncio.to_thread(delete, summary)
         except McpspyError as error:
-            self._tell(inert(str(error)), rows.BAD)
+            self._tell(sanitize(str(error)), rows.BAD)
         else:
-            name = inert(sessions[0].header.name) if len(sessions) == 1 else plural(len(sessions), "session")
+            name = (
+                sanitize(sessions[0].header.name) if len(sessions) == 1 else plural(len(sessions), "session")
+            )
             self._tell(f"deleted {name}")
         self._wanted.set()
 
@@ -265,10 +267,10 @@ class SessionsScreen(Screen[None]):
         if self._flash is not None and time.monotonic() < self._flash_until:
             return self._flash
         if self._catalog.trouble:
-            return inert(self._catalog.trouble), rows.BAD
+            return sanitize(self._catalog.trouble), rows.BAD
         if (path := self._list.compared) is not None:
-            name = next((inert(one.header.name) for one in self._sessions if one.path == path), "")
+            name = next((sanitize(one.header.name) for one in self._sessions if one.path == path), "")
             return f"compare {name or 'this session'} with …  d on another one, esc forgets it", rows.OPEN
         if self._demo is not None:
             return "the demo is being recorded …", rows.OPEN
-        return inert(f"watching {self._catalog.folder}"), rows.QUIET
+        return sanitize(f"watching {self._catalog.folder}"), rows.QUIET

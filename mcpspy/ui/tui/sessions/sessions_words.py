@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 
 from mcpspy.analysis import rows
-from mcpspy.core.inert import inert
+from mcpspy.core.sanitize import sanitize
 from mcpspy.io.census import is_too_large
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.store import State, Summary
@@ -54,7 +54,7 @@ def about(summary: Summary | None) -> list[Piece]:
         return []
     large = "too large to be counted · " if is_too_large(summary) else ""
     end = f" · {rows.ending(summary.exit)}" if summary.exit else ""
-    return [(f"{large}{inert(summary.header.id)} · {size(summary)}{end}", rows.QUIET)]
+    return [(f"{large}{sanitize(summary.header.id)} · {size(summary)}{end}", rows.QUIET)]
 
 
 def question(sessions: Sequence[Summary], files: int, live: int) -> str:
@@ -63,7 +63,7 @@ def question(sessions: Sequence[Summary], files: int, live: int) -> str:
     if len(sessions) == 1:
         (one,) = sessions
         parts = f", {files} parts" if files > 1 else ""
-        return f"Delete {_name(one)} ({inert(one.header.id)}, {size(one)}{parts})?{stay}"
+        return f"Delete {_name(one)} ({sanitize(one.header.id)}, {size(one)}{parts})?{stay}"
     whole = sum(summary.size for summary in sessions)
     names = ", ".join(map(_name, sessions[:NAMED])) + (", …" if len(sessions) > NAMED else "")
     return f"Delete {len(sessions)} sessions ({names}; {_bytes(whole)}, {plural(files, 'file')})?{stay}"
@@ -82,7 +82,7 @@ def command(summary: Summary, sessions: Sequence[Summary], folder: str) -> str:
     if [other.header.id for other in sessions].count(wanted) != 1:  # A copy lies beside it.
         return shlex.join(["mcpspy", "show", str(summary.path)])
     elsewhere = [] if folder == sessions_folder() else ["--dir", folder]
-    return shlex.join(["mcpspy", "show", inert(wanted), *elsewhere])
+    return shlex.join(["mcpspy", "show", sanitize(wanted), *elsewhere])
 
 
 def size(summary: Summary) -> str:
@@ -94,4 +94,4 @@ def _bytes(count: int) -> str:
 
 
 def _name(summary: Summary) -> str:
-    return inert(summary.header.name) or "session"
+    return sanitize(summary.header.name) or "session"

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from mcpspy.analysis.export.har import export
-from mcpspy.core.message import Message, Request
-from mcpspy.core.record import Entry, Frame, Note
-from mcpspy.core.session import Change
+from mcpspy.core.protocol.message import Message, Request
+from mcpspy.core.recording.decode import Entry, Frame, Note
+from mcpspy.core.session.session import Change
 from mcpspy.io.store import Recording
 from tests.analysis.export.har.test_entry import valid
 from tests.analysis.export.sessions import HEADER, HTTP, call, note, recorded, result, said, server

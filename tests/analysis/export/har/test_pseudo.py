@@ -8,7 +8,7 @@ import pytest
 
 from mcpspy.analysis.export.har import export
 from mcpspy.analysis.export.har.pseudo import entries
-from mcpspy.core.record import Entry, Frame
+from mcpspy.core.recording.decode import Entry, Frame
 from tests.analysis.export.har.test_entry import valid
 from tests.analysis.export.sessions import HEADER, call, client, failure, result, said, server
 

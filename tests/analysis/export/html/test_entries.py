@@ -11,7 +11,7 @@ import pytest
 from mcpspy.analysis.export import Recorded
 from mcpspy.analysis.export.html import entries as entries_module
 from mcpspy.analysis.export.html.entries import Entries
-from mcpspy.core.record import Damaged, Header
+from mcpspy.core.recording.decode import Damaged, Header
 from tests.analysis.export.sessions import (
     EVERY,
     HEADER,

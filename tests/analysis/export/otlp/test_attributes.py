@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from mcpspy.analysis.export.otlp.attributes import Conversation, carried_by, error_of, said_of, span_name
-from mcpspy.core.message import Notification, Request, read_frame
+from mcpspy.core.protocol.message import Notification, Request, read_frame
 from tests.analysis.export.sessions import HEADER, call, client, result, said, server
 
 VERSION = b'"io.modelcontextprotocol/protocolVersion"'

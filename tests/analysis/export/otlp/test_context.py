@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from mcpspy.analysis.export.otlp.context import Context, own_trace, said_context, span_id
-from mcpspy.core.message import Request, read_frame
+from mcpspy.core.protocol.message import Request, read_frame
 from tests.analysis.export.sessions import HEADER, client
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

@@ -6,7 +6,7 @@ from google.protobuf import json_format
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from mcpspy.analysis.export.otlp.resource import attributes, resource, scope
-from mcpspy.core.parties import Party
+from mcpspy.core.protocol.peers import Peer
 from tests.analysis.export.otlp.decoded import attributes as read
 from tests.analysis.export.sessions import HEADER
 
@@ -22,10 +22,10 @@ def test_every_kind_of_value_is_read_as_what_it_is() -> None:
 
 
 def test_a_side_is_a_service_by_the_name_it_gave_itself() -> None:
-    def named(party: Party | None, side: str) -> dict[str, object]:
+    def named(party: Peer | None, side: str) -> dict[str, object]:
         return read(json_format.ParseDict(resource(HEADER, party, side), Resource()).attributes)
 
-    assert named(Party("host", "2"), "client") == {
+    assert named(Peer("host", "2"), "client") == {
         "service.name": "host",
         "service.version": "2",
         "mcpspy.recording.id": "ab12cd34",

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from mcpspy.analysis.export.otlp import batches, export
-from mcpspy.core.exchange import State
-from mcpspy.core.message import Notification, Request
-from mcpspy.core.record import Entry
+from mcpspy.core.protocol.message import Notification, Request
+from mcpspy.core.recording.decode import Entry
+from mcpspy.core.session.exchange import State
 from tests.analysis.export.otlp.decoded import attributes, decoded, spans
 from tests.analysis.export.sessions import (
     EVERY,

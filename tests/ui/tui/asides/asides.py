@@ -13,8 +13,8 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from mcpspy.core.lane import Lane
-from mcpspy.core.record import Header, read_entry, read_header
+from mcpspy.core.recording.decode import Header, read_entry, read_header
+from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.ui.tui.session.log import Log
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK
 
@@ -42,7 +42,7 @@ class Lines:
 
     def say(self, at: float, side: str, message: bytes) -> None:
         """Let one side send a line."""
-        fed = Lane(side).feed(at, message + b"\n")
+        fed = FrameEncoder(side).feed(at, message + b"\n")
         self.add((fed if isinstance(fed, bytes) else b"".join(fed)).rstrip(b"\n"))
 
     def call(

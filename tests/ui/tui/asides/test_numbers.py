@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.query import parse
+from mcpspy.core.query.parser import parse
 from mcpspy.ui.tui.asides import numbers as module
 from mcpspy.ui.tui.asides.numbers import BY_SUBJECT, Group, Numbers
 from mcpspy.ui.tui.session.item import RowItem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.core.query import parse
+from mcpspy.core.query.parser import parse
 from mcpspy.ui.tui.asides import aside_screen
 from mcpspy.ui.tui.asides.numbers_screen import SORTABLE, NumbersScreen
 from tests.ui.tui.asides.asides import HEADER, Lines, alone, every_recording, recorded

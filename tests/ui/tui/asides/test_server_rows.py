@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.core.index import Index
+from mcpspy.core.session.index import Index
 from mcpspy.ui.tui.asides.schema import Field
 from mcpspy.ui.tui.asides.server import Contents, ListPage, Offer, Thing
 from mcpspy.ui.tui.asides.server_rows import Key, lines

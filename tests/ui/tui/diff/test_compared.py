@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mcpspy.analysis.diff import DiffOptions, Kind
-from mcpspy.core.record import Entry, Note
-from mcpspy.core.session import Session
+from mcpspy.core.recording.decode import Entry, Note
+from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.store import Recording, Summary, read_header_of, summarize
 from mcpspy.ui.tui.diff import compared

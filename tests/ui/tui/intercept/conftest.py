@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.envelope import MCPSPY, frame_prefix
-from mcpspy.core.intercept.desk import Desk
-from mcpspy.core.intercept.steps import Pass, Remark, Send, Speak, Step, Tell
-from mcpspy.core.rules.flag import read_flag
-from mcpspy.core.rules.rule import Rules
+from mcpspy.core.intercept.actions import AddNote, Forward, Inject, Notify, Step, Substitute
+from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.recording.encode import MCPSPY, frame_prefix
+from mcpspy.core.rules.model import Rules
+from mcpspy.core.rules.parser import read_flag
 from mcpspy.io.control.looped import Looped
 from mcpspy.io.writer import Writer
 
@@ -48,7 +48,7 @@ class Reached:
         self.path = Path(self._writer.path)
         self.session = self._writer.id
         rules = Rules(tuple(read_flag(flag, number) for number, flag in enumerate(flags, 1)), 1)
-        self.desk = Desk(rules, prefix="mcpspy-test-", hold_timeout=hold_timeout)
+        self.desk = Interceptor(rules, prefix="mcpspy-test-", hold_timeout=hold_timeout)
         self._began = time.monotonic()
         self._is_over = False
         self.sent: list[tuple[str, bytes]] = []
@@ -113,14 +113,14 @@ class Reached:
 
     def _perform(self, steps: list[Step]) -> None:
         for step in steps:
-            if isinstance(step, Pass | Send):
+            if isinstance(step, Forward | Substitute):
                 self.sent.append((step.side, step.data))
-            elif isinstance(step, Speak):
+            elif isinstance(step, Inject):
                 self._record(self.at, step.side, step.data, {"by": MCPSPY})
                 self.sent.append((step.side, step.data))
-            elif isinstance(step, Remark):
+            elif isinstance(step, AddNote):
                 self._writer.note(self.at, step.kind, **step.fields)
-            elif isinstance(step, Tell):
+            elif isinstance(step, Notify):
                 self.tell(step.viewer, step.event)
 
     def _record(self, at: float, side: str, data: bytes, fields: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from mcpspy.core.record import Header, read_entry
+from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.ui.tui.intercept.again import Again, again, answered
 from mcpspy.ui.tui.session.log import Log
 from tests.ui.tui.intercept.conftest import call, result

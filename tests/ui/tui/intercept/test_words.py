@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcpspy.core.index import Index
-from mcpspy.core.record import Frame
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.session.index import Index
 from mcpspy.ui.tui.intercept.words import bar, cell, clock, countdown, gives_up, named
 from tests.ui.tui.intercept.conftest import INITIALIZE, call
 from tests.ui.tui.intercept.test_held import read

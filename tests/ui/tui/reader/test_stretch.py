@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mcpspy.core.inert import inert_bytes
+from mcpspy.core.sanitize import sanitize_bytes
 from mcpspy.ui.tui.reader import stretch
 from mcpspy.ui.tui.reader.stretch import Stretches
 from mcpspy.ui.tui.text import steady
@@ -22,7 +22,7 @@ def test_no_byte_is_left_out(data: bytes, bound: int) -> None:
 
     assert b"".join(texts) == data.replace(b"\n", b"")
     assert all(len(text) <= bound for text in texts)
-    assert [lines[line] for line in range(len(lines))] == [inert_bytes(text) for text in texts]
+    assert [lines[line] for line in range(len(lines))] == [sanitize_bytes(text) for text in texts]
     assert all(lines.line_at(lines.start(line)) == line for line in range(len(lines)))
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from mcpspy.analysis.export.markdown import LARGEST
 from mcpspy.analysis.rows import row as words
-from mcpspy.core.record import Header
-from mcpspy.core.session import Change, Session
+from mcpspy.core.recording.decode import Header
+from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import CannotStart
 from mcpspy.io.new_file import save
 from mcpspy.io.store import Recording

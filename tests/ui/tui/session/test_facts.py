@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcpspy.core.record import Damaged, Entry, Frame, Note
-from mcpspy.core.session import Change, Session
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note
+from mcpspy.core.session.session import Change, Session
 from mcpspy.ui.tui.session.facts import content, copied, facts, sent_instead
 
 

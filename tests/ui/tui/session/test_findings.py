@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mcpspy.analysis.lint import RULES, Finding, Linter, Place, Severity
-from mcpspy.core.record import read_entry
-from mcpspy.core.session import Session
+from mcpspy.core.recording.decode import read_entry
+from mcpspy.core.session.session import Session
 from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session import findings as module
 from mcpspy.ui.tui.session.findings import Linting

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import pytest
 
 from mcpspy.analysis.stats import Stats
-from mcpspy.core.intercept.item import LiveItem
-from mcpspy.core.intercept.waiting import Asked
-from mcpspy.core.message import Failure, Request, Result
-from mcpspy.core.query import Query, parse
-from mcpspy.core.query_item import End, Item
-from mcpspy.core.record import Damaged, Note, read_entry, read_header
-from mcpspy.core.session import Session
+from mcpspy.core.intercept.held import LiveItem
+from mcpspy.core.intercept.requests import AwaitedRequest
+from mcpspy.core.protocol.message import Failure, Request, Result
+from mcpspy.core.query.item import FilterItem, SessionEnd
+from mcpspy.core.query.parser import Query, parse
+from mcpspy.core.recording.decode import Damaged, Note, read_entry, read_header
+from mcpspy.core.session.session import Session
 from mcpspy.ui.exchange_item import exchange_item
 from mcpspy.ui.item import ChangeItem
 from mcpspy.ui.tui.session.item import RowItem
@@ -115,7 +115,7 @@ def test_a_message_on_its_way_answers_as_in_the_session(name: str) -> None:
         what, exchange = change.what, change.exchange
         if isinstance(what, Note | Damaged):
             continue
-        asked = None if exchange is None else Asked(exchange.request, None, keep=True)
+        asked = None if exchange is None else AwaitedRequest(exchange.request, None, keep=True)
         live, other = LiveItem(what, asked), ChangeItem(change)
         fields = set(FIELDS) - ({"status"} if not isinstance(what, Result | Failure) else set())
         fields -= {"odd"} if change.flaw is not None else set()
@@ -128,14 +128,14 @@ def test_a_message_on_its_way_answers_as_in_the_session(name: str) -> None:
 def test_an_exchange_answers_alike_as_a_row_in_the_session_and_in_stats(name: str) -> None:
     data = (RECORDINGS / f"{name}.jsonl").read_bytes()
     log, session = recorded(data).log, folded(name)
-    counted: dict[tuple[str, str, str, float], Item] = {}
+    counted: dict[tuple[str, str, str, float], FilterItem] = {}
 
-    def count(item: Item) -> bool:
+    def count(item: FilterItem) -> bool:
         if item.kind == "request":
             counted[item.stream, item.side, item.id, item.at] = item
         return True
 
-    stats = Stats(session.header, Query("", count, True, End(), False))
+    stats = Stats(session.header, Query("", count, True, SessionEnd(), False))
     stats.add_lines(data.split(b"\n")[1:-1])
     stats.finish(is_over=True)
     rows = [row for row, change in enumerate(session.changes) if isinstance(change.what, Request)]
@@ -155,7 +155,7 @@ def folded(name: str) -> Session:
     return session
 
 
-def answers(item: Item, fields: Iterable[str]) -> dict[str, object]:
+def answers(item: FilterItem, fields: Iterable[str]) -> dict[str, object]:
     """Return what an item answers to all that a filter may ask."""
     latency = item.latency
     return {

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from mcpspy.analysis import rows
-from mcpspy.core.columns import Kind
-from mcpspy.core.exchange import State
-from mcpspy.core.message import Failure, Notification, Request, Result
-from mcpspy.core.record import Damaged, Header, Note
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result
+from mcpspy.core.recording.decode import Damaged, Header, Note
+from mcpspy.core.session.columns import RowKind
+from mcpspy.core.session.exchange import State
 from mcpspy.ui.tui.session import log as module
 from mcpspy.ui.tui.session.log import GONE, Log
 from tests.ui.tui.asides.asides import RECORDINGS, recorded
@@ -89,7 +89,7 @@ def test_notes_and_damaged_lines_are_rows_too(file: File) -> None:
     assert isinstance(note, Note)
     assert note.text == "a word"
     assert isinstance(damaged, Damaged)
-    assert (damaged.data, log.index.kind(1)) == (b"{broken", Kind.DAMAGED)
+    assert (damaged.data, log.index.kind(1)) == (b"{broken", RowKind.DAMAGED)
 
 
 def test_a_large_message_is_drawn_without_being_read(file: File, monkeypatch: pytest.MonkeyPatch) -> None:

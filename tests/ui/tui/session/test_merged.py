@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.columns import Kind
-from mcpspy.core.exchange import State as Became
-from mcpspy.core.record import Note
+from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.columns import RowKind
+from mcpspy.core.session.exchange import State as Became
 from mcpspy.io.store import State, read_header_of, summarize
 from mcpspy.ui.tui.session.feed import Feed
 from mcpspy.ui.tui.session.merged import feed_of
@@ -128,7 +128,7 @@ async def test_a_quiet_live_one_does_not_hold_up_the_other(tmp_path: Path, merge
         other.die()
     assert feed.state is State.DIED
     index = feed.log.index
-    assert [index.kind(row) for row in range(2)] == [Kind.REQUEST, Kind.RESULT]
+    assert [index.kind(row) for row in range(2)] == [RowKind.REQUEST, RowKind.RESULT]
     assert index.unanswered == 0
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mcpspy.analysis.lint import Finding, Place, Severity
-from mcpspy.core.query import parse
+from mcpspy.core.query.parser import parse
 from mcpspy.ui.tui.session.view import Order, View, Wish
 from tests.ui.tui.session.test_log import CALL, FAILED, PROGRESS, File
 

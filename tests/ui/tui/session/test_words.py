@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.query import parse
-from mcpspy.core.record import Entry, Frame, Note
+from mcpspy.core.query.parser import parse
+from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.io.follow import BEGINS_AGAIN
 from mcpspy.io.store import read_header_of, summarize
 from mcpspy.ui.tui.session.feed import Feed

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.parties import Party
-from mcpspy.core.query_tokens import QueryError
-from mcpspy.core.record import Header
+from mcpspy.core.protocol.peers import Peer
+from mcpspy.core.query.lexer import QueryError
+from mcpspy.core.recording.decode import Header
 from mcpspy.io.store import State, Summary
 from mcpspy.ui.tui.sessions.session_filter import SessionFilter
 
@@ -23,8 +23,8 @@ def session(name: str, state: State, server: str, client: str, **header: object)
         size=1,
         entries=1,
         last=0.0,
-        client=Party(client, "1") if client else None,
-        server=Party(server, "2.0") if server else None,
+        client=Peer(client, "1") if client else None,
+        server=Peer(server, "2.0") if server else None,
         revision="2025-11-25" if server else None,
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mcpspy.core.record import Note
+from mcpspy.core.recording.decode import Note
 from mcpspy.io.census import LARGEST
 from mcpspy.io.folder import sessions_folder
 from mcpspy.io.store import State

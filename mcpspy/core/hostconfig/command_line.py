@@ -1,0 +1,94 @@
+"""Command lines of mcpspy in a host's configuration.
+
+Owns how a wrapped server's command is written, and telling it from others:
+`mcpspy run --name SERVER -- COMMAND…` and `mcpspy bridge --name SERVER
+--upstream URL`, whatever starts mcpspy. Nothing here is split or joined by a
+shell's rules: arguments are data, `cmd /c npx` too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+SWITCHES = frozenset(["--no-record", "--no-redact", "--sse", "--insecure"])
+"""The options of `run` and `bridge` that take no value."""
+
+
+class ProxyCommand(NamedTuple):
+    """A command line that starts a proxy of ours."""
+
+    does: str
+    """`run` or `bridge`."""
+    at: int
+    """Where the original command line begins; its length if it holds none."""
+    options: tuple[tuple[str, str], ...]
+    """In their order."""
+    is_joined: bool
+    """Whether the name stands after an equals sign: then there were no arguments (see `run`)."""
+
+    def option(self, flag: str) -> str | None:
+        """Return the value of an option, the last one given."""
+        return next((value for name, value in reversed(self.options) if name == flag), None)
+
+
+def run(name: str, options: Sequence[str] = (), *, has_args: bool) -> list[str]:
+    """Return what stands between mcpspy and the server's command.
+
+    That an entry had no `args` at all must not be forgotten, or `unwrap` would leave
+    an empty list behind. `run` reads both forms of an option, so the form says it.
+    """
+    return ["run", *(["--name", name] if has_args else [f"--name={name}"]), *options, "--"]
+
+
+def bridge(
+    name: str,
+    options: Sequence[str],
+    upstream: str,
+    headers: Sequence[tuple[str, str]],
+    *,
+    is_sse: bool = False,
+) -> list[str]:
+    """Return the arguments that stand in the place of a URL; `headers` are names and values with variables.
+
+    `is_sse`: the entry says HTTP+SSE of 2024-11-05, which a URL does not show.
+    """
+    words = ["bridge", *([f"--name={name}"] if name.startswith("-") else ["--name", name])]
+    words += [*options, "--upstream", upstream, *(["--sse"] if is_sse else [])]
+    for header, value in headers:
+        words += ["--header", f"{header}: {value}"]
+    return words
+
+
+def read(argv: Sequence[str]) -> ProxyCommand | None:
+    """Return what a command line of mcpspy does; None if it is none, or does something else."""
+    at = _program(argv)
+    if at is None or at >= len(argv) or argv[at] not in ("run", "bridge"):
+        return None
+    does = argv[at]
+    at += 1
+    options = []
+    is_joined = False
+    while at < len(argv) and argv[at].startswith("-") and argv[at] != "--":
+        flag, equals, value = argv[at].partition("=")
+        at += 1
+        if not equals and flag not in SWITCHES and at < len(argv):
+            value = argv[at]
+            at += 1
+        is_joined |= flag == "--name" and bool(equals)
+        options.append((flag, value))
+    if at < len(argv) and argv[at] == "--":
+        at += 1
+    return ProxyCommand(does, at, tuple(options), is_joined)
+
+
+def _program(argv: Sequence[str]) -> int | None:
+    """Return how many arguments start mcpspy; None if they start something else."""
+    stem = argv[0].replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe") if argv else ""
+    if stem == "mcpspy":
+        return 1
+    if stem.startswith("python") and tuple(argv[1:3]) == ("-m", "mcpspy"):
+        return 3
+    if stem == "uvx" and len(argv) > 1 and argv[1].partition("@")[0].partition("[")[0] == "mcpspy":
+        return 2
+    return None

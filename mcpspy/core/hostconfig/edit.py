@@ -1,0 +1,177 @@
+"""A configuration with servers wrapped, or as it was before.
+
+Owns the order of things and the proof: a text is handed out only if it can be
+read again, says the same about everything else, and unwraps to the bytes it was
+made from. What cannot be done so is left alone, with a reason. Pure: text in,
+text out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mcpspy.core.hostconfig import wrap, yaml
+from mcpspy.core.hostconfig.layout import ConfigSyntax, EntryLayout, EntryText, SkippedEntry
+from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry, read, servers
+from mcpspy.core.hostconfig.tree import TextEdit, plain, spliced
+from mcpspy.core.hostconfig.wrap import WrapTarget
+from mcpspy.errors import UsageError
+
+
+class ServersLocation(NamedTuple):
+    """Where in a file the servers stand, and how they are written."""
+
+    syntax: ConfigSyntax
+    keys: tuple[str, ...]
+    shape: EntryLayout
+
+    def servers(self, text: str) -> list[ServerEntry]:
+        """Return the servers of a configuration; raise UsageError if it cannot be read."""
+        return servers(read(text, self.syntax), self.keys, self.shape)
+
+
+@dataclass(slots=True)
+class EditResult:
+    """What became of a text."""
+
+    text: str
+    done: list[str] = field(default_factory=list)
+    """Names of the servers that were changed."""
+    already: list[str] = field(default_factory=list)
+    """Those that needed no change."""
+    left: dict[str, str] = field(default_factory=dict)
+    """Those that were left alone, and why."""
+
+
+UNSAFE = "its entry cannot be changed so that it could be restored to the byte"
+
+
+def wrapped(text: str, home: ServersLocation, names: Collection[str], how: WrapTarget) -> EditResult:
+    """Return the text with these servers started through mcpspy."""
+    edited = EditResult(text)
+    changes: dict[str, list[TextEdit]] = {}
+    for server in home.servers(text):
+        if server.name not in names:
+            continue
+        if server.ours is not None:
+            edited.already.append(server.name)
+            continue
+        place = EntryText(text, home.syntax, server.node)
+        try:
+            if server.what is EntryKind.ODD:
+                raise SkippedEntry(server.why)
+            made = (
+                wrap.wrap_stdio(place, server, how)
+                if server.what is EntryKind.STDIO
+                else wrap.wrap_url(place, server, how, home.shape)
+            )
+        except SkippedEntry as why:
+            edited.left[server.name] = str(why)
+        else:
+            # Of two in a list that have one name, both.
+            changes.setdefault(server.name, []).extend(made)
+    if not changes:
+        return edited
+    new = spliced(text, [splice for made in changes.values() for splice in made])
+    if _is_safe(text, new, home, changes.keys()):
+        edited.text, edited.done = new, [*changes]
+    elif len(changes) == 1:
+        edited.left.update(dict.fromkeys(changes, UNSAFE))
+    else:
+        for name in changes:
+            one = wrapped(edited.text, home, [name], how)
+            edited.text = one.text
+            edited.done += one.done
+            edited.left.update(one.left)
+    return edited
+
+
+def unwrapped(text: str, home: ServersLocation, names: Collection[str]) -> EditResult:
+    """Return the text with these servers started as they were before."""
+    edited = EditResult(text)
+    changes: list[TextEdit] = []
+    bridged: dict[str, ServerEntry] = {}
+    for server in home.servers(text):
+        if server.name not in names:
+            continue
+        if server.ours is None:
+            edited.already.append(server.name)
+            continue
+        place = EntryText(text, home.syntax, server.node)
+        try:
+            if server.what is EntryKind.URL:
+                changes += wrap.unwrap_url(place, server, home.shape)
+                bridged[server.name] = server
+            else:
+                changes += wrap.unwrap_stdio(place, server)
+        except SkippedEntry as why:
+            edited.left[server.name] = str(why)
+        else:
+            edited.done.append(server.name)
+    edited.text = spliced(text, changes)
+    if bridged:
+        edited.text = _renewed(edited.text, home, bridged)
+    if changes and _rest(text, home, edited.done) != _rest(edited.text, home, edited.done):
+        raise UsageError("its servers cannot be unwrapped without changing something else", "see the backup")
+    return edited
+
+
+def _renewed(text: str, home: ServersLocation, bridged: dict[str, ServerEntry]) -> str:
+    changes = []
+    for server in home.servers(text):
+        if server.name in bridged and server.ours is None:
+            changes += wrap.renewed(server.node, bridged[server.name], home.shape)
+    return spliced(text, changes)
+
+
+def _is_safe(old: str, new: str, home: ServersLocation, names: Collection[str]) -> bool:
+    """Whether the new text is what it should be; that it says the same otherwise, `unwrapped` finds out."""
+    try:
+        before, after = ({s.name: s for s in home.servers(text) if s.name in names} for text in (old, new))
+        return (
+            before.keys() == after.keys()
+            and all(_is_wrapped(before[name], after[name], home.shape) for name in names)
+            and unwrapped(new, home, names).text == old
+        )
+    except (UsageError, ValueError, SkippedEntry):
+        return False
+
+
+def _is_wrapped(old: ServerEntry, new: ServerEntry, shape: EntryLayout) -> bool:
+    """Whether the new entry starts the old one through us, and says the same otherwise."""
+    ours = new.ours
+    if ours is None or new.what is not old.what:
+        return False
+    if old.what is EntryKind.STDIO:
+        return new.argv[ours.at :] == old.argv and _others(old, {"command", "args"}) == _others(
+            new, {"command", "args"}
+        )
+    theirs = wrap.members_of_url(shape)
+    replaced = wrap.members_of_bridge(shape.stdio, shape)
+    return new.url == old.url and _others(old, theirs) == _others(new, replaced)
+
+
+def _others(server: ServerEntry, keys: Collection[str]) -> dict[str, object]:
+    return {member.key: plain(member.node) for member in server.node.members if member.key not in keys}
+
+
+def _rest(text: str, home: ServersLocation, names: Collection[str]) -> str:
+    """Return what a configuration says besides these servers, to compare."""
+    # Of YAML with its aliases followed: what one of them names may be part of an entry.
+    document = (
+        deepcopy(yaml.resolved(text)) if home.syntax is ConfigSyntax.YAML else plain(read(text, home.syntax))
+    )
+    inside = document
+    for key in home.keys:
+        inside = inside.get(key) if isinstance(inside, dict) else None
+    if isinstance(inside, dict):
+        for name in names:
+            inside.pop(name, None)
+    elif isinstance(inside, list):
+        inside[:] = [
+            entry for entry in inside if not (isinstance(entry, dict) and entry.get("name") in names)
+        ]
+    return repr(document)

@@ -1,0 +1,100 @@
+"""JSON with comments and trailing commas → a tree of spans.
+
+Owns reading what hosts read: all of RFC 8259, `//` and `/* */` comments, a
+comma before a closing bracket. Strict hosts refuse the last two themselves, so
+one reader does for all. Raises UsageError with the place of what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from mcpspy.core.hostconfig.tree import ArrayItem, Member, Node, NodeKind, where
+from mcpspy.errors import UsageError
+
+_BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*[\s\S]*?\*/)*")
+_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
+_WORD = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
+
+DEEPEST = 200
+"""Levels of brackets. No configuration has as many, and Python's stack has an end."""
+
+
+def read(text: str) -> Node:
+    """Return the document; an empty one is an empty object, as hosts have it."""
+    reader = _Reader(text)
+    start = reader.skip(1 if text.startswith("\ufeff") else 0)
+    if start == len(text):
+        return Node(NodeKind.OBJECT, start, start)
+    node = reader.value(start, 0)
+    end = reader.skip(node.end)
+    if end != len(text):
+        raise reader.wrong(end, "the document has ended here")
+    return node
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def skip(self, position: int) -> int:
+        found = _BLANK.match(self.text, position)
+        assert found is not None
+        return found.end()
+
+    def wrong(self, position: int, what: str) -> UsageError:
+        return UsageError(f"{where(self.text, position)}: not JSON: {what}")
+
+    def value(self, start: int, depth: int) -> Node:
+        first = self.text[start : start + 1]
+        if depth > DEEPEST:
+            raise self.wrong(start, f"more than {DEEPEST} brackets deep")
+        if first == "{":
+            return self.object(start, depth)
+        if first == "[":
+            return self.array(start, depth)
+        if first == '"':
+            return self.string(start)
+        word = _WORD.match(self.text, start)
+        if word is None:
+            raise self.wrong(start, "a value should stand here")
+        return Node(NodeKind.OTHER, start, word.end(), word[0])
+
+    def string(self, start: int) -> Node:
+        found = _STRING.match(self.text, start)
+        if found is None:
+            raise self.wrong(start, "a string should stand here")
+        return Node(NodeKind.STRING, start, found.end(), json.loads(found[0]))
+
+    def object(self, start: int, depth: int) -> Node:
+        members = []
+        position = self.skip(start + 1)
+        while self.text[position : position + 1] != "}":
+            key = self.string(position)
+            colon = self.skip(key.end)
+            if self.text[colon : colon + 1] != ":":
+                raise self.wrong(colon, "a colon should stand here")
+            value = self.value(self.skip(colon + 1), depth + 1)
+            members.append(Member(key.text, key.start, value))
+            position = self.following(value.end, "}")
+        return Node(NodeKind.OBJECT, start, position + 1, members=tuple(members))
+
+    def array(self, start: int, depth: int) -> Node:
+        items = []
+        position = self.skip(start + 1)
+        while self.text[position : position + 1] != "]":
+            value = self.value(position, depth + 1)
+            items.append(ArrayItem(value.start, value))
+            position = self.following(value.end, "]")
+        return Node(NodeKind.ARRAY, start, position + 1, items=tuple(items))
+
+    def following(self, position: int, closing: str) -> int:
+        """Return where the next element begins, or the closing bracket stands."""
+        position = self.skip(position)
+        mark = self.text[position : position + 1]
+        if mark == ",":
+            return self.skip(position + 1)
+        if mark != closing:
+            raise self.wrong(position, f"a comma or {closing} should stand here")
+        return position

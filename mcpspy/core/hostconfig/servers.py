@@ -1,0 +1,164 @@
+"""The servers of a configuration: what each entry is, and whether it is wrapped.
+
+Owns reading; changing is `wrapping`'s and `unwrapping`'s. An entry that cannot
+be understood is a value with a reason, and is left alone.
+
+How long hosts wait for an answer before they give up.
+
+Owns the defaults that could be looked up (November 2026), by the name a host
+gives itself in `clientInfo`. Whoever is not here is not known, or waits for
+good: Claude Code's default is some 28 hours, the Python SDK has none. A person
+may have set another time, and some start anew with each progress notification.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from mcpspy.core.hostconfig import command_line, jsonc, toml, yaml
+from mcpspy.core.hostconfig.command_line import ProxyCommand
+from mcpspy.core.hostconfig.layout import ConfigSyntax, EntryLayout
+from mcpspy.core.hostconfig.tree import Node, NodeKind
+from mcpspy.errors import UsageError
+
+
+class EntryKind(StrEnum):
+    """What an entry is."""
+
+    STDIO = "stdio"
+    URL = "url"
+    ODD = "odd"
+    """Neither, or both."""
+
+
+class ServerEntry(NamedTuple):
+    """One entry."""
+
+    name: str
+    node: Node
+    what: EntryKind
+    """What it is; of a wrapped one, what it was."""
+    ours: ProxyCommand | None
+    """How it is wrapped, if it is."""
+    argv: list[str]
+    """The command line of a stdio entry, as it stands there."""
+    url: str
+    """Of a URL entry; of a wrapped one what the bridge talks to."""
+    why: str = ""
+    """Why it is odd."""
+
+    @property
+    def disabled(self) -> bool:
+        """Whether the host does not start it."""
+        for key, off in (("disabled", "true"), ("enabled", "false")):
+            node = self.node.get(key)
+            if node is not None and (node.kind, node.text) == (NodeKind.OTHER, off):
+                return True
+        return False
+
+
+@lru_cache(maxsize=8)
+def read(text: str, syntax: ConfigSyntax) -> Node:
+    """Return a document; raise UsageError with the place of what is wrong.
+
+    One change reads the same few texts several times, to prove itself; YAML is read at 100 KB a second.
+    """
+    return {ConfigSyntax.JSON: jsonc.read, ConfigSyntax.TOML: toml.read, ConfigSyntax.YAML: yaml.read}[
+        syntax
+    ](text)
+
+
+def servers(document: Node, keys: tuple[str, ...], shape: EntryLayout) -> list[ServerEntry]:
+    """Return the servers under a key, none if it is not there; raise UsageError if it is something else."""
+    node = document.get(*keys)
+    if node is None or (node.kind, node.text) in ((NodeKind.OTHER, "null"), (NodeKind.OTHER, "")):
+        return []
+    if node.kind is not (NodeKind.ARRAY if shape.named else NodeKind.OBJECT):
+        raise UsageError(f"{'.'.join(keys)} is no {'list' if shape.named else 'object'} of servers")
+    if not shape.named:
+        known = {member.key: member.node for member in node.members}
+        return [_server(name, entry, shape) for name, entry in known.items()]
+    return [
+        _server(name.text, item.node, shape)
+        for item in node.items
+        if (name := item.node.get("name")) is not None and name.kind is NodeKind.STRING
+    ]
+
+
+def _server(name: str, node: Node, shape: EntryLayout) -> ServerEntry:
+    command, args = node.get("command"), node.get("args")
+    url = next((found for key in shape.url if (found := node.get(key)) is not None), None)
+
+    def odd(why: str) -> ServerEntry:
+        return ServerEntry(name, node, EntryKind.ODD, None, [], "", why)
+
+    if node.kind is not NodeKind.OBJECT:
+        return odd("its entry is no object")
+    if command is not None and url is not None:
+        return odd("it has both a command and a URL")
+    if command is not None:
+        if command.kind is not NodeKind.STRING:
+            return odd("its command is no string")
+        if args is not None and args.kind is not NodeKind.ARRAY:
+            return odd("its args are no list")
+        line = [command.text, *(args.strings if args is not None else [])]
+        ours = command_line.read(line)
+        if ours is not None and ours.does == "bridge":
+            return ServerEntry(name, node, EntryKind.URL, ours, line, _upstream(node, ours))
+        return ServerEntry(name, node, EntryKind.STDIO, ours, line, "")
+    if url is None:
+        return odd("it has neither a command nor a URL")
+    if url.kind is not NodeKind.STRING:
+        return odd("its URL is no string")
+    return ServerEntry(name, node, EntryKind.URL, None, [], url.text)
+
+
+def _upstream(node: Node, ours: ProxyCommand) -> str:
+    """Return what a bridge talks to; the URL may stand in a variable of the entry."""
+    upstream = ours.option("--upstream") or ""
+    variable = node.get("env", upstream[2:-1]) if upstream.startswith("${") else None
+    return variable.text if variable is not None else upstream
+
+
+def origin(url: str) -> str:
+    """Return the part of a URL that holds no secret, for people."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "its URL"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+class HostTimeouts(NamedTuple):
+    """What one host does."""
+
+    host: str
+    """What people call it."""
+    seconds: float
+    """From the request on."""
+    method: str = ""
+    """Of which requests; empty is of all."""
+
+
+_HOSTS = {
+    # Not documented; the default of the TypeScript SDK, and what its users measure:
+    # https://github.com/anthropics/claude-code/issues/22542
+    "claude-ai": HostTimeouts("Claude Desktop", 60),
+    # DEFAULT_MCP_TIMEOUT_SECONDS: https://github.com/cline/cline/blob/main/src/shared/mcp.ts
+    "Cline": HostTimeouts("Cline", 60, "tools/call"),
+    # MCP_DEFAULT_TIMEOUT_MSEC:
+    # https://github.com/google-gemini/gemini-cli/blob/main/packages/core/src/tools/mcp-client.ts
+    "gemini-cli-mcp-client": HostTimeouts("Gemini CLI", 600, "tools/call"),
+}
+
+
+def patience(client: str, method: str) -> HostTimeouts | None:
+    """Return how long a client waits for the answer to such a request; None if that is not known."""
+    for name, found in _HOSTS.items():
+        # Gemini CLI adds the name of the server to its own.
+        if (client == name or client.startswith(f"{name}-")) and found.method in ("", method):
+            return found
+    return None

@@ -1,0 +1,316 @@
+"""An entry wrapped: the changes to its text.
+
+Owns what is put where. Of a stdio entry the command moves to the end of our own
+arguments, letter for letter, so that it can move back. A URL entry becomes a
+stdio entry of the bridge: what was there before is kept as text in its `env`,
+beside the values of its headers; all other members stay where they are, for the
+host or a person to change.
+
+A wrapped entry as it was: the changes to its text.
+
+Owns finding what `wrapping` has kept, in a file that a host or a person may have
+written again since: with the bytes as we left them the result is the original
+to the byte; otherwise it says the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+from mcpspy.core.hostconfig import command_line
+from mcpspy.core.hostconfig.command_line import ProxyCommand
+from mcpspy.core.hostconfig.layout import LOGIN, TYPE, ConfigSyntax, EntryLayout, EntryText, SkippedEntry
+from mcpspy.core.hostconfig.servers import ServerEntry, origin
+from mcpspy.core.hostconfig.tree import Member, Node, NodeKind, TextEdit, line_indent, quoted
+from mcpspy.core.protocol.http_headers import LOOPBACK, read_upstream
+
+ORIGINAL = "MCPSPY_ORIGINAL"
+"""The members that stood where the bridge's command stands now."""
+
+AFTER = "MCPSPY_ORIGINAL_AFTER"
+"""Those that stood elsewhere: a JSON object, by the member before them."""
+
+TABLE = "[]"
+"""In place of such a member: the TOML table that stood where the table `env` stands now."""
+
+UPSTREAM = "MCPSPY_UPSTREAM"
+"""The URL, if it may hold a secret."""
+
+HEADER = "MCPSPY_HEADER_"
+"""And its name: the value of a header."""
+
+
+class WrapTarget(NamedTuple):
+    """What a wrapped entry starts."""
+
+    program: Sequence[str]
+    """The command line of mcpspy itself."""
+    options: Sequence[str] = ()
+    """Options for `run` and `bridge` alike."""
+    insists: bool = False
+    """Whether URL entries are wrapped whose host may log in by itself."""
+
+
+def wrap_stdio(place: EntryText, server: ServerEntry, how: WrapTarget) -> list[TextEdit]:
+    """Return the changes that wrap a stdio entry."""
+    text, entry = place.text, place.entry
+    command = entry.member("command")
+    assert command is not None
+    args = entry.get("args")
+    program = quoted(how.program[0])
+    words = [*how.program[1:], *command_line.run(server.name, how.options, has_args=args is not None)]
+    literals = [*map(quoted, words), text[command.node.start : command.node.end]]
+    changes = [TextEdit(command.node.start, command.node.end, program)]
+    if args is None:
+        new = place.members([("args", place.array(literals))], command)
+        # In lines it goes before the command: after it, a comment may end the line, or the file.
+        if entry.block:
+            return [*changes, TextEdit(command.start, command.start, new + place.separator(command))]
+        return [
+            TextEdit(command.node.start, command.node.end, changes[0].text + place.separator(command) + new)
+        ]
+    if not args.items:
+        return [*changes, TextEdit(args.start + 1, args.start + 1, ", ".join(literals))]
+    first = args.items[0].start
+    if args.block:
+        lines = "".join(f"- {literal}{place.eol}{place.column(first)}" for literal in literals)
+        return [*changes, TextEdit(first, first, lines)]
+    indent = line_indent(text, first)
+    gap = " " if indent is None else place.eol + indent
+    return [*changes, TextEdit(first, first, f"{', '.join(literals)},{gap}")]
+
+
+def wrap_url(place: EntryText, server: ServerEntry, how: WrapTarget, shape: EntryLayout) -> list[TextEdit]:
+    """Return the changes that make a URL entry one of the bridge; raise LeftAlone if that would break it."""
+    text, entry = place.text, place.entry
+    if read_upstream(server.url) is None and "$" not in server.url:
+        raise SkippedEntry("its URL is none of an HTTP server")
+    headers, env, passed = _headers(server, shape)
+    if not how.insists:
+        _require_no_login(server, bool(headers))
+    upstream = server.url
+    if "?" in upstream or "$" in upstream:  # A key in a query, or whatever the host puts in.
+        upstream, env[UPSTREAM] = f"${{{UPSTREAM}}}", server.url
+    is_sse = any(node.text == "sse" for key in TYPE if (node := entry.get(key)) is not None)
+    words = [
+        *how.program[1:],
+        *command_line.bridge(server.name, how.options, upstream, headers, is_sse=is_sse),
+    ]
+    theirs = members_of_url(shape)
+    tables = [member for member in entry.members if member.is_table and member.key in theirs]
+    if len(tables) > 1:
+        raise SkippedEntry(f"{' and '.join(table.key for table in tables)} are tables: write one as {{ … }}")
+    (_, first, last), *others = place.runs(theirs) or _nowhere()
+    env[ORIGINAL] = text[first.start : last.node.end]
+    after = {}
+    changes = []
+    for before, _, end in others:
+        assert before is not None
+        after[before.key] = text[before.node.end : end.node.end]
+        changes.append(TextEdit(before.node.end, end.node.end, ""))
+    if tables:
+        after[TABLE] = text[tables[0].start : tables[0].node.end]
+    if after:
+        env[AFTER] = json.dumps(after, ensure_ascii=False)
+    pairs = [("command", quoted(how.program[0])), ("args", place.array([*map(quoted, words)]))]
+    if shape.stdio is not None and entry.get("type") is not None:
+        pairs.insert(0, ("type", quoted(shape.stdio)))
+    if passed:
+        assert shape.passed is not None
+        pairs.append((shape.passed, place.array([*map(quoted, passed)])))
+    if tables:
+        changes.append(_env_table(place, tables[0], env))
+    else:
+        pairs.append(("env", place.table(env, first)))
+    return [*changes, TextEdit(first.start, last.node.end, place.members(pairs, first))]
+
+
+def members_of_url(shape: EntryLayout) -> frozenset[str]:
+    """Return the members that make an entry one of a URL; all others may stay beside a command."""
+    more = (shape.headers[0], shape.bearer, shape.variables, shape.passed, "args", "env")
+    return frozenset((*shape.url, *TYPE, *(key for key in more if key is not None)))
+
+
+def members_of_bridge(entry_type: str | None, shape: EntryLayout) -> frozenset[str]:
+    """Return the members that we have put in their place."""
+    keys = {"command", "args", "env", *([shape.passed] if shape.passed else [])}
+    return frozenset(keys | ({"type"} if entry_type is not None and entry_type == shape.stdio else set()))
+
+
+def _headers(
+    server: ServerEntry, shape: EntryLayout
+) -> tuple[list[tuple[str, str]], dict[str, str], list[str]]:
+    """Return the headers with variables for values, the variables of the entry, and those of the host."""
+    headers, env, passed = [], {}, []
+    around = server.node.get(*shape.headers[:-1])
+    odd = (
+        [m.key for m in around.members if m.key != shape.headers[-1]]
+        if around and len(shape.headers) > 1
+        else []
+    )
+    if odd:
+        raise SkippedEntry(f"the bridge has nothing for its {shape.headers[0]}.{odd[0]}")
+    for name, value in _strings(server, *shape.headers):
+        slug = re.sub(r"[^A-Z0-9]", "_", name.upper())
+        variable = HEADER + slug
+        number = 2
+        while variable in env:
+            variable, number = f"{HEADER}{slug}_{number}", number + 1
+        env[variable] = value
+        headers.append((name, f"${{{variable}}}"))
+    if shape.variables is not None:
+        for name, variable in _strings(server, shape.variables):
+            passed.append(variable)
+            headers.append((name, f"${{{variable}}}"))
+    bearer = server.node.get(shape.bearer) if shape.bearer is not None else None
+    if bearer is not None:
+        passed.append(bearer.text)
+        headers.append(("Authorization", f"Bearer ${{{bearer.text}}}"))
+    return headers, env, [*dict.fromkeys(passed)]
+
+
+def _strings(server: ServerEntry, *keys: str) -> list[tuple[str, str]]:
+    node = server.node.get(*keys)
+    if node is None:
+        return []
+    known = {member.key: member.node for member in node.members}
+    if node.kind is not NodeKind.OBJECT or any(value.kind is not NodeKind.STRING for value in known.values()):
+        raise SkippedEntry(f"its {'.'.join(keys)} are no object of strings")
+    return [(name, value.text) for name, value in known.items()]
+
+
+def _require_no_login(server: ServerEntry, has_headers: bool) -> None:
+    """Raise LeftAlone if the host may have credentials that are not in the file.
+
+    A server of another machine, over HTTPS, without headers and without a query may be
+    open to all, or have the host log in when it is told to: the file does not say.
+    """
+    place = origin(server.url)
+    instead = f"record it with mcpspy http --upstream {place}/…, or insist with --bridge-oauth"
+    named = sorted(LOGIN & {member.key for member in server.node.members})
+    if named:
+        raise SkippedEntry(f"the host logs in by itself ({named[0]}), which the bridge cannot; {instead}")
+    upstream = read_upstream(server.url)
+    if has_headers or upstream is None or upstream.query or not upstream.origin.startswith("https:"):
+        return
+    if upstream.host.partition(":")[0] not in LOOPBACK:
+        raise SkippedEntry(
+            f"the host may log in to {place} by itself (OAuth), which the bridge cannot; {instead}"
+        )
+
+
+def _nowhere() -> NoReturn:
+    raise SkippedEntry("its URL does not stand in one place")
+
+
+def _env_table(place: EntryText, table: Member, env: dict[str, str]) -> TextEdit:
+    assert place.syntax is ConfigSyntax.TOML
+    lines = [f"[{table.prefix}env]", *(place.pair(key, quoted(value)) for key, value in env.items())]
+    between = place.eol + place.column(table.start)
+    return TextEdit(table.start, table.node.end, between.join(lines))
+
+
+def unwrap_stdio(place: EntryText, server: ServerEntry) -> list[TextEdit]:
+    """Return the changes that give a stdio entry its command back."""
+    text, entry = place.text, place.entry
+    command, args = entry.member("command"), entry.member("args")
+    assert command is not None
+    assert server.ours is not None
+    at = server.ours.at - 1  # In the arguments: the command line has the command itself before them.
+    if args is None or at >= len(args.node.items):
+        raise SkippedEntry("no command follows mcpspy's own arguments")
+    items = args.node.items
+    original = items[at].node
+    if original.kind is not NodeKind.STRING:
+        raise SkippedEntry("what follows mcpspy's own arguments is no command")
+    changes = [TextEdit(command.node.start, command.node.end, text[original.start : original.end])]
+    if at + 1 < len(items):
+        return [*changes, TextEdit(items[0].start, items[at + 1].start, "")]
+    if server.ours.is_joined:
+        return [*changes, _without(place, args)]
+    if args.node.block:
+        return [*changes, TextEdit(args.node.start, args.node.end, "[]")]
+    # A host that writes the file again may have put a comma after the last one.
+    end = original.end
+    rest = text[end : args.node.end - 1]
+    comma = len(rest) - len(rest.lstrip()) if rest.lstrip().startswith(",") else -1
+    return [*changes, TextEdit(items[0].start, end + comma + 1, "")]
+
+
+def unwrap_url(place: EntryText, server: ServerEntry, shape: EntryLayout) -> list[TextEdit]:
+    """Return the changes that give a URL entry its members back."""
+    entry = place.entry
+    env = entry.get("env")
+    original = entry.get("env", ORIGINAL)
+    if env is None or original is None or original.kind is not NodeKind.STRING:
+        raise SkippedEntry(
+            f"{ORIGINAL} is gone from its env, and with it the entry as it was; see the backup"
+        )
+    after = _kept_after(entry)
+    type_ = entry.get("type")
+    ours = members_of_bridge(type_.text if type_ is not None else None, shape)
+    (_, first, last), *others = place.runs(ours)
+    kept = original.text
+    changes = [TextEdit(before.node.end, end.node.end, "") for before, _, end in others if before is not None]
+    tables = [member for member in entry.members if member.is_table and member.key in ours]
+    changes += [TextEdit(table.start, table.node.end, after.pop(TABLE, "")) for table in tables]
+    for key, piece in after.items():
+        before = entry.member(key)
+        if before is None or key in ours or before.is_table:
+            kept += piece
+        else:
+            changes.append(TextEdit(before.node.end, before.node.end, piece))
+    return [*changes, TextEdit(first.start, last.node.end, kept)]
+
+
+def renewed(entry: Node, wrapped: ServerEntry, shape: EntryLayout) -> list[TextEdit]:
+    """Return the changes that carry over what was changed while the entry was wrapped: its URL, a header."""
+    assert wrapped.ours is not None
+    changes = []
+    url = next((node for key in shape.url if (node := entry.get(key)) is not None), None)
+    if url is not None and url.text != wrapped.url:
+        changes.append(TextEdit(url.start, url.end, quoted(wrapped.url)))
+    for name, value in _unwrapped_headers(wrapped, wrapped.ours):
+        header = entry.get(*shape.headers, name)
+        if header is not None and header.text != value:
+            changes.append(TextEdit(header.start, header.end, quoted(value)))
+    return changes
+
+
+def _unwrapped_headers(wrapped: ServerEntry, ours: ProxyCommand) -> list[tuple[str, str]]:
+    found = []
+    for flag, option in ours.options:
+        name, _, value = option.partition(": ")
+        variable = wrapped.node.get("env", value[2:-1]) if value.startswith("${") else None
+        if flag == "--header" and variable is not None:
+            found.append((name, variable.text))
+    return found
+
+
+def _kept_after(entry: Node) -> dict[str, str]:
+    node = entry.get("env", AFTER)
+    if node is None:
+        return {}
+    try:
+        after = json.loads(node.text)
+    except ValueError:
+        after = None
+    if not isinstance(after, dict) or not all(isinstance(piece, str) for piece in after.values()):
+        raise SkippedEntry(f"{AFTER} in its env is not what mcpspy wrote; see the backup")
+    return after
+
+
+def _without(place: EntryText, gone: Member) -> TextEdit:
+    """Return the change that takes a member out, as it was put in: with what parts it from its neighbour."""
+    others = [m for m in place.entry.members if not m.is_table and m.start >= 0 and m is not gone]
+    before = max((m for m in others if m.start < gone.start), key=lambda m: m.start, default=None)
+    after = min((m for m in others if m.start > gone.start), key=lambda m: m.start, default=None)
+    if after is not None and (place.entry.block or before is None):
+        place.require_neighbours(gone, after)
+        return TextEdit(gone.start, after.start, "")
+    assert before is not None  # The command is another one.
+    place.require_neighbours(before, gone)
+    return TextEdit(before.node.end, gone.node.end, "")

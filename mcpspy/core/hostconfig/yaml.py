@@ -1,0 +1,86 @@
+"""YAML → a tree of spans.
+
+Owns turning the marks of ruamel.yaml's nodes into spans. Whatever does not
+stand where it is used (an alias, a merged mapping) is neither object, array nor
+string here: to change it would change something else as well. Source: YAML 1.2.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from mcpspy.core.hostconfig.tree import ArrayItem, Member, Node, NodeKind
+from mcpspy.errors import UsageError
+
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+
+
+def read(text: str) -> Node:
+    """Return the document; an empty one is an empty object. Raise UsageError with the place of what is wrong."""
+    resolved(text)  # Duplicate keys and unknown tags are found by who constructs.
+    bom = text.startswith("\ufeff")
+    root = _parser().compose(text[bom:])
+    if root is None:
+        return Node(NodeKind.OBJECT, int(bom), int(bom))
+    return _node(root, text, int(bom), int(bom), set())
+
+
+@lru_cache(maxsize=8)
+def resolved(text: str) -> object:
+    """Return what a document says, aliases followed; raise UsageError if it is not YAML. Not to be changed."""
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return _parser().load(text.removeprefix("\ufeff"))
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"{_told(error)}") from None
+
+
+def _parser() -> YAML:
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True)
+
+
+def _node(made: Any, text: str, shift: int, after: int, open_: set[int]) -> Node:
+    """Return a node of ruamel's as ours; `after` is where its place begins at the earliest."""
+    start, end = made.start_mark.index + shift, made.end_mark.index + shift
+    if start < after or id(made) in open_:
+        return Node(NodeKind.OTHER, -1, after, "*")
+    if made.id == "scalar":
+        kind = NodeKind.STRING if made.tag == "tag:yaml.org,2002:str" else NodeKind.OTHER
+        # What a block scalar ends with is a line break, and belongs to it.
+        return Node(kind, start, end, str(made.value))
+    block = not made.flow_style
+    inside = open_ | {id(made)}
+    position = start
+    members, items = [], []
+    if made.id == "mapping":
+        for key, value in made.value:
+            name = _node(key, text, shift, position, inside)
+            node = _node(value, text, shift, name.end, inside)
+            members.append(Member(name.text, name.start, node))
+            position = max(name.end, node.end)
+    else:
+        for value in made.value:
+            node = _node(value, text, shift, position, inside)
+            dash = text.rfind("-", position, max(node.start, position)) if block else node.start
+            if dash < 0 or (block and text[dash + 1 : node.start].strip(" \t\r\n")):
+                return Node(NodeKind.OTHER, start, end)
+            items.append(ArrayItem(dash, node))
+            position = node.end
+    # The mark of a block stands after the blank lines and comments that follow it.
+    kind = NodeKind.OBJECT if made.id == "mapping" else NodeKind.ARRAY
+    return Node(kind, start, position if block else end, "", tuple(members), tuple(items), block)
+
+
+def _told(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = str(getattr(error, "problem", None) or error).partition("\n")[0]
+    return (
+        f"line {mark.line + 1}, column {mark.column + 1}: not YAML: {problem}"
+        if mark
+        else f"not YAML: {problem}"
+    )

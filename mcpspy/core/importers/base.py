@@ -1,0 +1,210 @@
+"""A session on its way in from another format: what every importer makes.
+
+Owns the lines it becomes, their order, and what is said of it: where it comes
+from, and what that tool did not keep. A message is spliced in as the file has
+it; none is made up.
+
+JSON of other tools: read strictly in shape, and kept verbatim where it is a peer's.
+
+Owns that a message inside a document stays as it is there (`1.0`, escapes, big
+integers, keys that come twice), and that what cannot be read is one line: what
+it was taken for, and what is wrong or missing.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder
+
+from mcpspy.core.recording import encode
+from mcpspy.core.recording.encode import SERVER, SseEncoder
+from mcpspy.errors import UsageError
+
+if TYPE_CHECKING:
+    from mcpspy.core.recording.encode import Value
+
+_BEYOND_TIME = 1e11
+"""Seconds since 1970 that no clock shows."""
+
+_AT_ZERO = b'{"t":0.000000'
+"""How a line begins while its time is not known: that is put in last."""
+
+
+class ImportedSession(Struct, kw_only=True):
+    """A session out of another tool's file, as a recording has it."""
+
+    format: str
+    """The name of the format it comes from."""
+    key: str
+    """What the file calls it; the only one of its file may have no name."""
+    name: str
+    transport: str
+    command: list[str] | None = None
+    upstream: str | None = None
+    cwd: str | None = None
+    started: float | None
+    """Seconds since 1970; None if the file does not say."""
+    lines: list[bytes]
+    """Those of a recording after its header."""
+    messages: int
+    lacks: list[str]
+    """What the format does not keep, and what stands there instead."""
+    changed: list[str]
+    """What is not here as it is in this one file: left out, or moved."""
+
+
+class RecordingLines:
+    """The lines of a recording. Times are in seconds, from whenever: what begins first is at 0.
+
+    `by_time` is for what comes in no order. Else the order is that in which
+    they are added, whatever the clock of the other tool did.
+    """
+
+    def __init__(self, *, by_time: bool = False) -> None:
+        self.messages = 0
+        self._by_time = by_time
+        self._made: list[tuple[float, int, bytes]] = []
+
+    def message(self, at: float, side: str, data: bytes, **fields: Value) -> None:
+        """Add what one side sent. White space alone is no message."""
+        if data.strip():
+            # A line break may stand in what a damaged file calls a line, and must not end ours.
+            body = "http" in fields or b"\n" in data
+            prefix = encode.frame_prefix(side, fields) % 0.0
+            self._add(at, b"".join(encode.splice(prefix, [data], body=body)))
+
+    def events(self, times: Iterable[float], body: bytes, **fields: Value) -> None:
+        """Add a `text/event-stream` of the server's: its messages, and the events that are none, each at its time."""
+        lane = SseEncoder(SERVER, fields)
+        _, lines = lane.feed(0.0, body)
+        events = b"".join([*lines, *lane.close(0.0)]).split(b"\n")[:-1]
+        for at, line in zip(times, events, strict=True):
+            self._add(at, line + b"\n")
+
+    def stderr(self, at: float, text: str) -> None:
+        """Add a line of the server's stderr."""
+        data = text.encode("utf-8", "replace")
+        self._add(at, b"".join(encode.splice_text(_AT_ZERO + b',"note":"stderr",', [data])))
+
+    def note(self, at: float, kind: str, **fields: Value) -> None:
+        """Add what nobody said."""
+        self._add(at, encode.note(0.0, kind, fields))
+
+    def ended(self) -> None:
+        """Add that the session is over. How the server left, no format but ours keeps."""
+        last = max((at for at, _, _ in self._made), default=0.0)
+        self.note(last, "exit", code=None, signal=None)
+
+    def done(self, start: float | None = None) -> tuple[float, list[bytes]]:
+        """Return what their times count from, unless it is given when the first of them was, and the lines."""
+        made = sorted(self._made) if self._by_time else self._made
+        if start is None:
+            start = made[0][0] if made else 0.0
+        lines, last = [], 0.0
+        for at, _, rest in made:
+            last = max(last, at - start)
+            lines.append(b'{"t":%.6f' % last + rest)
+        return start, lines
+
+    def _add(self, at: float, line: bytes) -> None:
+        if not abs(at) < _BEYOND_TIME:
+            raise UsageError(f"a time of {at:g} s is none", "see docs/import.md")
+        self.messages += not line.startswith(b',"note":', len(_AT_ZERO))
+        self._made.append((at, len(self._made), line[len(_AT_ZERO) :]))
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number and what it is of: `1 message`, `2 messages`."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+T = TypeVar("T")
+
+_BOM = b"\xef\xbb\xbf"
+
+_SPACE = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
+
+_MOMENT = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,12}))?\s*([Zz]|[+-]\d\d:?\d\d)?", re.ASCII
+)
+"""A date and time of RFC 3339. One without its zone is taken for UTC."""
+
+HALF = "half a file? Save it again, or let its tool finish"
+
+
+def read(data: bytes, shape: type[T], what: str) -> T:
+    """Return the document as `shape`; raise UsageError with what it was taken for, and what is wrong."""
+    try:
+        return Decoder(shape).decode(data.removeprefix(_BOM))
+    except (DecodeError, UnicodeError) as error:
+        cut = "truncated" in str(error)
+        raise UsageError(f"{what}, but {_lower(error)}", HALF if cut else "see docs/import.md") from None
+    except RecursionError:
+        raise UsageError(f"{what}, but nested too deep to be read") from None
+
+
+def read_lines(
+    data: bytes, shape: type[T], what: str, otherwise: Callable[[bytes], T] | None = None
+) -> Iterator[tuple[int, T]]:
+    """Yield number and entry of each line that is not blank; raise UsageError for one that is none.
+
+    `otherwise` is asked for a line that is no JSON, and raises ValueError if it has no answer either.
+    """
+    decode = Decoder(shape).decode
+    lines = data.removeprefix(_BOM).split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            entry = decode(line)
+        except (DecodeError, UnicodeError) as error:
+            try:
+                entry = _other(line, otherwise)
+            except (ValueError, RecursionError):
+                cut = number == len(lines)
+                wrong = f"its last line, {number}, is cut off" if cut else f"line {number}: {_lower(error)}"
+                raise UsageError(f"{what}, but {wrong}", HALF if cut else "see docs/import.md") from None
+        except RecursionError:
+            raise UsageError(f"{what}, but line {number} is nested too deep to be read") from None
+        yield number, entry
+
+
+def _other(line: bytes, otherwise: Callable[[bytes], T] | None) -> T:
+    if otherwise is None:
+        raise ValueError
+    return otherwise(line)
+
+
+def compact(raw: Raw | bytes) -> bytes:
+    """Return JSON without the white space between its tokens, and otherwise as it is."""
+    data = bytes(raw)
+    return _SPACE.sub(rb"\1", data) if b"\n" in data else data
+
+
+def moment(text: str, what: str) -> float:
+    """Return seconds since 1970; raise UsageError in the name of `what`."""
+    found = _MOMENT.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(
+            f"{what}, but {text[:40]!r} is no date and time", "it should be as RFC 3339 has them"
+        )
+    *date, fraction, zone = found.groups()
+    try:
+        seconds = calendar.timegm((*map(int, date), 0, 0, 0))
+    except (ValueError, OverflowError):
+        raise UsageError(f"{what}, but {text[:40]!r} is no date of any calendar") from None
+    offset = 0
+    if zone and zone not in "Zz":
+        hours, minutes = int(zone[1:3]), int(zone[-2:])
+        offset = (hours * 60 + minutes) * (-60 if zone[0] == "-" else 60)
+    return seconds - offset + (float(f"0.{fraction}") if fraction else 0.0)
+
+
+def _lower(error: Exception) -> str:
+    said = str(error)
+    return said[:1].lower() + said[1:]

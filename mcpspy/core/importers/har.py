@@ -1,0 +1,201 @@
+"""HTTP Archive 1.2, as browsers, mitmproxy and mcpspy itself write it.
+
+Owns the reading of the archive (the HAR 1.2 specification, J. Odvarko), and of
+what mcpspy's own exporter puts into one: a page is a session, `stdio://` a
+pipe. What of HTTP is MCP is `exchanges`'s to say.
+"""
+
+from __future__ import annotations
+
+from binascii import Error, a2b_base64
+from typing import Any
+
+from msgspec import Struct, field
+
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, moment, read
+from mcpspy.core.importers.http import LACKS, ImportedExchange, conversations
+from mcpspy.core.protocol.http_headers import Headers
+from mcpspy.core.recording.encode import CLIENT, SERVER
+from mcpspy.errors import UsageError
+
+NAME = "HAR"
+
+FORMAT = "har"
+
+VERSIONS = ("1.1", "1.2")
+
+PIPE = "stdio://"
+
+OPEN = "no end was recorded"
+"""What our exporter says of an exchange that was under way when the recording ended."""
+
+LACKS_PIPED = [
+    "the server's command, its stderr and how it left",
+    "answers that nobody asked for, and what is no message",
+]
+
+
+class _Pair(Struct):
+    name: str = ""
+    value: str = ""
+
+
+class _Posted(Struct):
+    text: str | None = None
+    encoding: str | None = None
+
+
+class _Request(Struct):
+    method: str
+    url: str
+    headers: list[_Pair] = []
+    posted: _Posted | None = field(name="postData", default=None)
+
+
+class _Content(Struct):
+    text: str | None = None
+    encoding: str | None = None
+    size: float | None = None
+
+
+class _Response(Struct):
+    status: int | None = None
+    headers: list[_Pair] = []
+    content: _Content = field(default_factory=_Content)
+    error: Any = field(name="_error", default=None)
+
+
+class _Entry(Struct):
+    started: str = field(name="startedDateTime")
+    request: _Request
+    response: _Response = field(default_factory=_Response)
+    time: float | None = None
+    timings: dict[str, Any] | None = None
+    page: str = field(name="pageref", default="")
+    side: Any = field(name="_from", default=CLIENT)
+    error: Any = field(name="_error", default=None)
+
+
+class _Page(Struct):
+    id: str = ""
+    title: str = ""
+
+
+class _Creator(Struct):
+    name: str = ""
+
+
+class _Log(Struct):
+    version: str
+    entries: list[_Entry]
+    creator: _Creator = field(default_factory=_Creator)
+    pages: list[_Page] = []
+
+
+class _Archive(Struct):
+    log: _Log
+
+
+class _VersionLog(Struct):
+    version: str
+
+
+class _Version(Struct):
+    log: _VersionLog
+
+
+def sessions(data: bytes) -> list[ImportedSession]:
+    """Return a session for each server that is spoken MCP with; raise UsageError if none is."""
+    version = read(data, _Version, NAME).log.version
+    if version not in VERSIONS:
+        raise UsageError(f"{NAME} {version[:20]!r}: mcpspy reads {' and '.join(VERSIONS)}")
+    log = read(data, _Archive, f"{NAME} {version}").log
+    ours = log.creator.name == "mcpspy"
+    pages: dict[str, list[_Entry]] = {}
+    for entry in log.entries:
+        pages.setdefault(entry.page if ours else "", []).append(entry)
+    titles = {page.id: page.title for page in log.pages}
+    found = [each for page, entries in pages.items() for each in _page(page, titles.get(page, ""), entries)]
+    if not found:
+        raise UsageError(
+            f"{NAME} {version} of {len(log.entries)} entries, but none posts JSON-RPC",
+            "were bodies saved with it?",
+        )
+    return found
+
+
+def _page(page: str, title: str, entries: list[_Entry]) -> list[ImportedSession]:
+    """Return the sessions of a page of ours; of another's archive, which is one page without a name."""
+    piped = [entry for entry in entries if page and entry.request.url.startswith(PIPE)]
+    if piped:
+        return [_piped(page, title, piped)]
+    found = conversations([_exchanged(entry) for entry in entries], FORMAT, LACKS, whole=bool(page))
+    for session in found if page else ():
+        session.key, session.name = page, title or session.name
+    return found
+
+
+def _piped(page: str, title: str, entries: list[_Entry]) -> ImportedSession:
+    """Return a session on pipes. What was sent has its own time, an answer that of its request and how long it took."""
+    lines = RecordingLines(by_time=True)
+    for entry in entries:
+        exchanged = _exchanged(entry)
+        side = SERVER if entry.side == SERVER else CLIENT
+        lines.message(exchanged.at, side, exchanged.asked or b"")
+        lines.message(exchanged.end_at, CLIENT if side == SERVER else SERVER, exchanged.answered or b"")
+    lines.ended()
+    started, made = lines.done()
+    return ImportedSession(
+        format=FORMAT,
+        key=page,
+        name=title,
+        transport="stdio",
+        started=started,
+        lines=made,
+        messages=lines.messages,
+        lacks=LACKS_PIPED,
+        changed=[],
+    )
+
+
+def _exchanged(entry: _Entry) -> ImportedExchange:
+    at = moment(entry.started, NAME)
+    took = max(0.0, entry.time or 0.0) / 1000
+    receiving = (entry.timings or {}).get("receive")
+    rest = receiving / 1000 if isinstance(receiving, int | float) and 0 < receiving / 1000 <= took else 0.0
+    request, response = entry.request, entry.response
+    content = response.content
+    wrong = response.error or entry.error
+    wrong = wrong if isinstance(wrong, str) and wrong != OPEN else ""
+    who, left, _ = wrong.partition(" hung up")
+    return ImportedExchange(
+        at=at,
+        head_at=at + took - rest,
+        end_at=at + took,
+        method=request.method.upper(),
+        url=request.url,
+        request=_headers(request.headers),
+        asked=_body(request.posted.text, request.posted.encoding) if request.posted else None,
+        status=response.status or None,
+        response=_headers(response.headers),
+        # No text and no size is an empty body, no text of some bytes one that was not saved.
+        answered=_body(content.text, content.encoding) if content.text is not None or content.size else b"",
+        error=None if left else who or None,
+        hung_up=who if left else None,
+        is_open=entry.error == OPEN,
+    )
+
+
+def _headers(pairs: list[_Pair]) -> Headers:
+    return [(pair.name, pair.value) for pair in pairs]
+
+
+def _body(text: str | None, encoding: str | None) -> bytes | None:
+    if text is None:
+        return None
+    if encoding == "base64":
+        try:
+            return a2b_base64(text)
+        except (Error, ValueError):
+            return None
+    return text.encode("utf-8", "replace")

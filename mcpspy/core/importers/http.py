@@ -1,0 +1,289 @@
+"""HTTP exchanges as browsers and proxies save them → the sessions of MCP in them.
+
+Owns which exchanges are MCP, which of them are one server and which one stream,
+and the notes about their heads. Such files keep a body, and not when each part
+of it came: that is `causality`'s to estimate.
+
+When the events of a stream can have come, which a saved body does not say.
+
+Owns the estimate, from cause and effect: an answer comes after its request, a
+question before its answer, and events in their order. What says nothing of
+itself comes with what follows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from msgspec import Struct
+
+from mcpspy.core.framing import SseEvent, SseFramer
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted
+from mcpspy.core.protocol.http_headers import Headers, noted
+from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result, read_frame, text
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.encode import CLIENT, SERVER
+
+if TYPE_CHECKING:
+    from mcpspy.core.recording.encode import Value
+
+LATER = 1e-6
+"""Seconds, the least that a recording tells apart."""
+
+Key = tuple[str, str]
+"""A stream, and the JSON text of an id or token in it."""
+
+
+class PostHistory:
+    """What the client posted, and when."""
+
+    def __init__(self) -> None:
+        self._asked: dict[Key, float] = {}
+        """When the server had a request."""
+        self._tokens: dict[Key, float] = {}
+        self._answered: dict[Key, float] = {}
+        """When the client answered a question."""
+
+    def post(self, stream: str, at: float, end_at: float, data: bytes) -> None:
+        """Take what was posted at `at`, in an exchange that was over at `end_at`."""
+        had = max(end_at, at + LATER)
+        for message in read_frame(Frame(at, CLIENT, data)):
+            if isinstance(message, Request):
+                self._asked.setdefault((stream, message.id), had)
+                if (token := message.progress_token) is not None:
+                    self._tokens.setdefault((stream, token), had)
+            elif isinstance(message, Result | Failure) and message.id is not None:
+                self._answered.setdefault((stream, message.id), at)
+
+    def times(self, stream: str, begun: float, end_at: float, body: bytes, *, own: bool) -> list[float]:
+        """Return a time for each event of a body that came between `begun` and `end_at`.
+
+        In the answer to a POST everything comes as late as it can; on a stream
+        of the server's `own`, where it waits for nothing, as early.
+        """
+        framer = SseFramer()
+        events = framer.feed(body)
+        if (torn := framer.close()) is not None:
+            events.append(torn)
+        said = [_messages(event) for event in events]
+        earliest, latest = [end_at] * len(events), [end_at] * len(events)
+        low = high = end_at
+        for number in reversed(range(len(events))):
+            causes = _known(self._cause(stream, message) for message in said[number]) if own else []
+            low = max(causes, default=low)
+            high = min([high, *_known(self._effect(stream, message) for message in said[number])])
+            earliest[number], latest[number] = low, high
+        at = begun + LATER
+        times = []
+        for low, high in zip(earliest, latest, strict=True):
+            at = max(at, min(low, high))
+            times.append(at)
+        return times
+
+    def _cause(self, stream: str, message: AnyMessage) -> float | None:
+        """Return when that was there without which it cannot have been sent."""
+        if isinstance(message, Result | Failure):
+            return self._asked.get((stream, message.id or ""))
+        if isinstance(message, Notification) and message.method == "notifications/progress":
+            return self._tokens.get((stream, text(message.body.progress_token) or ""))
+        return None
+
+    def _effect(self, stream: str, message: AnyMessage) -> float | None:
+        """Return when that came which cannot have been sent without it."""
+        return self._answered.get((stream, message.id)) if isinstance(message, Request) else None
+
+
+def _known(times: Iterable[float | None]) -> list[float]:
+    return [at for at in times if at is not None]
+
+
+def _messages(event: SseEvent) -> list[AnyMessage]:
+    return read_frame(Frame(0.0, SERVER, b"".join(event.data or ()))) if event.is_message else []
+
+
+SESSION = "mcp-session-id"
+
+LACKS = [
+    "when each event of a stream came (it stands where it can have come: at the end, but before what it caused)",
+    "what the server writes to stderr and how it left",
+]
+
+_RPC = re.compile(rb'[{,]\s*"jsonrpc"\s*:')
+
+
+class ImportedExchange(Struct, kw_only=True):
+    """One request and its response. Times are seconds since 1970."""
+
+    at: float
+    head_at: float
+    """When the head of the response came."""
+    end_at: float
+    method: str
+    url: str
+    request: Headers
+    asked: bytes | None
+    """The body; None if the file does not have it."""
+    status: int | None
+    response: Headers
+    answered: bytes | None
+    error: str | None = None
+    """Why there is no answer, if there is none."""
+    hung_up: str | None = None
+    """Who left before its end."""
+    is_open: bool = False
+    """Whether its end came after that of the file."""
+
+
+def conversations(
+    exchanges: list[ImportedExchange],
+    format: str,  # noqa: A002 - it is one.
+    lacks: list[str],
+    *,
+    whole: bool = False,
+) -> list[ImportedSession]:
+    """Return a session for each server that is spoken MCP with; none if none is.
+
+    `whole` keeps what else was asked of the same origin: in a file of ours it belongs to the session.
+    """
+    addresses = _addresses(exchanges)
+    servers: dict[str, list[ImportedExchange]] = {}
+    for exchange in exchanges:
+        if _is_rpc(exchange):
+            servers.setdefault(addresses.get(exchange.url, _endpoint(exchange.url)), [])
+    other = 0
+    for exchange in sorted(exchanges, key=lambda each: each.at):
+        endpoint = addresses.get(exchange.url, _endpoint(exchange.url))
+        if whole and endpoint not in servers:
+            endpoint = next((each for each in servers if _origin(each) == _origin(endpoint)), endpoint)
+        if endpoint in servers:
+            servers[endpoint].append(exchange)
+        else:
+            other += 1
+    changed = [f"left out: {counted(other, 'exchange')} with other addresses"] if other else []
+    return [
+        _session(endpoint, said, addresses, format=format, lacks=lacks, changed=changed)
+        for endpoint, said in servers.items()
+    ]
+
+
+def _session(
+    endpoint: str,
+    exchanges: list[ImportedExchange],
+    addresses: dict[str, str],
+    *,
+    format: str,  # noqa: A002 - as above.
+    lacks: list[str],
+    changed: list[str],
+) -> ImportedSession:
+    lines = RecordingLines(by_time=True)
+    begun = exchanges[0].at
+    sessions: dict[str, str] = {}
+    opened: dict[str, str] = {}
+    causes = PostHistory()
+    placed: list[tuple[ImportedExchange, dict[str, Value]]] = []
+    for number, exchange in enumerate(exchanges, 1):
+        session = _header(exchange.request, SESSION) or _header(exchange.response, SESSION)
+        stream = str(number)
+        if session is not None:
+            stream = sessions.setdefault(session, stream)
+        elif exchange.url in addresses:
+            stream = opened.get(exchange.url, stream)
+        for address in _named(exchange):
+            opened[address] = stream
+        placed.append((exchange, {"stream": stream, "http": number}))
+        if exchange.method == "POST" and exchange.asked:
+            causes.post(stream, exchange.at, exchange.end_at, exchange.asked)
+    missing = sum(_add(lines, exchange, where, begun, causes) for exchange, where in placed)
+    lines.ended()
+    _, made = lines.done(begun)
+    return ImportedSession(
+        format=format,
+        key=endpoint,
+        name=_origin(endpoint).rpartition("/")[2].rpartition("@")[2],
+        transport="http",
+        upstream=endpoint,
+        started=begun,
+        lines=made,
+        messages=lines.messages,
+        lacks=lacks,
+        changed=[*changed, *([f"bodies that were not saved with it: {missing}"] if missing else [])],
+    )
+
+
+def _add(
+    lines: RecordingLines,
+    exchange: ImportedExchange,
+    where: dict[str, Value],
+    begun: float,
+    causes: PostHistory,
+) -> int:
+    """Add what one exchange carried; return how many of its bodies are missing."""
+    kind = (_header(exchange.response, "content-type") or "").partition(";")[0].strip().lower()
+    posts = exchange.method == "POST"
+    if posts and exchange.asked is not None:
+        lines.message(exchange.at, CLIENT, exchange.asked, **where)
+    fields: dict[str, Value] = {
+        "method": exchange.method,
+        "path": _target(exchange.url),
+        "status": exchange.status,
+        "asked_at": round(exchange.at - begun, 6),
+        "request": noted(exchange.request),
+        "response": noted(exchange.response),
+    }
+    if exchange.error:
+        fields["error"] = exchange.error
+    lines.note(exchange.head_at, "http", **where, **fields)
+    answers = kind in ("application/json", "text/event-stream")
+    if answers and exchange.answered:
+        if kind == "text/event-stream":
+            begins, ends, stream = exchange.at, exchange.end_at, str(where["stream"])
+            times = causes.times(stream, begins, ends, exchange.answered, own=not posts)
+            lines.events(times, exchange.answered, **where)
+        else:
+            lines.message(exchange.end_at, SERVER, exchange.answered, **where)
+    if not exchange.is_open:
+        lines.note(exchange.end_at, "http-end", **where, hung_up=exchange.hung_up)
+    return (posts and exchange.asked is None) + (answers and exchange.answered is None)
+
+
+def _is_rpc(exchange: ImportedExchange) -> bool:
+    return exchange.method == "POST" and bool(exchange.asked) and bool(_RPC.search(exchange.asked or b""))
+
+
+def _addresses(exchanges: list[ImportedExchange]) -> dict[str, str]:
+    """Return the addresses that streams of HTTP+SSE (2024-11-05) named, and the endpoint of the stream."""
+    return {address: _endpoint(exchange.url) for exchange in exchanges for address in _named(exchange)}
+
+
+def _named(exchange: ImportedExchange) -> list[str]:
+    """Return the addresses that an exchange named for messages: one, in the first event of its stream."""
+    if exchange.method != "GET" or not exchange.answered:
+        return []
+    events = SseFramer().feed(exchange.answered[:8192])
+    if not events or events[0].event != "endpoint":
+        return []
+    said = b"".join(events[0].data or ()).decode("utf-8", "replace")
+    try:
+        return [urljoin(exchange.url, said)]
+    except ValueError:  # No address at all.
+        return []
+
+
+def _endpoint(url: str) -> str:
+    return url.partition("#")[0].partition("?")[0]
+
+
+def _origin(url: str) -> str:
+    return "/".join(url.split("/", 3)[:3])
+
+
+def _target(url: str) -> str:
+    """Return path and query. `urlsplit` raises for what is no URL, and what a file calls one may be none."""
+    return "/" + "".join(url.partition("#")[0].split("/", 3)[3:])
+
+
+def _header(headers: Headers, wanted: str) -> str | None:
+    return next((value for name, value in headers if name.lower() == wanted), None)

@@ -1,0 +1,91 @@
+"""What the MCP Inspector saves from its Protocol tab: a list of messages, with their answers (2.x).
+
+Owns the reading of the list, and who sent what where an older Inspector does
+not say: the protocol says who may.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, moment, read
+from mcpspy.core.protocol.spec import METHODS
+from mcpspy.core.recording.encode import CLIENT, SERVER
+
+NAME = "the Inspector's Protocol export"
+
+MOST = 1000
+"""Messages that it holds: older ones are gone."""
+
+LACKS = [
+    "the transport (stdio is assumed) and the server's command or address",
+    "the server's stderr and how it left",
+    "the messages' own spelling (it wrote them again)",
+]
+
+
+class _Entry(Struct):
+    timestamp: str
+    direction: Literal["request", "response", "notification"]
+    message: Raw
+    origin: Literal["client", "server"] | None = None
+    response: Raw = Raw(b"null")
+    duration: float = 0.0
+
+
+class _Method(Struct):
+    method: str = ""
+
+
+_method = msgspec.json.Decoder(_Method).decode
+
+
+def sessions(data: bytes) -> list[ImportedSession]:
+    """Return the one session of the export; raise UsageError."""
+    entries = read(data, list[_Entry], NAME)
+    lines = RecordingLines(by_time=True)
+    guessed = 0
+    for entry in entries:
+        at = moment(entry.timestamp, NAME)
+        side = entry.origin or _sender(entry)
+        guessed += entry.origin is None
+        lines.message(at, side, compact(entry.message))
+        if (answer := compact(entry.response)) != b"null":
+            lines.message(at + max(0.0, entry.duration) / 1000, SERVER if side == CLIENT else CLIENT, answer)
+    lines.ended()
+    started, made = lines.done()
+    told = [
+        f"who sent it is taken from the protocol: {counted(guessed, 'message')}" if guessed else "",
+        f"it keeps {MOST} messages: what was before these is gone" if len(entries) >= MOST else "",
+    ]
+    return [
+        ImportedSession(
+            format="inspector",
+            key="",
+            name="",
+            transport="stdio",
+            started=started,
+            lines=made,
+            messages=lines.messages,
+            lacks=LACKS,
+            changed=[line for line in told if line],
+        )
+    ]
+
+
+def _sender(entry: _Entry) -> str:
+    """Return who may have sent it; an answer without its request is the server's, as nearly all are."""
+    if entry.direction == "response":
+        return SERVER
+    try:
+        known = METHODS.get(_method(entry.message).method)
+    except (msgspec.DecodeError, UnicodeError):
+        known = None
+    if known is None:
+        return CLIENT if entry.direction == "request" else SERVER
+    if known.sender in (CLIENT, SERVER):
+        return known.sender
+    return SERVER if known.name == "notifications/progress" else CLIENT

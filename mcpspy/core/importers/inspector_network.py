@@ -1,0 +1,77 @@
+"""What the MCP Inspector saves from its Network tab: a list of HTTP exchanges (2.12).
+
+Owns the reading of the list; what of it is MCP is `exchanges`'s to say.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from mcpspy.core.importers.base import ImportedSession, counted, moment, read
+from mcpspy.core.importers.http import LACKS, ImportedExchange, conversations
+from mcpspy.errors import UsageError
+
+NAME = "the Inspector's Network export"
+
+LACKS_HERE = [
+    "when a response ended (with its head), and so when each event of a stream came",
+    "what the server sends on a stream of its own",
+    *LACKS[1:],
+]
+
+
+class _Stream(Struct):
+    """What it says of the server's own stream, in place of a body."""
+
+    events: int = field(name="eventCount", default=0)
+    closed: str | None = field(name="closedAt", default=None)
+
+
+class _Entry(Struct):
+    timestamp: str
+    method: str
+    url: str
+    request: dict[str, str] = field(name="requestHeaders", default_factory=dict)
+    asked: str | None = field(name="requestBody", default=None)
+    status: int | None = field(name="responseStatus", default=None)
+    response: dict[str, str] = field(name="responseHeaders", default_factory=dict)
+    answered: str | None = field(name="responseBody", default=None)
+    duration: float = 0.0
+    error: str | None = None
+    stream: _Stream | None = None
+
+
+def sessions(data: bytes) -> list[ImportedSession]:
+    """Return a session for each server that is spoken MCP with; raise UsageError if none is."""
+    entries = read(data, list[_Entry], NAME)
+    found = conversations([_exchanged(entry) for entry in entries], "inspector-network", LACKS_HERE)
+    if not found:
+        raise UsageError(f"{NAME} of {len(entries)} requests, but none posts JSON-RPC")
+    if events := sum(entry.stream.events for entry in entries if entry.stream):
+        for session in found:
+            session.changed.append(f"left out: {counted(events, 'event')} that it only counted")
+    return found
+
+
+def _exchanged(entry: _Entry) -> ImportedExchange:
+    at = moment(entry.timestamp, NAME)
+    end = at + max(0.0, entry.duration) / 1000
+    closed = entry.stream.closed if entry.stream else None
+    return ImportedExchange(
+        at=at,
+        head_at=end,
+        end_at=end if closed is None else max(end, moment(closed, NAME)),
+        is_open=entry.stream is not None and closed is None,
+        method=entry.method.upper(),
+        url=entry.url,
+        request=list(entry.request.items()),
+        asked=_bytes(entry.asked),
+        status=entry.status,
+        response=list(entry.response.items()),
+        answered=_bytes(entry.answered) if entry.stream is None else b"",
+        error=entry.error,
+    )
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "replace")

@@ -1,0 +1,99 @@
+"""What mcp-cassette writes: one JSON document, its format 1 to 3 (0.4).
+
+Owns the reading of it. Its default redaction takes `progressToken` for a
+secret; what it replaced stays replaced.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, moment, read
+from mcpspy.core.recording.encode import CLIENT, SERVER
+from mcpspy.errors import UsageError
+
+if TYPE_CHECKING:
+    from mcpspy.core.recording.encode import Value
+
+NAME = "mcp-cassette"
+
+NEWEST = 3
+
+LACKS = [
+    "the server's command, its stderr and how it left",
+    "when it began (its end less its length is taken)",
+    "the messages' own spelling (it wrote them again)",
+]
+
+LACKS_HTTP = ["HTTP heads: status, headers, and what carried no message"]
+
+
+class _Message(Struct):
+    sender: Literal["client", "server"]
+    t_offset_ms: int
+    payload: Raw
+    redacted: bool = False
+    exchange: int | None = None
+    channel: Literal["post", "get"] | None = None
+
+
+class _Server(Struct):
+    name: str = ""
+
+
+class _Cassette(Struct):
+    messages: list[_Message]
+    recorded_at: str
+    transport: Literal["stdio", "http"] = "stdio"
+    server_url: str | None = None
+    server_info: _Server | None = None
+
+
+class _Version(Struct):
+    format_version: Any = None
+
+
+def sessions(data: bytes) -> list[ImportedSession]:
+    """Return the one session of the cassette; raise UsageError."""
+    version = read(data, _Version, NAME).format_version
+    if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= NEWEST:
+        raise UsageError(f"{NAME} of format {str(version)[:20]!r}: mcpspy reads 1 to {NEWEST}")
+    cassette = read(data, _Cassette, f"{NAME} of format {version}")
+    http = cassette.transport == "http"
+    lines = RecordingLines()
+    for message in cassette.messages:
+        side = CLIENT if message.sender == "client" else SERVER
+        lines.message(message.t_offset_ms / 1000, side, _said(message.payload), **_where(message, http=http))
+    lines.ended()
+    _, made = lines.done()
+    offsets = [message.t_offset_ms / 1000 for message in cassette.messages]
+    masked = sum(message.redacted for message in cassette.messages)
+    return [
+        ImportedSession(
+            format=NAME,
+            key="",
+            name=cassette.server_info.name if cassette.server_info else "",
+            transport=cassette.transport,
+            upstream=cassette.server_url if http else None,
+            started=moment(cassette.recorded_at, NAME) - (max(offsets) - offsets[0] if offsets else 0.0),
+            lines=made,
+            messages=lines.messages,
+            lacks=LACKS + LACKS_HTTP if http else LACKS,
+            changed=[f"redacted by it, and so still: {counted(masked, 'message')}"] if masked else [],
+        )
+    ]
+
+
+def _said(payload: Raw) -> bytes:
+    data = compact(payload)
+    # A line that was no JSON object is kept as a string.
+    return msgspec.json.decode(data, type=str).encode("utf-8", "replace") if data.startswith(b'"') else data
+
+
+def _where(message: _Message, *, http: bool) -> dict[str, Value]:
+    if not http:
+        return {}
+    return {"stream": "1"} if message.exchange is None else {"stream": "1", "http": message.exchange + 1}

@@ -1,0 +1,131 @@
+"""What mcp-recorder writes: one JSON document of requests with their answers, its format 1 (0.5).
+
+Owns the reading of it, and the times that it does not have: how long each
+exchange took is known, when it began is not, so they stand one after the other.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, moment, read
+from mcpspy.core.recording.encode import CLIENT, SERVER
+from mcpspy.errors import UsageError
+
+if TYPE_CHECKING:
+    from mcpspy.core.recording.encode import Value
+
+NAME = "mcp-recorder"
+
+_STDIO = "stdio://"
+
+MASK = "[REDACTED]"
+
+LACKS = [
+    "when each exchange began (they stand one after the other, in the order in which they ended)",
+    "what the server sends by itself, and of an event stream all but its first event",
+    "the messages' own spelling (it wrote them again)",
+]
+
+LACKS_STDIO = ["the server's stderr and how it left"]
+
+LACKS_HTTP = ["headers and sessions (all exchanges are one stream)"]
+
+
+class _Interaction(Struct):
+    type: Literal["jsonrpc_request", "notification", "lifecycle"]
+    request: Raw = Raw(b"null")
+    response: Raw = Raw(b"null")
+    response_status: int = 200
+    latency_ms: int = 0
+
+
+class _Metadata(Struct):
+    recorded_at: str
+    server_url: str = ""
+    transport_type: str | None = None
+    server_info: dict[str, Any] | None = None
+
+
+class _Cassette(Struct):
+    metadata: _Metadata
+    interactions: list[_Interaction]
+
+
+class _Version(Struct):
+    version: Any = None
+
+
+class _Method(Struct):
+    method: str | None = None
+
+
+def sessions(data: bytes) -> list[ImportedSession]:
+    """Return the one session of the cassette; raise UsageError."""
+    version = str(read(data, _Version, NAME).version)[:20]
+    if version.partition(".")[0] != "1":
+        raise UsageError(f"{NAME} of format {version!r}: mcpspy reads 1")
+    cassette = read(data, _Cassette, f"{NAME} of format {version}")
+    metadata = cassette.metadata
+    stdio = metadata.transport_type == "stdio" or metadata.server_url.startswith("stdio:")
+    hidden = stdio and MASK in metadata.server_url
+    lines = RecordingLines()
+    at = 0.0
+    heads = refused = unanswered = 0
+    for number, interaction in enumerate(cassette.interactions, 1):
+        where: dict[str, Value] = {} if stdio else {"stream": "1", "http": number}
+        asked, answered = _said(interaction.request), _said(interaction.response)
+        heads += not asked
+        refused += interaction.response_status >= 400
+        unanswered += interaction.type == "jsonrpc_request" and not _is_answer(answered)
+        lines.message(at, CLIENT, asked, **where)
+        at += max(0, interaction.latency_ms) / 1000
+        lines.message(at, SERVER, answered, **where)
+    lines.ended()
+    _, made = lines.done()
+    told = [
+        f"left out: {counted(heads, 'exchange')} that carried no message (GET, DELETE)" if heads else "",
+        f"left out: an HTTP status of 400 and up, {counted(refused, 'time')}" if refused else "",
+        f"without an answer, as it has none: {counted(unanswered, 'request')}" if unanswered else "",
+        "the server's command, which it redacted" if hidden else "",
+    ]
+    name = metadata.server_info.get("name") if metadata.server_info else None
+    return [
+        ImportedSession(
+            format=NAME,
+            key="",
+            name=name if isinstance(name, str) else "",
+            transport="stdio" if stdio else "http",
+            command=_words(metadata.server_url.removeprefix(_STDIO)) if stdio and not hidden else None,
+            upstream=None if stdio else metadata.server_url,
+            started=moment(metadata.recorded_at, NAME),
+            lines=made,
+            messages=lines.messages,
+            lacks=LACKS + (LACKS_STDIO if stdio else LACKS_HTTP),
+            changed=[line for line in told if line],
+        )
+    ]
+
+
+def _said(message: Raw) -> bytes:
+    data = compact(message)
+    return b"" if data == b"null" else data
+
+
+def _is_answer(data: bytes) -> bool:
+    """Whether it is one: what it keeps of an event stream is the first event, which may be a notification."""
+    try:
+        return bool(data) and msgspec.json.decode(data, type=_Method).method is None
+    except msgspec.DecodeError:
+        return False
+
+
+def _words(command: str) -> list[str] | None:
+    try:
+        return shlex.split(command) or None
+    except ValueError:  # A quote without its other half.
+        return [command]

@@ -1,0 +1,130 @@
+"""What mcphawk keeps: a SQLite database of all its sessions, schema 1 (1.0).
+
+Owns what its rows mean. Its two directions are written by two threads, so an
+answer may stand before its request; it knows which belong together, and they
+are put in order. Reading the file is `io.imports`'s.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted
+from mcpspy.core.recording.encode import CLIENT, SERVER
+from mcpspy.errors import UsageError
+
+if TYPE_CHECKING:
+    from mcpspy.core.recording.encode import Value
+
+NAME = "mcphawk"
+
+SCHEMA = 1
+
+MASK = "\u2022\u2022\u2022\u2022"
+"""What it writes in place of a secret."""
+
+SIDES = {"c2s": CLIENT, "s2c": SERVER}
+
+LACKS = [
+    "the server's stderr and how it left",
+    "the messages' own spelling (it wrote them again)",
+    "batches (their messages stand each alone)",
+]
+
+LACKS_HTTP = ["HTTP heads, and which exchange carried a message (a session is a stream)"]
+
+Row = Mapping[str, Any]
+
+QUERIES = (
+    """SELECT id, name, transport, target, server_name, started_at, ended_at
+       FROM sessions ORDER BY started_at, id""",
+    """SELECT m.session_id, m.id, m.ts, m.direction, m.body, e.request_msg_id AS asked
+       FROM messages m LEFT JOIN exchanges e ON e.response_msg_id = m.id ORDER BY m.id""",
+)
+"""What is read; `asked` is the id of the request that a message answers, or null."""
+
+
+class McphawkDatabase(NamedTuple):
+    """What is in the file: its `user_version`, and the rows of QUERIES."""
+
+    version: int
+    sessions: Sequence[Row]
+    messages: Sequence[Row]
+
+
+def sessions(database: McphawkDatabase) -> list[ImportedSession]:
+    """Return the sessions, the oldest first; raise UsageError. One in which nothing was said is left out."""
+    if database.version != SCHEMA:
+        raise UsageError(
+            f"{NAME} with the schema {database.version}: mcpspy reads {SCHEMA}", "that of mcphawk 1.0"
+        )
+    said: dict[Any, list[Row]] = {}
+    for row in database.messages:
+        said.setdefault(row["session_id"], []).append(row)
+    return [_session(row, said[row["id"]]) for row in database.sessions if row["id"] in said]
+
+
+def _session(row: Row, rows: list[Row]) -> ImportedSession:
+    http = row["transport"] != "stdio"
+    lines = RecordingLines()
+    ordered, moved = _ordered(rows)
+    masked = 0
+    for message in ordered:
+        side = SIDES.get(message["direction"])
+        body = message["body"]
+        if side is None or not isinstance(body, str) or not isinstance(message["ts"], int | float):
+            raise UsageError(f"{NAME}, but message {message['id']!r} is not as it writes them")
+        masked += MASK in body
+        where: dict[str, Value] = {"stream": "1"} if http else {}
+        lines.message(message["ts"], side, body.encode("utf-8", "replace"), **where)
+    if row["ended_at"] is not None or http:
+        lines.ended()
+    started, made = lines.done()
+    target = row["target"] if isinstance(row["target"], str) else ""
+    told = [
+        f"moved behind the request: {counted(moved, 'answer')}" if moved else "",
+        f"masked by it, and so still: {counted(masked, 'message')}" if masked else "",
+    ]
+    return ImportedSession(
+        format=NAME,
+        key=str(row["id"]),
+        name=str(row["server_name"] or row["name"] or ""),
+        transport="http" if http else "stdio",
+        command=_words(target) if not http else None,
+        upstream=(target or None) if http else None,
+        started=started,
+        lines=made,
+        messages=lines.messages,
+        lacks=LACKS + LACKS_HTTP if http else LACKS,
+        changed=[line for line in told if line],
+    )
+
+
+def _ordered(rows: list[Row]) -> tuple[list[Row], int]:
+    """Return messages with no answer before its request, and how many were moved for that."""
+    early: dict[Any, list[Row]] = {}
+    kept = []
+    for row in rows:
+        asked = row["asked"]
+        if isinstance(asked, int) and isinstance(row["id"], int) and asked > row["id"]:
+            early.setdefault(asked, []).append(row)
+        else:
+            kept.append(row)
+    if not early:
+        return rows, 0
+    ordered: list[Row] = []
+    moved = 0
+    for row in kept:
+        answers = early.pop(row["id"], [])
+        moved += len(answers)
+        ordered += [row, *answers]
+    return [*ordered, *(row for left in early.values() for row in left)], moved
+
+
+def _words(target: str) -> list[str] | None:
+    try:
+        return shlex.split(target) or None
+    except ValueError:  # A quote without its other half.
+        return [target]

@@ -1,0 +1,137 @@
+"""What mcpsnoop keeps of a session: a line an event, in `sessions/ID.jsonl` of its folder.
+
+Owns the reading of its envelope (`internal/proxy/frame.go`, 0.16). A file is
+one session; several that were joined are told apart by their `session_id`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw, Struct
+
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, moment, read_lines
+from mcpspy.core.recording.encode import CLIENT, SERVER
+from mcpspy.errors import UsageError
+
+if TYPE_CHECKING:
+    from mcpspy.core.recording.encode import Value
+
+NAME = "mcpsnoop"
+
+SIDES = {"c2s": CLIENT, "s2c": SERVER}
+
+LACKS = ["how the server left"]
+
+LACKS_HTTP = [
+    "HTTP heads, their paths and sessions, and which exchange carried a message (a connection is a stream)"
+]
+
+
+class _Envelope(Struct):
+    session_id: str
+    seq: int
+    ts: str
+    direction: str
+    server_label: str = ""
+    transport: str = "stdio"
+    raw: Raw = Raw(b"")
+    text: str = ""
+    conn_id: str = ""
+    batch: bool = False
+    truncated: bool = False
+    redacted: bool = False
+
+
+class _Meta(Struct):
+    command: list[str] | None = None
+    cwd: str | None = None
+    endpoint: str | None = None
+
+
+class _Session:
+    """One session of the file, as far as it has been read."""
+
+    def __init__(self, first: _Envelope) -> None:
+        self.first = first
+        self.meta = _Meta()
+        self.lines = RecordingLines()
+        self.streams: dict[str, str] = {}
+        self.truncated = self.redacted = self.batched = self.missing = 0
+        self._seq: int | None = None
+
+    def add(self, envelope: _Envelope, number: int) -> None:
+        at = moment(envelope.ts, f"{NAME}, line {number}")
+        if self._seq is not None:
+            self.missing += max(0, envelope.seq - self._seq - 1)
+        self._seq = envelope.seq
+        self.truncated += envelope.truncated
+        self.redacted += envelope.redacted
+        self.batched += envelope.batch
+        if envelope.direction == "stderr":
+            self.lines.stderr(at, envelope.text)
+        elif envelope.direction == "meta":
+            self.meta = _meta(envelope.raw)
+        elif (side := SIDES.get(envelope.direction)) is not None:
+            said = compact(envelope.raw) or envelope.text.encode("utf-8", "replace")
+            self.lines.message(at, side, said, **self._where(envelope))
+        else:
+            raise UsageError(
+                f"{NAME}, but line {number} has the direction {envelope.direction[:20]!r}, which is none",
+                "of a newer mcpsnoop than 0.16?",
+            )
+
+    def imported(self) -> ImportedSession:
+        self.lines.ended()
+        started, made = self.lines.done()
+        http = self.first.transport != "stdio"
+        return ImportedSession(
+            format=NAME,
+            key=self.first.session_id,
+            name=self.first.server_label,
+            transport="http" if http else "stdio",
+            command=None if http else self.meta.command,
+            upstream=self.meta.endpoint if http else None,
+            cwd=self.meta.cwd,
+            started=started,
+            lines=made,
+            messages=self.lines.messages,
+            lacks=LACKS + LACKS_HTTP if http else LACKS,
+            changed=self._changed(),
+        )
+
+    def _where(self, envelope: _Envelope) -> dict[str, Value]:
+        if envelope.transport == "stdio":
+            return {}
+        stream = self.streams.setdefault(envelope.conn_id, str(len(self.streams) + 1))
+        return {"stream": stream}
+
+    def _changed(self) -> list[str]:
+        told = []
+        if self.missing:
+            told.append(f"missing, as mcpsnoop dropped them: {counted(self.missing, 'event')}")
+        if self.truncated:
+            told.append(f"cut off by it: {counted(self.truncated, 'message')}")
+        if self.redacted:
+            told.append(f"redacted by it, and so still: {counted(self.redacted, 'message')}")
+        if self.batched:
+            told.append(f"out of a batch, and each alone: {counted(self.batched, 'message')}")
+        return told
+
+
+def sessions(data: bytes) -> list[ImportedSession]:
+    """Return the sessions of the file; raise UsageError."""
+    found: dict[str, _Session] = {}
+    for number, envelope in read_lines(data, _Envelope, NAME):
+        if envelope.session_id not in found:
+            found[envelope.session_id] = _Session(envelope)
+        found[envelope.session_id].add(envelope, number)
+    return [session.imported() for session in found.values()]
+
+
+def _meta(raw: Raw) -> _Meta:
+    try:
+        return msgspec.json.decode(raw, type=_Meta)
+    except msgspec.DecodeError:  # Of another shape than we know: the messages do not need it.
+        return _Meta()

@@ -1,0 +1,203 @@
+"""Orders of viewers: what was asked for, or what is wrong with it.
+
+Owns the words of docs/control.md. Refuses, by OrderError, whatever is not
+exactly right: an order that is half understood could send a message that
+nobody meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import orjson
+
+from mcpspy.core.intercept.actions import CommandError, Fields
+from mcpspy.core.jsontools import canonical_bytes, one_line
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
+from mcpspy.core.query.parser import Query, QueryError, parse
+from mcpspy.core.rules.edit import written
+
+
+class ListCommand(NamedTuple):
+    """Say how things stand."""
+
+
+class InterceptCommand(NamedTuple):
+    """Hold what this query wants; None: nothing any more."""
+
+    query: Query | None
+
+
+class ReleaseCommand(NamedTuple):
+    """Let these go on; None is all that is held."""
+
+    tickets: list[int] | None
+    data: bytes | None = None
+    """What goes on in place of the one."""
+
+
+class DropCommand(NamedTuple):
+    """Let this one not go on."""
+
+    ticket: int
+
+
+class AnswerCommand(NamedTuple):
+    """Answer this request in place of its peer."""
+
+    ticket: int
+    member: bytes
+    """`result` or `error`."""
+    value: Any
+
+
+class SendCommand(NamedTuple):
+    """Send a request or notification of ours."""
+
+    side: str
+    """In whose name."""
+    method: str
+    params: dict[str, Any] | None
+    stream: str | None
+    is_request: bool
+
+
+Order: TypeAlias = ListCommand | InterceptCommand | ReleaseCommand | DropCommand | AnswerCommand | SendCommand
+
+
+def read_order(order: Fields) -> Order:
+    """Return what is asked for; raise OrderError."""
+    name = order.get("order")
+    reader = _ORDERS.get(name) if isinstance(name, str) else None
+    if reader is None:
+        raise CommandError(f"unknown order {_quoted(name)}: one of {', '.join(_ORDERS)}")
+    keys, read = reader
+    for key in order:
+        if key not in keys and key not in ("n", "order"):
+            raise CommandError(f"{name}: unknown key {_quoted(key)}")
+    return read(order)
+
+
+def _hold(order: Fields) -> InterceptCommand:
+    text = order.get("query", "")
+    if text is None:
+        return InterceptCommand(None)
+    if not isinstance(text, str):
+        raise CommandError("hold: query is a text, or null")
+    try:
+        return InterceptCommand(parse(text))
+    except QueryError as error:
+        raise CommandError(f"hold: {error} (column {error.start + 1})") from None
+
+
+def _release(order: Fields) -> ReleaseCommand:
+    if "tickets" in order:
+        tickets = order["tickets"]
+        if "ticket" in order or "message" in order or "text" in order:
+            raise CommandError("release: what is edited is one ticket")
+        if tickets == "all":
+            return ReleaseCommand(None)
+        if not isinstance(tickets, list) or not all(map(_is_number, tickets)):
+            raise CommandError('release: tickets is a list of numbers, or "all"')
+        return ReleaseCommand(tickets)
+    ticket = _ticket(order)
+    if "message" in order and "text" in order:
+        raise CommandError("release: either message or text")
+    if "message" in order:
+        if not isinstance(order["message"], dict | list):
+            raise CommandError("release: message is an object, or an array of them")
+        return ReleaseCommand([ticket], written(order["message"]))
+    if "text" in order:
+        return ReleaseCommand([ticket], _line(order["text"]))
+    return ReleaseCommand([ticket])
+
+
+def _line(text: object) -> bytes:
+    """Return an edited text as one line: what is JSON may have had several."""
+    if not isinstance(text, str) or not text.strip():
+        raise CommandError("release: text is a message; to drop it there is drop")
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise CommandError("release: text has half a character (a lone surrogate)") from None
+    if b"\n" not in data and b"\r" not in data:
+        return data
+    try:
+        orjson.loads(data)
+    except ValueError as error:
+        raise CommandError(f"release: text has several lines and is not JSON: {error}") from None
+    return one_line(data).strip()
+
+
+def _drop(order: Fields) -> DropCommand:
+    return DropCommand(_ticket(order))
+
+
+def _answer(order: Fields) -> AnswerCommand:
+    ticket = _ticket(order)
+    if ("result" in order) == ("error" in order):
+        raise CommandError("answer: either result or error")
+    if "result" in order:
+        if not isinstance(order["result"], dict):
+            raise CommandError("answer: result is an object")
+        return AnswerCommand(ticket, b"result", order["result"])
+    error = order["error"]
+    if (
+        not isinstance(error, dict)
+        or not _is_number(error.get("code"))
+        or not isinstance(error.get("message"), str)
+    ):
+        raise CommandError("answer: error is an object with a code, a whole number, and a message")
+    return AnswerCommand(ticket, b"error", error)
+
+
+def _say(order: Fields, *, is_request: bool) -> SendCommand:
+    name, method, params = order["order"], order.get("method"), order.get("params")
+    to, stream = order.get("to", SERVER), order.get("stream")
+    if to not in (CLIENT, SERVER):
+        raise CommandError(f"{name}: to is client or server")
+    if not isinstance(method, str) or not method:
+        raise CommandError(f"{name}: method is a text")
+    if params is not None and not isinstance(params, dict):
+        raise CommandError(f"{name}: params is an object")
+    if stream is not None and not isinstance(stream, str):
+        raise CommandError(f"{name}: stream is a text")
+    return SendCommand(other(to), method, params, stream, is_request)
+
+
+def _request(order: Fields) -> SendCommand:
+    return _say(order, is_request=True)
+
+
+def _notify(order: Fields) -> SendCommand:
+    return _say(order, is_request=False)
+
+
+def _ticket(order: Fields) -> int:
+    ticket = order.get("ticket")
+    if not _is_number(ticket):
+        raise CommandError(f"{order['order']}: ticket is the number of a held message")
+    assert isinstance(ticket, int)
+    return ticket
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _quoted(value: object) -> str:
+    return canonical_bytes(value).decode("utf-8", "replace")[:80]
+
+
+_SAID = ("to", "method", "params", "stream")
+
+_ORDERS: dict[str, tuple[tuple[str, ...], Callable[[Fields], Order]]] = {
+    "list": ((), lambda _: ListCommand()),
+    "hold": (("query",), _hold),
+    "release": (("ticket", "tickets", "message", "text"), _release),
+    "drop": (("ticket",), _drop),
+    "answer": (("ticket", "result", "error"), _answer),
+    "request": (_SAID, _request),
+    "notify": (_SAID, _notify),
+}

@@ -1,0 +1,179 @@
+"""What the rules say of one message.
+
+Owns the order in which rules are asked, and how often each has matched. Every
+rule that takes a message does its part, one after the other, until one has the
+last word: it answers, drops, corrupts, disconnects or holds. Queries see the
+message as it came, whatever rules before have made of it. Refuses to act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mcpspy.core.intercept.actions import Fields, remark
+from mcpspy.core.intercept.actions import said as text_of
+from mcpspy.core.intercept.held import LiveItem, RuleDecision
+from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
+from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result, loads
+from mcpspy.core.protocol.spec import MODERN
+from mcpspy.core.rules.edit import OVERSIZE, WRONG_ID, corrupted, merged, put, written
+from mcpspy.core.rules.model import (
+    ANSWERS,
+    GOES_ON,
+    CorruptAction,
+    DelayAction,
+    DisconnectAction,
+    DropAction,
+    FailAction,
+    HoldAction,
+    ReplaceAction,
+    RespondAction,
+    Rule,
+    Rules,
+    roll,
+)
+from mcpspy.core.rules.template import filled
+
+
+class RuleEvaluator:
+    """The rules of one run, and what they have seen so far."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._matches = [0] * len(rules.rules)
+        self._taken = [0] * len(rules.rules)
+
+    def verdict(self, message: AnyMessage, asked: AwaitedRequest | None) -> RuleDecision:
+        """Return what becomes of a message; `asked` is the request that it answers."""
+        verdict = RuleDecision()
+        item = LiveItem(message, asked)
+        for number, rule in enumerate(self._rules.rules):
+            if _is_for(rule, message) and rule.query.matches(item) and self._takes(number, rule):
+                fields = _ACTIONS[type(rule.action)](rule.action, rule, verdict, _Said(message, asked))
+                fields = {"rule": rule.label, **about(message, asked), **fields}
+                if verdict.holder is None:  # That it is held is noted when it is.
+                    verdict.remarks.append(remark(rule.action_name, fields))
+                if not isinstance(rule.action, GOES_ON):
+                    break
+        return verdict
+
+    def _takes(self, number: int, rule: Rule) -> bool:
+        """Whether a rule takes this match of it. Time has no say in it."""
+        self._matches[number] += 1
+        match = self._matches[number]
+        if match <= rule.after or (rule.times is not None and self._taken[number] >= rule.times):
+            return False
+        if rule.probability < 1:
+            seed = self._rules.seed if rule.seed is None else rule.seed
+            if roll(seed, rule.label, match) >= rule.probability:
+                return False
+        self._taken[number] += 1
+        return True
+
+
+def _is_for(rule: Rule, message: AnyMessage) -> bool:
+    """Whether this is a message that the rule's action can be done to."""
+    action = rule.action
+    if rule.of_requests and not isinstance(message, Request | Notification):
+        return False
+    if isinstance(action, ANSWERS):
+        return isinstance(message, Request)
+    if isinstance(action, CorruptAction) and action.way == WRONG_ID:
+        return isinstance(message, Request | Result | Failure) and message.id is not None
+    return not (isinstance(action, ReplaceAction) and isinstance(message, Malformed))
+
+
+class _Said:
+    """What a message and its request say, decoded if somebody asks."""
+
+    def __init__(self, message: AnyMessage, asked: AwaitedRequest | None) -> None:
+        self.message = message
+        self._asked = asked
+        self._values: dict[str, Any] = {}
+
+    def look(self, part: str) -> Any:
+        if part not in self._values:
+            asked = self._asked.data if self._asked is not None else b""
+            self._values[part] = loads(self.message.data if part == "message" else asked)
+        return self._values[part]
+
+
+def _delay(action: DelayAction, _rule: Rule, verdict: RuleDecision, _said: _Said) -> Fields:
+    verdict.delay += action.seconds
+    return {"seconds": action.seconds}
+
+
+def _drop(_action: DropAction, _rule: Rule, verdict: RuleDecision, _said: _Said) -> Fields:
+    verdict.is_dropped = verdict.is_lost = True
+    return {}
+
+
+def _disconnect(_action: DisconnectAction, _rule: Rule, verdict: RuleDecision, _said: _Said) -> Fields:
+    verdict.is_disconnected = verdict.is_lost = True
+    return {}
+
+
+def _hold(_action: HoldAction, rule: Rule, verdict: RuleDecision, _said: _Said) -> Fields:
+    verdict.holder = rule.label
+    return {}
+
+
+def _fail(action: FailAction, _rule: Rule, verdict: RuleDecision, said: _Said) -> Fields:
+    error = {"code": action.code, "message": filled(action.message, said.look)}
+    if not isinstance(error["message"], str):
+        error["message"] = written(error["message"]).decode()
+    if action.has_data:
+        error["data"] = filled(action.data, said.look)
+    return _answer(verdict, said, b"error", error)
+
+
+def _respond(action: RespondAction, _rule: Rule, verdict: RuleDecision, said: _Said) -> Fields:
+    result = filled(action.result, said.look)
+    assert isinstance(said.message, Request)
+    if (said.message.revision or "") >= MODERN:
+        result = {"resultType": "complete", **result}  # Required of every result (2026-07-28, basic).
+    return _answer(verdict, said, b"result", result)
+
+
+def _answer(verdict: RuleDecision, said: _Said, member: bytes, value: Any) -> Fields:
+    assert isinstance(said.message, Request)
+    verdict.answer = answer(said.message.id, member, value)
+    return text_of("sent", verdict.answer)
+
+
+def _replace(action: ReplaceAction, _rule: Rule, verdict: RuleDecision, said: _Said) -> Fields:
+    data = said.message.data if verdict.data is None else verdict.data
+    try:
+        if not action.values:
+            data = merged(data, filled(action.patch, said.look))
+        for pointer, value in action.values:
+            data = put(data, pointer, filled(value, said.look))
+    except ValueError as error:
+        return {"failed": str(error)}
+    verdict.data = data
+    return text_of("sent", data)
+
+
+def _corrupt(action: CorruptAction, _rule: Rule, verdict: RuleDecision, said: _Said) -> Fields:
+    data = said.message.data if verdict.data is None else verdict.data
+    message = said.message
+    id_text = message.id if isinstance(message, Request | Result | Failure) else None
+    wrong = corrupted(data, action.way, id_text, action.size)
+    verdict.data, verdict.is_cut = wrong.data, wrong.is_cut
+    verdict.is_lost = action.way != OVERSIZE
+    # 16 MiB of blanks need not be in the recording twice: what was sent follows from the number.
+    instead = {"padding": wrong.padding} if wrong.padding else text_of("sent", wrong.data)
+    return {"how": action.way, **instead}
+
+
+_ACTIONS: dict[type, Callable[[Any, Rule, RuleDecision, _Said], Fields]] = {
+    DelayAction: _delay,
+    DropAction: _drop,
+    FailAction: _fail,
+    RespondAction: _respond,
+    ReplaceAction: _replace,
+    CorruptAction: _corrupt,
+    DisconnectAction: _disconnect,
+    HoldAction: _hold,
+}

@@ -1,0 +1,167 @@
+"""Server-sent events one by one, each with the bytes it came in.
+
+Owns the cut of a stream between events, whatever the chunking, so that one can
+be held while others pass, and how an event is written again with another
+message in it. Source: HTML Living Standard, 9.2.
+
+The headers of a request that has another body than it came with.
+
+Owns what follows from the body: its length, and the headers in which a request
+of 2026-07-28 says again what is in it. `Mcp-Param-*` repeats an argument; which
+one is in the schema of the tool. Where that has not passed here it shows in the
+request itself: it is the argument with that value. Source:
+basic/transports/streamable-http, 2026-07-28 (standard and custom headers).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from mcpspy.core.framing import SseEvent, SseFramer
+from mcpspy.core.protocol import mcp_headers
+from mcpspy.core.protocol.http_headers import Headers
+from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
+from mcpspy.core.protocol.message import Request, read_frame
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Frame
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+class SseUnit(NamedTuple):
+    """What stands between two places at which a stream may be left."""
+
+    raw: bytes
+    """Its bytes, line ends included."""
+    event: SseEvent | None
+    """None for a comment, or a blank line too many."""
+
+    @property
+    def message(self) -> bytes | None:
+        """Return the message that the event carries; None if it carries none."""
+        if self.event is None or not self.event.is_message:
+            return None
+        assert self.event.data is not None
+        return b"".join(self.event.data)
+
+
+class SseUnits:
+    """The body of a `text/event-stream`, in units."""
+
+    def __init__(self) -> None:
+        self._framer = SseFramer()
+        self._raw = bytearray()
+
+    def feed(self, data: bytes) -> list[SseUnit]:
+        """Return the units that end in this chunk."""
+        units: list[SseUnit] = []
+        for line in data.splitlines(keepends=True):  # On bytes: at CR, LF and CRLF only.
+            self._raw += line
+            events = self._framer.feed(line)
+            if events:
+                units.append(SseUnit(bytes(self._raw), events[0]))
+            elif self._framer.is_inside_event or not line.endswith((b"\n", b"\r")):
+                continue
+            else:
+                units.append(SseUnit(bytes(self._raw), None))
+            self._raw.clear()
+        return units
+
+    def close(self) -> SseUnit | None:
+        """Return what never got its end, if there is something."""
+        raw = bytes(self._raw)
+        self._raw.clear()
+        return SseUnit(raw, self._framer.close()) if raw else None
+
+
+def written(data: bytes, like: SseEvent | None = None) -> bytes:
+    """Return an event with this message; its name and id are those of another, if there is one."""
+    lines = []
+    if like is not None:
+        named = {"event": like.event, "id": like.id, "retry": like.retry}
+        lines = [f"{name}: {value}".encode() for name, value in named.items() if value is not None]
+    lines += [b"data: " + line for line in _LINE_END.split(data)]
+    return b"\n".join(lines) + b"\n\n"
+
+
+PARAM = mcp_headers.PREFIX.lower()
+
+_ROUTING = tuple(name.lower() for name in (mcp_headers.METHOD, mcp_headers.NAME, mcp_headers.VERSION))
+
+
+def for_body(headers: Headers, before: bytes, after: bytes, tools: ToolParamHeaders) -> Headers:
+    """Return a request's headers for a body that was changed on its way."""
+    kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
+    old, new = _request(before), _request(after)
+    if new is None or not any(name.lower() == mcp_headers.METHOD.lower() for name, _ in kept):
+        return kept
+    said = {name.lower(): (name, value) for name, value in _said(new, tools).items()}
+    declared = {name.lower() for each in (old, new) if each is not None for name in tools.places(each)}
+    changed: Headers = []
+    for name, value in kept:
+        lower = name.lower()
+        if lower in _ROUTING or lower in declared:
+            if lower in said:
+                changed.append((name, said.pop(lower)[1]))
+        elif lower.startswith(PARAM) and old is not None:
+            again = _again(lower.removeprefix(PARAM), mcp_headers.decoded(value), old, new)
+            if again is not None:
+                changed.append(
+                    (name, value if again == mcp_headers.decoded(value) else mcp_headers.encoded(again))
+                )
+        else:
+            changed.append((name, value))
+    return changed + list(said.values())
+
+
+def of_ours(headers: Headers, body: bytes, tools: ToolParamHeaders) -> Headers:
+    """Return the headers for a request of ours, after those of one of the client's."""
+    gone = ("content-length", "content-encoding", "last-event-id", *_ROUTING)
+    kept = [
+        (name, value)
+        for name, value in headers
+        if name.lower() not in gone and not name.lower().startswith(PARAM)
+    ]
+    request = _request(body)
+    is_modern = any(name.lower() == mcp_headers.METHOD.lower() for name, _ in headers)
+    if request is not None and (is_modern or request.revision is not None):
+        return [*kept, *_said(request, tools).items()]
+    return kept + [(name, value) for name, value in headers if name.lower() == mcp_headers.VERSION.lower()]
+
+
+def _said(request: Request, tools: ToolParamHeaders) -> dict[str, str]:
+    return mcp_headers.headers(request) | tools.headers(request)
+
+
+def _request(body: bytes) -> Request | None:
+    messages = read_frame(Frame(0.0, CLIENT, body))
+    return messages[0] if len(messages) == 1 and isinstance(messages[0], Request) else None
+
+
+def _again(name: str, value: str, old: Request, new: Request) -> str | None:
+    """Return what a header says of the new request; None if there is nothing to say any more."""
+    found = [path for path, held in _scalars(_arguments(old), ()) if held == value]
+    plain = _letters(name)
+    path = next((path for path in found if _letters(path[-1]) == plain), None)
+    if path is None and len(found) != 1:
+        return value  # Nothing says which argument it is.
+    return mcp_headers.text(mcp_headers.at(_arguments(new), path or found[0]))
+
+
+def _arguments(request: Request) -> Any:
+    params = request.params
+    return params.get("arguments") if isinstance(params, dict) else None
+
+
+def _scalars(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _scalars(inner, (*path, key))
+    elif path and (text := mcp_headers.text(value)) is not None:
+        yield path, text
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).casefold()

@@ -1,0 +1,436 @@
+"""Requests on their way that have no answer yet, and for how long.
+
+Owns which request an answer answers, while both are passing: by stream, side
+and id, as `core.session.correlation` does over a recording. Keeps no more than `MOST` of
+them: a client that never gets an answer may ask all the same.
+
+Requests that wait, and what is done when they wait too long.
+
+Owns the watchdog: a client's request that hangs is answered with an error, its
+server told that nobody waits any more, and the late answer recognized. Sources:
+MCP basic/utilities/cancellation (`initialize` is never cancelled), 2026-07-28
+basic/transports/streamable-http (closing the request cancels it).
+
+Requests of our own, in the name of one side.
+
+Owns their ids, which nobody else can come upon, and what a request of
+2026-07-28 has to say of its sender (basic/index, `_meta`): the same as the
+client's own. What they are answered is told to whoever asked for them, and
+forwarded to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+import orjson
+
+from mcpspy.core.intercept.actions import AbortUpstream, Fields, Inject, Notify, Step, remark
+from mcpspy.core.intercept.commands import SendCommand
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    loads,
+    text,
+)
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, other
+from mcpspy.core.rules.edit import written
+from mcpspy.core.session.exchange import SUBSCRIBE
+
+T = TypeVar("T", bound=Hashable)
+
+Key: TypeAlias = tuple[str | None, str, str]
+"""Stream, side that asked, id as JSON text."""
+
+MOST = 50_000
+"""Requests that may wait at one time; the oldest is forgotten."""
+
+
+class AwaitedRequest:
+    """A request that somebody waits for."""
+
+    __slots__ = (
+        "at",
+        "data",
+        "has_gone",
+        "id",
+        "is_answered",
+        "is_modern",
+        "is_over",
+        "lane",
+        "method",
+        "side",
+        "stream",
+        "subject",
+        "token",
+    )
+
+    def __init__(self, request: Request, lane: object, *, keep: bool) -> None:
+        self.at = request.at
+        self.side = request.side
+        self.stream = request.frame.stream
+        self.id = request.id
+        self.method = request.method
+        self.subject = request.subject or ""
+        self.token = request.progress_token if bytes(request.body.meta) else None
+        self.is_modern = (request.revision or "") >= MODERN
+        self.lane = lane
+        self.data = request.data if keep else b""
+        """Its bytes, if a rule may ask what it said."""
+        self.has_gone = False
+        """Whether its peer has it, and may answer."""
+        self.is_answered = False
+        """Whether its answer has come, though it may not have gone on."""
+        self.is_over = False
+        """Whether whoever asked was answered in its peer's place: what comes after that is late."""
+
+    @property
+    def key(self) -> Key:
+        """What its answer is found by."""
+        return self.stream, self.side, self.id
+
+    @property
+    def names(self) -> Fields:
+        """The fields of a note that say which request it is."""
+        return {
+            "stream": self.stream,
+            "from": self.side,
+            "id": self.id,
+            "method": self.method,
+            "subject": self.subject,
+        }
+
+
+class PendingRequests:
+    """The requests that wait, and those that were answered in their place."""
+
+    def __init__(self) -> None:
+        self._open: dict[Key, AwaitedRequest] = {}
+        self._tokens: dict[Key, AwaitedRequest] = {}
+        self._late: dict[Key, AwaitedRequest] = {}
+
+    def ask(self, asked: AwaitedRequest) -> AwaitedRequest | None:
+        """Have a request wait; return the one that waited under its id, and does no more."""
+        self._late.pop(asked.key, None)  # Its id is used again: an answer is for the new one.
+        earlier = self._open.pop(asked.key, None)
+        self._open[asked.key] = asked
+        if asked.token is not None:
+            self._tokens[asked.stream, asked.side, asked.token] = asked
+        _bound(self._open)
+        _bound(self._tokens)
+        return earlier
+
+    def find(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
+        """Return the request of this side that waits under an id."""
+        return self._open.get((stream, side, id or ""))
+
+    def answered(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
+        """Return the request that an answer of this side is for, which waits no more; None if there is none."""
+        asked = self._open.pop((stream, other(side), id or ""), None)
+        if asked is not None and asked.token is not None:
+            self._tokens.pop((asked.stream, asked.side, asked.token), None)
+        return asked
+
+    def reported(self, stream: str | None, side: str, token: str | None) -> AwaitedRequest | None:
+        """Return the request that this side reports progress on."""
+        return self._tokens.get((stream, other(side), token or ""))
+
+    def give_up(self, asked: AwaitedRequest) -> None:
+        """Keep that a request was answered in its place."""
+        self.answered(asked.stream, other(asked.side), asked.id)
+        asked.is_over = True
+        if asked.has_gone and not asked.is_answered:
+            self._late[asked.key] = asked
+            _bound(self._late)
+
+    def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
+        """Return the request that this answer is too late for."""
+        return self._late.pop((stream, other(side), id or ""), None)
+
+
+class Deadlines(Generic[T]):
+    """Things that have the same time each: who came first is due first."""
+
+    def __init__(self, seconds: float | None) -> None:
+        """`seconds` is how long each has; None is for ever."""
+        self.seconds = seconds
+        self._since: dict[T, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._since)
+
+    @property
+    def next_at(self) -> float | None:
+        """When the first is due."""
+        if self.seconds is None:
+            return None
+        return next((since + self.seconds for since in self._since.values()), None)
+
+    def start(self, thing: T, at: float) -> None:
+        """Give a thing its time, from now; again if it had begun."""
+        if self.seconds is not None:
+            self._since.pop(thing, None)
+            self._since[thing] = at
+            _bound(self._since)
+
+    def stop(self, thing: T) -> bool:
+        """Take a thing out; say whether it was in."""
+        return self._since.pop(thing, None) is not None
+
+    def due(self, at: float) -> list[T]:
+        """Take out what is due."""
+        found = []
+        while (first := self.next_at) is not None and first <= at:
+            thing = next(iter(self._since))
+            del self._since[thing]
+            found.append(thing)
+        return found
+
+
+def _bound(table: dict[T, Any]) -> None:
+    if len(table) > MOST:
+        del table[next(iter(table))]
+
+
+def about(message: AnyMessage, asked: AwaitedRequest | None) -> Fields:
+    """Return the fields of a note that say which message it is; `asked` is the request it answers."""
+    fields: Fields = {"stream": message.frame.stream, "from": message.side}
+    if isinstance(message, Request | Result | Failure):
+        fields["id"] = message.id
+    if isinstance(message, Request | Notification):
+        return {**fields, "method": message.method, "subject": message.subject}
+    if asked is not None and not isinstance(message, Malformed):
+        return {**fields, "method": asked.method, "subject": asked.subject}
+    return fields
+
+
+def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
+    """Return the answer to a request: `result` or `error`."""
+    return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, written(value))
+
+
+TIMED_OUT = -32001
+"""What the SDKs' own clients call it."""
+
+
+class Watchdog:
+    """The requests of both sides, from their asking to their answer."""
+
+    def __init__(self, call_timeout: float | None, slow: float | None, *, keep: bool) -> None:
+        """Times are in seconds; `keep` says that the text of a request is wanted until its answer has come."""
+        self.timeouts = Deadlines[AwaitedRequest](call_timeout)
+        self.slow = Deadlines[AwaitedRequest](slow)
+        self._keep = keep
+        self._waiting = PendingRequests()
+
+    @property
+    def are_watched(self) -> bool:
+        """Whether time matters."""
+        return self.timeouts.seconds is not None or self.slow.seconds is not None
+
+    def ask(self, message: Request, lane: object, *, waits: bool = True) -> AwaitedRequest:
+        """Return a request, which waits for its answer unless it has one already."""
+        asked = AwaitedRequest(message, lane, keep=self._keep)
+        if waits:
+            if (earlier := self._waiting.ask(asked)) is not None:
+                self.stop(earlier)
+            self.watch(asked, message.at)
+        return asked
+
+    def answered(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
+        """Return the request that an answer of this side is for, or None; it is answered when the answer has gone on."""
+        asked = self._waiting.answered(stream, side, id)
+        if asked is not None:
+            asked.is_answered = True
+        return asked
+
+    def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
+        """Return the request that an answer of this side is too late for."""
+        return self._waiting.late(stream, side, id)
+
+    def hear(self, message: Notification) -> None:
+        """Take what a notification says of a request: that it goes on, or is not wanted any more."""
+        stream, side = message.frame.stream, message.side
+        if message.method == "notifications/progress":
+            asked = self._waiting.reported(stream, side, text(message.body.progress_token))
+            if asked is not None and self.timeouts.stop(asked):
+                self.timeouts.start(asked, message.at)
+        elif message.method == "notifications/cancelled":
+            asked = self._waiting.find(stream, side, text(message.body.request_id))
+            if asked is not None:
+                self.stop(asked)
+
+    def watch(self, asked: AwaitedRequest, at: float) -> None:
+        """Count a request's time from now on, unless it stays open by design. Only a client's may time out."""
+        if asked.method != SUBSCRIBE and not asked.is_over:
+            self.slow.start(asked, at)
+            if asked.side == CLIENT:
+                self.timeouts.start(asked, at)
+
+    def stop(self, asked: AwaitedRequest) -> None:
+        """Count a request's time no more."""
+        self.timeouts.stop(asked)
+        self.slow.stop(asked)
+
+    def give_up(self, asked: AwaitedRequest) -> None:
+        """Keep that a request was answered in its peer's place."""
+        self.stop(asked)
+        self._waiting.give_up(asked)
+
+    def lane_left(self, lane: object) -> None:
+        """An HTTP exchange is over: nobody waits there any more."""
+        for asked in {*self.timeouts, *self.slow}:
+            if asked.lane is lane:
+                self.stop(asked)
+
+    def due(self, at: float) -> list[Step]:
+        """Return what is to be done because so much time has passed."""
+        steps: list[Step] = [
+            remark("slow", {**asked.names, "seconds": self.slow.seconds}, asked.lane)
+            for asked in self.slow.due(at)
+        ]
+        for asked in self.timeouts.due(at):
+            steps += self._time_out(asked)
+        return steps
+
+    def _time_out(self, asked: AwaitedRequest) -> list[Step]:
+        seconds = self.timeouts.seconds
+        what = f"{asked.method} {asked.subject}".strip()
+        message = f"Request timed out: {what} got no answer within {seconds:g} s (mcpspy --call-timeout)"
+        error = {"code": TIMED_OUT, "message": message}
+        is_expected = asked.has_gone and not asked.is_answered
+        self.give_up(asked)
+        steps: list[Step] = [
+            Inject(other(asked.side), answer(asked.id, b"error", error), asked.lane, asked.stream),
+            remark("timeout", {**asked.names, "seconds": seconds}, asked.lane),
+        ]
+        if not is_expected or asked.method == "initialize":
+            return steps
+        if asked.is_modern and asked.lane is not None:
+            return [*steps, AbortUpstream(asked.lane)]
+        cancelled = (
+            b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":%b}}'
+        )
+        reason = written(f"no answer within {seconds:g} s")
+        return [*steps, Inject(asked.side, cancelled % (asked.id.encode(), reason), None, asked.stream)]
+
+
+OPENING = ("initialize", "server/discover", "ping")
+"""Requests after which a server of an earlier revision still waits for `notifications/initialized`."""
+
+
+class PendingInjection(NamedTuple):
+    """A request of ours that waits."""
+
+    id: str
+    """JSON text."""
+    side: str
+    """In whose name."""
+    method: str
+    viewer: str
+    n: object
+    """The number of the order."""
+    at: float
+
+    def answer(self, at: float, fields: Fields) -> Notify:
+        """Return the event for the viewer that sent it: `message`, or why there is none."""
+        return self.event("answer", {**fields, "seconds": round(at - self.at, 6)})
+
+    def event(self, name: str, fields: Fields) -> Notify:
+        """Return an event about it, for the viewer that sent it."""
+        return Notify(self.viewer, {"event": name, "n": self.n, "id": self.id, **fields})
+
+
+class InjectedRequests:
+    """Our requests that wait for their answers."""
+
+    def __init__(self, prefix: str) -> None:
+        """`prefix` begins every id; random, or a peer could come upon one."""
+        self._prefix = prefix
+        self._number = 0
+        self._open: dict[tuple[str, str], PendingInjection] = {}
+        self._introduction: dict[str, Any] = {}
+        self.is_opening = False
+        """Whether the client has begun to introduce itself, and no more."""
+        self.has_heard = False
+        """Whether the client has said anything at all."""
+        self._has_begun = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def waiting(self) -> list[PendingInjection]:
+        """All of them."""
+        return list(self._open.values())
+
+    def hear(self, said: Request | Notification) -> None:
+        """Learn from what a client says whether the session has begun, and what it says of itself in each request."""
+        if said.side != CLIENT:
+            return
+        self.has_heard = True
+        revision = said.revision if isinstance(said, Request) else None
+        if said.method not in OPENING or (revision or "") >= MODERN:
+            self._has_begun = True
+        self.is_opening = not self._has_begun
+        if isinstance(said, Request) and revision is not None:
+            meta = loads(said.body.meta)
+            self._introduction = {key: value for key, value in meta.items() if key.startswith(META)}
+
+    def ask(self, say: SendCommand, viewer: str, n: object, at: float) -> tuple[PendingInjection, bytes]:
+        """Return a request, and its text."""
+        self._number += 1
+        said = self._prefix + str(self._number)
+        id_text = orjson.dumps(said).decode()
+        injected = PendingInjection(id_text, say.side, say.method, viewer, n, at)
+        self._open[say.side, id_text] = injected
+        return injected, _message(say.method, self._params(say, said), id_text)
+
+    def notify(self, say: SendCommand) -> bytes:
+        """Return the text of a notification."""
+        return _message(say.method, say.params, None)
+
+    def answered(self, side: str, id: str | None) -> PendingInjection | None:  # noqa: A002
+        """Return the request of ours that this side's answer is for, which waits no more."""
+        return self._open.pop((other(side), id or ""), None)
+
+    def reported(self, side: str, token: str | None) -> PendingInjection | None:
+        """Return the request of ours that this side reports on: its progress token is its id."""
+        return self._open.get((other(side), token or ""))
+
+    def failed(self, id: str) -> PendingInjection | None:  # noqa: A002
+        """Return the request of ours under this id, which waits no more."""
+        key = next((key for key in self._open if key[1] == id), None)
+        return self._open.pop(key) if key is not None else None
+
+    def _params(self, say: SendCommand, said: str) -> dict[str, Any] | None:
+        """Return the params with what this session's requests have to say of their sender.
+
+        A request that is sent again brings the progress token of the first one,
+        which is the host's: ours has one of ours.
+        """
+        introduction = self._introduction if say.side == CLIENT else {}
+        params = dict(say.params or {})
+        meta = params.get("_meta")
+        given = dict(meta) if isinstance(meta, dict) else {}
+        if "progressToken" in given:
+            given["progressToken"] = said
+        if given or introduction:
+            params["_meta"] = {**introduction, **given}
+        return params if params or say.params is not None else None
+
+
+def _message(method: str, params: dict[str, Any] | None, id_text: str | None) -> bytes:
+    message = b'{"jsonrpc":"2.0"'
+    if id_text is not None:
+        message += b',"id":' + id_text.encode()
+    message += b',"method":' + written(method)
+    return message + (b',"params":' + written(params) if params is not None else b"") + b"}"

@@ -1,0 +1,417 @@
+"""What a frame says: requests, notifications, results, failures, and what is none of them.
+
+Owns the reading of JSON-RPC 2.0 as MCP's peers really send it. Kinds follow
+the members that are there, not a model's opinion (protocol revisions
+2024-11-05 to 2026-07-28, basic/messages). Never raises: what cannot be read is
+`Malformed`, what can be read but is wrong carries `flaws`. Payloads stay bytes
+until somebody asks for them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypeAlias
+
+import orjson
+from msgspec import DecodeError, Raw, Struct, field
+from msgspec.json import Decoder
+
+from mcpspy.core.protocol.spec import META, METHODS
+from mcpspy.core.recording.decode import Frame
+
+_ABSENT = Raw(b"")
+
+
+class _Envelope(Struct, gc=False):
+    """The members of a message, none of them decoded. Absent is empty, `null` is not."""
+
+    jsonrpc: Raw = _ABSENT
+    id: Raw = _ABSENT
+    method: Raw = _ABSENT
+    params: Raw = _ABSENT
+    result: Raw = _ABSENT
+    error: Raw = _ABSENT
+
+
+class Body(Struct, gc=False):
+    """The members of `params` or `result` that pairing and display ask for, none of them decoded."""
+
+    meta: Raw = field(name="_meta", default=_ABSENT)
+    name: Raw = _ABSENT
+    uri: Raw = _ABSENT
+    level: Raw = _ABSENT
+    cursor: Raw = _ABSENT
+    ref: Raw = _ABSENT
+    message: Raw = _ABSENT
+    task_id: Raw = field(name="taskId", default=_ABSENT)
+    elicitation_id: Raw = field(name="elicitationId", default=_ABSENT)
+    request_id: Raw = field(name="requestId", default=_ABSENT)
+    progress_token: Raw = field(name="progressToken", default=_ABSENT)
+    progress: Raw = _ABSENT
+    total: Raw = _ABSENT
+    is_error: Raw = field(name="isError", default=_ABSENT)
+    result_type: Raw = field(name="resultType", default=_ABSENT)
+    task: Raw = _ABSENT
+    request_state: Raw = field(name="requestState", default=_ABSENT)
+    input_requests: Raw = field(name="inputRequests", default=_ABSENT)
+    input_responses: Raw = field(name="inputResponses", default=_ABSENT)
+
+
+class Message(Struct, frozen=True, kw_only=True, gc=False):
+    """What all kinds have."""
+
+    frame: Frame
+    index: int | None = None
+    """Place in a batch, None outside of one."""
+    flaws: tuple[str, ...] = ()
+    """What is wrong with a message that could be read all the same."""
+    data: bytes
+    """Its own bytes: the frame's, or its slice of a batch."""
+
+    @property
+    def at(self) -> float:
+        """Seconds since the recording started."""
+        return self.frame.at
+
+    @property
+    def side(self) -> str:
+        """Who sent it."""
+        return self.frame.side
+
+
+class Request(Message, frozen=True, kw_only=True, gc=False):
+    """Has `method` and `id`."""
+
+    id: str
+    """The id's JSON text: `1`, `"1"`, `1.0` and `true` are four ids."""
+    method: str
+    raw_params: Raw
+    body: Body
+
+    @property
+    def params(self) -> Any:
+        """`params`, decoded; None if there is none."""
+        return loads(self.raw_params)
+
+    @property
+    def subject(self) -> str | None:
+        """Which tool, resource, prompt … it is about."""
+        return _subject(self.method, self.body)
+
+    @property
+    def progress_token(self) -> str | None:
+        """JSON text of `_meta.progressToken`."""
+        return text(meta_raw(self.body.meta, "progressToken"))
+
+    @property
+    def revision(self) -> str | None:
+        """The revision it says of itself (2026-07-28, `_meta`)."""
+        version = decoded(meta_raw(self.body.meta, META + "protocolVersion"))
+        return version if isinstance(version, str) else None
+
+
+class Notification(Message, frozen=True, kw_only=True, gc=False):
+    """Has `method` and no `id`."""
+
+    method: str
+    raw_params: Raw
+    body: Body
+
+    @property
+    def params(self) -> Any:
+        """`params`, decoded; None if there is none."""
+        return loads(self.raw_params)
+
+    @property
+    def subject(self) -> str | None:
+        """Which resource, request, level … it is about."""
+        return _subject(self.method, self.body)
+
+
+class Result(Message, frozen=True, kw_only=True, gc=False):
+    """Has `result` and no `method`."""
+
+    id: str | None
+    raw_result: Raw
+    body: Body
+
+    @property
+    def result(self) -> Any:
+        """`result`, decoded."""
+        return loads(self.raw_result)
+
+    @property
+    def is_tool_error(self) -> bool:
+        """Whether a tool says of itself that it failed."""
+        return bytes(self.body.is_error) == b"true"
+
+    @property
+    def is_task(self) -> bool:
+        """Whether the work goes on as a task: by its `task` (2025-11-25), by its type (2026-07-28)."""
+        return bool(bytes(self.body.task)) or self.result_type == "task"
+
+    @property
+    def result_type(self) -> str:
+        """`complete`, `input_required`, `task` … (2026-07-28); absent is complete."""
+        kind = decoded(self.body.result_type)
+        return kind if isinstance(kind, str) and kind else "complete"
+
+
+class Failure(Message, frozen=True, kw_only=True, gc=False):
+    """Has `error` and no `method`."""
+
+    id: str | None
+    """None if the id is absent or `null`: then the failure answers nothing in particular."""
+    raw_error: Raw
+
+    @property
+    def error(self) -> Any:
+        """`error`, decoded."""
+        return loads(self.raw_error)
+
+    @property
+    def code(self) -> int | None:
+        """The integer code, None if it has none."""
+        error = self.error
+        code = error.get("code") if isinstance(error, dict) else None
+        return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+    @property
+    def text(self) -> str:
+        """The error's message; of an error that is a string, that string."""
+        error = self.error
+        if isinstance(error, str):
+            return error
+        return str(error.get("message", "")) if isinstance(error, dict) else ""
+
+
+class Malformed(Message, frozen=True, kw_only=True, gc=False):
+    """Is no message."""
+
+    why: str
+
+
+AnyMessage: TypeAlias = Request | Notification | Result | Failure | Malformed
+
+_decode_envelope = Decoder(_Envelope).decode
+_decode_body = Decoder(Body).decode
+_decode_members = Decoder(dict[str, Raw]).decode
+_decode_items = Decoder(list[Raw]).decode
+
+_NOTHING = Body()
+
+_BEYOND_64_BITS = re.compile(rb"[0-9]{19}")
+
+
+def read_frame(frame: Frame) -> list[AnyMessage]:
+    """Return the messages of a frame: one, or several for a batch (2025-03-26)."""
+    data = frame.data
+    flaws: tuple[str, ...] = ()
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            # Every server seen takes such a line with U+FFFD in it, so it may well be answered.
+            data = data.decode("utf-8", "replace").encode()
+            flaws = ("not UTF-8",)
+    try:
+        if data.lstrip()[:1] == b"[":
+            items = _decode_items(data)
+            if not items:
+                return [Malformed(frame=frame, data=frame.data, why="empty batch")]
+            return [
+                _read(frame, bytes(item), _decode_envelope(item), flaws, index)
+                if bytes(item)[:1] == b"{"
+                else Malformed(frame=frame, data=bytes(item), index=index, why="not an object")
+                for index, item in enumerate(items)
+            ]
+        return [_read(frame, frame.data, _decode_envelope(data), flaws, None)]
+    except (DecodeError, RecursionError):
+        return _read_loosely(frame, data, flaws)
+
+
+def _read_loosely(frame: Frame, data: bytes, flaws: tuple[str, ...]) -> list[AnyMessage]:
+    """Read what a strict parser refuses and some peers take: NaN, lone surrogates."""
+    if not data.strip():
+        return [Malformed(frame=frame, data=frame.data, why="blank line")]
+    try:
+        value = json.loads(data.decode())
+        flaws = (*flaws, "not strict JSON")
+        if isinstance(value, list):
+            return [
+                _read_value(frame, json.dumps(item).encode(), item, flaws, index)
+                for index, item in enumerate(value)
+            ]
+        return [_read_value(frame, frame.data, value, flaws, None)]
+    except RecursionError:
+        return [Malformed(frame=frame, data=frame.data, why="nested too deep")]
+    except ValueError as error:
+        return [Malformed(frame=frame, data=frame.data, flaws=flaws, why=_reason(data, error))]
+
+
+def _read_value(
+    frame: Frame, data: bytes, value: Any, flaws: tuple[str, ...], index: int | None
+) -> AnyMessage:
+    if not isinstance(value, dict):
+        return Malformed(frame=frame, data=data, index=index, flaws=flaws, why="not an object")
+    members = {
+        key: Raw(json.dumps(value[key]).encode()) for key in _Envelope.__struct_fields__ if key in value
+    }
+    return _read(frame, data, _Envelope(**members), flaws, index)
+
+
+def _read(
+    frame: Frame, data: bytes, envelope: _Envelope, flaws: tuple[str, ...], index: int | None
+) -> AnyMessage:
+    raw_id = bytes(envelope.id)
+    if bytes(envelope.jsonrpc) != b'"2.0"':
+        flaws = (*flaws, 'jsonrpc is not "2.0"')
+    if bytes(envelope.method):
+        method = decoded(envelope.method)
+        if not isinstance(method, str):
+            return Malformed(frame=frame, data=data, index=index, flaws=flaws, why="method is not a string")
+        if not raw_id:
+            return Notification(
+                frame=frame,
+                data=data,
+                index=index,
+                flaws=flaws,
+                method=method,
+                raw_params=envelope.params,
+                body=_body(envelope.params),
+            )
+        if (flaw := _id_flaw(raw_id)) is not None:
+            flaws = (*flaws, flaw)
+        return Request(
+            frame=frame,
+            data=data,
+            index=index,
+            flaws=flaws,
+            id=_id_text(raw_id),
+            method=method,
+            raw_params=envelope.params,
+            body=_body(envelope.params),
+        )
+    answered = None if raw_id in (b"", b"null") else _id_text(raw_id)
+    has_result, has_error = bytes(envelope.result), bytes(envelope.error)
+    if has_result and has_error:
+        flaws = (*flaws, "both result and error")
+    if has_error and not (has_result and has_error == b"null"):  # Some peers write an error of null.
+        return Failure(
+            frame=frame, data=data, index=index, flaws=flaws, id=answered, raw_error=envelope.error
+        )
+    if has_result:
+        return Result(
+            frame=frame,
+            data=data,
+            index=index,
+            flaws=flaws,
+            id=answered,
+            raw_result=envelope.result,
+            body=_body(envelope.result),
+        )
+    return Malformed(frame=frame, data=data, index=index, flaws=flaws, why="neither method, result nor error")
+
+
+def _body(raw: Raw) -> Body:
+    """Return the members of an object; of anything else, none."""
+    if bytes(raw)[:1] != b"{":
+        return _NOTHING
+    try:
+        return _decode_body(raw)
+    except (DecodeError, RecursionError):
+        members = _loose_members(raw)
+        return Body(**{name: members[key] for key, name in _ATTRIBUTES.items() if key in members})
+
+
+def meta_raw(meta: Raw, key: str) -> Raw:
+    """Return a member of `_meta`, not decoded; empty if there is none."""
+    if bytes(meta)[:1] != b"{":
+        return _ABSENT
+    try:
+        return _decode_members(meta).get(key, _ABSENT)
+    except (DecodeError, RecursionError):
+        return _loose_members(meta).get(key, _ABSENT)
+
+
+def _loose_members(raw: Raw) -> dict[str, Raw]:
+    """Return the members of an object that a strict parser refuses; none of one that nobody can read."""
+    value = loads(raw)
+    members = value if isinstance(value, dict) else {}
+    try:
+        return {key: Raw(json.dumps(item).encode()) for key, item in members.items()}
+    except RecursionError:
+        return {}
+
+
+def text(raw: Raw) -> str | None:
+    """Return a value's JSON text as an id or token is compared by; None if it is absent."""
+    data = bytes(raw)
+    return _id_text(data) if data else None
+
+
+def decoded(raw: Raw) -> Any:
+    """Return a small member's value; None if it is absent or cannot be read."""
+    data = bytes(raw)
+    if not data:
+        return None
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return None
+
+
+def loads(data: Raw | bytes) -> Any:
+    """Return the value of JSON text; what orjson refuses or rounds, `json` reads. None if there is none."""
+    data = bytes(data)
+    if not data:
+        return None
+    if not _BEYOND_64_BITS.search(data):  # orjson makes floats of such integers.
+        try:
+            return orjson.loads(data)
+        except ValueError:
+            pass
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _id_text(data: bytes) -> str:
+    if b"\\" in data:  # `"\u0031"` is the string `"1"`.
+        try:
+            return orjson.dumps(orjson.loads(data)).decode()
+        except (ValueError, TypeError):  # A lone surrogate; nested too deep to be written.
+            pass
+    return data.decode("utf-8", "replace")
+
+
+def _id_flaw(data: bytes) -> str | None:
+    """Say what keeps this from being an id: it should be a string or an integer (JSON-RPC 2.0, 4)."""
+    if data[:1] == b'"' or data.lstrip(b"-").isdigit():
+        return None
+    return f"id is {data.decode('utf-8', 'replace')[:20]}"
+
+
+def _subject(method: str, body: Body) -> str | None:
+    known = METHODS.get(method)
+    if known is None or known.subject is None:
+        return None
+    raw: Raw = getattr(body, _ATTRIBUTES[known.subject])
+    value = decoded(raw)
+    if isinstance(value, dict):  # A completion's `ref` names a prompt or a resource template.
+        value = value.get("name", value.get("uri"))
+    return value if value is None or isinstance(value, str) else text(raw)
+
+
+_ATTRIBUTES = dict(zip(Body.__struct_encode_fields__, Body.__struct_fields__, strict=True))
+
+
+def _reason(data: bytes, error: ValueError) -> str:
+    start = data.lstrip()[:1]
+    if data.startswith(b"\xef\xbb\xbf"):
+        return "starts with a byte order mark"
+    if start not in (b"{", b"["):
+        return "not JSON"
+    return f"not JSON: {error}"

@@ -1,0 +1,280 @@
+"""The words of the filter language: fields, operators, values, and where each of them stands.
+
+Owns what is a word, what is a field and what is a path, and every complaint
+about one. How they go together is `core.query.parser`'s, what a field means
+`core.query.fields`'.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import NamedTuple, NoReturn
+
+from mcpspy.errors import UsageError
+
+FIELDS = {
+    "method": "method",
+    "subject": "subject",
+    "about": "subject",
+    "tool": "tool",
+    "prompt": "prompt",
+    "uri": "uri",
+    "resource": "uri",
+    "id": "id",
+    "dir": "dir",
+    "side": "dir",
+    "from": "dir",
+    "kind": "kind",
+    "note": "note",
+    "status": "status",
+    "is": "is",
+    "stream": "stream",
+    "session": "stream",
+    "text": "text",
+    "latency": "latency",
+    "lat": "latency",
+    "size": "size",
+    "time": "time",
+    "since": "since",
+    "until": "until",
+    "code": "code",
+    "lint": "lint",
+}
+"""Every name of a field, and the field."""
+
+ROOTS = ("params", "result", "error")
+"""Members of a message that a path may begin with."""
+
+NUMBERS = ("latency", "size", "time", "code")
+"""Fields that are numbers, and so have an order."""
+
+MOMENTS = ("since", "until")
+"""Fields that are times, of which a negative one counts back from the end."""
+
+WORD, REGEX, ORDER, PATH = "", "/", "<>", "."
+"""In place of a field: what stands alone, and what is a path."""
+
+
+class QueryError(UsageError):
+    """What is wrong with a filter, and where: `text[start:end]`."""
+
+    def __init__(self, message: str, start: int, end: int) -> None:
+        super().__init__(message)
+        self.start = start
+        self.end = end
+
+
+class Atom(NamedTuple):
+    """The least that can be true of an item."""
+
+    field: str
+    """One of FIELDS' values, or WORD, REGEX, ORDER, PATH."""
+    name: str
+    """The field as it was written; of a path, the path."""
+    op: str
+    """`:`, `=`, `!=`, `>` …; of a regex: its flags."""
+    value: str
+    raw: str
+    """The value as it was written, quotes included."""
+    start: int
+    """Where the value stands."""
+    end: int
+
+    @property
+    def is_quoted(self) -> bool:
+        """Whether the value is meant as it stands."""
+        return self.raw.startswith('"')
+
+    def fail(self, message: str) -> NoReturn:
+        """Refuse the value."""
+        raise QueryError(message, self.start, self.end)
+
+
+class Token(NamedTuple):
+    """An atom, or what holds atoms together."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    atom: Atom | None = None
+
+
+ATOM, END, NOT, AND, OR, OPEN, CLOSE = "atom", "", "not", "and", "or", "(", ")"
+"""Kinds of tokens."""
+
+_SIGNS = {
+    "(": OPEN,
+    ")": CLOSE,
+    "-": NOT,
+    "!": NOT,
+    "|": OR,
+    "||": OR,
+    "&": AND,
+    "&&": AND,
+    "not": NOT,
+    "and": AND,
+    "or": OR,
+}
+
+_SPACE = re.compile(r"\s*")
+_SIGN = re.compile(r"[()!-]|\|\|?|&&?")
+_RUN = re.compile(r"[^\s()|]*")
+_ORDER = re.compile(r"[<>]=?")
+_OP = r"(\s*)(:?(?:[<>]=?|!?=)|:)"
+_FIELD = re.compile(rf"([a-z]+){_OP}", re.IGNORECASE)
+_ROOT = re.compile(r"\.?([a-z]+)(?=[.\[:=!<>])")
+_STEP = re.compile(r'\.([\w$@-]+)|\.?\["((?:[^"\\]|\\.)*)"\]|\.?\[(-?[0-9]*)\]', re.DOTALL)
+_AFTER_PATH = re.compile(_OP)
+_COMPARED = re.compile(r"[.\[][^\s()|]*[:=<>]")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\])')
+# A slash within a path does not end a regex: `/tools/call/` is one.
+_REGEX = re.compile(r"/((?:[^/\\]|\\.|/(?!i?(?:[\s)|]|\Z)))+)/(i?)(?=[\s)|]|\Z)", re.DOTALL)
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return the tokens; the last is the end. Raise QueryError."""
+    tokens, at = [], _skip(text, 0)
+    while at < len(text):
+        token = _token(text, at)
+        tokens.append(token)
+        at = _skip(text, token.end)
+    return [*tokens, Token(END, "", len(text), len(text))]
+
+
+def _token(text: str, at: int) -> Token:
+    first = text[at]
+    if sign := _SIGN.match(text, at):
+        return Token(_SIGNS[sign[0]], sign[0], at, sign.end())
+    if first == '"':
+        return _atom(text, at, _value(text, at, WORD, "", ":"))
+    if first == "/":
+        if (regex := _regex(text, at)) is None:
+            raise QueryError("/ is never closed: a regex ends in /, a path needs quotes", at, len(text))
+        return _atom(text, at, regex)
+    if order := _ORDER.match(text, at):
+        atom = _value(text, _skip(text, order.end()), ORDER, "", order[0])
+        if not atom.raw:
+            raise QueryError(f"{order[0]} what? As in {order[0]}200ms or {order[0]}10kb", *order.span())
+        return _atom(text, at, atom)
+    if (root := _ROOT.match(text, at)) and (path := _path(text, root)):
+        return _atom(text, at, path)
+    if (found := _FIELD.match(text, at)) and (field := _field(text, found)):
+        return _atom(text, at, field)
+    atom = _value(text, at, WORD, "", ":")
+    if (kind := _SIGNS.get(atom.value.lower())) is not None:
+        return Token(kind, atom.value, at, atom.end)
+    return _atom(text, at, atom)
+
+
+def _atom(text: str, at: int, atom: Atom) -> Token:
+    return Token(ATOM, text[at : atom.end], at, max(atom.end, at + 1), atom)
+
+
+def _field(text: str, found: re.Match[str]) -> Atom | None:
+    """Return a field with its value; None if this is a word: `file:///x`, `a=b`."""
+    name, space, op = found.groups()
+    if text.startswith("://", found.end(1)):
+        return None
+    field = FIELDS.get(name.lower())
+    if field is None:
+        near = difflib.get_close_matches(name.lower(), FIELDS, 1, 0.8)
+        if near and not space:
+            raise QueryError(
+                f"unknown field {name}: did you mean {near[0]}{op}? A word with {op} in it may stand in quotes",
+                *found.span(1),
+            )
+        return None
+    if space and (field not in NUMBERS or op.startswith(":")):
+        return None
+    after = found.end()
+    if field in NUMBERS:
+        op, after = _compared(text, found)
+    elif op.startswith(":"):  # What follows is the value's: `dir:<-`.
+        op, after = ":", found.end(2) + 1
+    if field == "text" and (regex := _regex(text, after)):
+        return regex
+    atom = _value(text, after, field, name, op)
+    if not atom.raw:
+        raise QueryError(f"{name}{op} what?", found.start(), after)
+    return atom
+
+
+def _compared(text: str, found: re.Match[str]) -> tuple[str, int]:
+    """Return the operator of what has an order, and where its value stands: `latency > 1s`, and `latency:>1s`."""
+    op = found[found.lastindex or 0]
+    return (op, found.end()) if op == ":" else (op.removeprefix(":"), _skip(text, found.end()))
+
+
+def _path(text: str, root: re.Match[str]) -> Atom | None:
+    """Return a path into the message with its value; None if this is a word, as `result.json` is."""
+    name, begin = root[1], root.end()
+    if name not in ROOTS:
+        near = difflib.get_close_matches(name, ROOTS, 1, 0.8) if _COMPARED.match(text, begin) else []
+        if near:
+            raise QueryError(
+                f"unknown member {name}: did you mean {near[0]}? A word with : or = in it may stand in quotes",
+                *root.span(1),
+            )
+        return None
+    end = begin
+    while step := _STEP.match(text, end):
+        end = step.end()
+    found = _AFTER_PATH.match(text, end)
+    if found is None:
+        if _COMPARED.match(text, end):
+            raise QueryError('a step is .name, ["any name"], [0], [-1] or []', end, _run(text, end))
+        return None
+    if found[1] and (found[2].startswith(":") or end == begin):
+        return None  # `error >1s` is two things.
+    op, after = _compared(text, found)
+    name = text[root.start(1) : end]
+    atom = _value(text, after, PATH, name, op)
+    if not atom.raw:
+        raise QueryError(f"{name}{op} what?", root.start(), after)
+    return atom
+
+
+def steps_of(path: str) -> list[str | int | None]:
+    """Return what follows a path's first name: names, places, and None for every place."""
+    return [
+        _ESCAPED.sub(r"\1", quoted) if quoted is not None else name if name is not None else _place(place)
+        for name, quoted, place in (found.groups() for found in _STEP.finditer(path))
+    ]
+
+
+def _place(digits: str) -> int | None:
+    return int(digits) if digits else None
+
+
+def _value(text: str, at: int, field: str, name: str, op: str) -> Atom:
+    """Return the atom whose value stands here: quoted, or up to the next blank."""
+    if not text.startswith('"', at):
+        end = _run(text, at)
+        return Atom(field, name, op, text[at:end], text[at:end], at, end)
+    quoted = _QUOTED.match(text, at)
+    if quoted is None:
+        raise QueryError('" is never closed', at, len(text))
+    value = _ESCAPED.sub(r"\1", quoted[1])
+    if not value and op == ":":
+        raise QueryError("nothing between the quotes", *quoted.span())
+    return Atom(field, name, op, value, quoted[0], at, quoted.end())
+
+
+def _regex(text: str, at: int) -> Atom | None:
+    found = _REGEX.match(text, at)
+    return Atom(REGEX, "", found[2], found[1], found[0], at, found.end()) if found else None
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def _run(text: str, at: int) -> int:
+    found = _RUN.match(text, at)
+    assert found is not None
+    return found.end()

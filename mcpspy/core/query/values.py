@@ -1,0 +1,194 @@
+"""The numbers of the filter language: times, sizes, codes, and their units.
+
+Owns what a number with a unit is, and how one is compared.
+
+The texts of the filter language: what is like one, and where in a message one stands.
+
+Owns `*` and `?`, and in which forms a text may stand in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+import warnings
+from collections.abc import Callable, Mapping
+
+from mcpspy.core.query.item import FilterItem, QueryPart, SessionEnd
+from mcpspy.core.query.lexer import ORDER, Atom, QueryError
+
+_TIMES = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SIZES = {"b": 1.0, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9}
+
+_NUMBER = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([^\W\d_]*)")
+
+COMPARE: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "=": operator.eq,
+    ":": operator.eq,
+    "!=": operator.eq,  # And negated, as for every field.
+}
+
+_EXAMPLES = {
+    ORDER: "as in >200ms or >10kb",
+    "latency": "as in latency>200ms",
+    "size": "as in size>10kb",
+    "time": "as in time>10s",
+    "code": "as in code:-32602",
+    "since": "as in since:-5m, or since:10s",
+    "until": "as in until:-5m, or until:10s",
+}
+
+
+def number(atom: Atom) -> QueryPart:
+    """Compare a number; one that stands alone says by its unit which."""
+    found = _NUMBER.fullmatch(atom.value)
+    if found is None:
+        atom.fail(f"{atom.value} is no number: {_EXAMPLES[atom.field]}")
+    amount, unit, field = float(found[1]), found[2].lower(), atom.field
+    if field == ORDER:
+        if not unit:
+            atom.fail(f"{atom.value} what? {_EXAMPLES[field]}")
+        if unit == "m":
+            atom.fail(f"{atom.value} may be minutes or megabytes: write {found[1]}min or {found[1]}mb")
+        field = "size" if unit in _SIZES else "latency"
+    compare = COMPARE[atom.op]
+    if field == "code":
+        if unit:
+            atom.fail(f'code takes a number, not "{atom.value}"')
+        return compared_code(amount, compare)
+    if field == "size":
+        bound = amount * _factor(atom, found[2], {"": 1.0, **_SIZES}, "bytes")
+        return QueryPart(lambda item: compare(item.size, bound), False)
+    if field == "time":
+        bound = amount * _factor(atom, found[2], {"": 1.0, **_TIMES}, "a time")
+        return QueryPart(lambda item: compare(item.at, bound), False)
+    if atom.op in (":", "=", "!="):
+        atom.fail(f"no latency is exactly that: write {atom.name}>{atom.value}")
+    bound = amount * _factor(atom, found[2], _TIMES, "a time")
+    return QueryPart(lambda item: (latency := item.latency) is not None and compare(latency, bound), False)
+
+
+def _factor(atom: Atom, unit: str, units: Mapping[str, float], what: str) -> float:
+    factor = units.get(unit.lower())
+    if factor is not None:
+        return factor
+    if not unit:
+        atom.fail(f"{atom.value} what? {_EXAMPLES['latency']}")
+    if unit.lower() in {**_TIMES, **_SIZES}:
+        atom.fail(f'{atom.name} takes {what}, not "{unit}"')
+    return atom.fail(f'unknown unit "{unit}": us, ms, s, min, h for times; b, kb, mb, gb for sizes')
+
+
+def compared_code(amount: float, compare: Callable[[float, float], bool]) -> QueryPart:
+    """Compare the code of a JSON-RPC error."""
+    return QueryPart(lambda item: (code := item.error_code) is not None and compare(code, amount), False)
+
+
+def moment(atom: Atom, end: SessionEnd) -> QueryPart:
+    """Hold when it was said against a time since the start; a negative one counts back from the end."""
+    if atom.op != ":":
+        atom.fail(f"{atom.name} takes a colon: {atom.name}:{atom.raw}")
+    found = _NUMBER.fullmatch(atom.value)
+    if found is None:
+        atom.fail(f"{atom.value} is no time: {_EXAMPLES[atom.field]}")
+    bound = float(found[1]) * _factor(atom, found[2], {"": 1.0, **_TIMES}, "a time")
+    compare = COMPARE[">=" if atom.field == "since" else "<="]
+    if not atom.value.startswith("-"):
+        return QueryPart(lambda item: compare(item.at, bound), False)
+    end.is_asked = True
+
+    def test(item: FilterItem) -> bool:
+        at = item.at
+        return compare(at, (at if end.at is None else end.at) + bound)
+
+    return QueryPart(test, False)
+
+
+_MANY = 4096
+"""Different texts that one test remembers its answer to. Methods and subjects are few, and come again."""
+
+
+class _Remembered(dict[str, bool]):
+    """The answers of a test of texts."""
+
+    def __init__(self, test: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._test = test
+
+    def __missing__(self, text: str) -> bool:
+        if len(self) >= _MANY:
+            self.clear()
+        found = self[text] = self._test(text)
+        return found
+
+
+def looks(atom: Atom) -> Callable[[str], bool]:
+    """Return the test of a text: exact, a pattern of `*` and `?`, or a substring."""
+    value = atom.value
+    if atom.op in ("=", "!="):
+        return lambda text: text == value
+    unordered(atom)
+    value = value.casefold()
+    if not atom.is_quoted and ("*" in value or "?" in value):
+        wild = {"*": ".*", "?": "."}
+        pattern = "".join(wild.get(c) or re.escape(c) for c in re.sub(r"\*+", "*", value))
+        fullmatch = re.compile(pattern, re.DOTALL).fullmatch
+        # As it stands too: a uri's ? is no pattern.
+        return lambda text: (
+            bool(text) and (value in text.casefold() or fullmatch(text.casefold()) is not None)
+        )
+    return lambda text: value in text.casefold()
+
+
+def unordered(atom: Atom) -> None:
+    """Refuse to compare what has no order."""
+    if atom.op[0] in "<>":
+        atom.fail(f"{atom.name} has no order: write {atom.name}:{atom.raw}")
+
+
+def remembered(atom: Atom) -> Callable[[str], bool]:
+    """Return the same test, which knows its answers: for texts that are few, and come again."""
+    return _Remembered(looks(atom)).__getitem__
+
+
+def searched(atom: Atom) -> QueryPart:
+    """Find a text, as it stands or as a JSON string holds it, whatever its case."""
+    if atom.op != ":":
+        atom.fail(f"{atom.name} takes a colon: {atom.name}:{atom.raw}")
+    value, plain = atom.value, atom.value.casefold()
+    held = (json.dumps(plain, ensure_ascii=False), json.dumps(plain), json.dumps(value))
+    forms = {plain, *(form[1:-1].casefold() for form in held)}
+    if not value.isascii():  # Only str knows the capitals of other alphabets; some fold to ASCII, as ß to ss.
+        return QueryPart(
+            lambda item: any(map(item.text().decode("utf-8", "replace").casefold().__contains__, forms)), True
+        )
+    if len(forms) > 1:
+        needles = [form.encode() for form in forms]
+        return QueryPart(lambda item: any(map(item.text().lower().__contains__, needles)), True)
+    needle = plain.encode()
+    if needle == needle.upper():
+        return QueryPart(lambda item: needle in item.text(), True)
+    return QueryPart(lambda item: needle in item.text().lower(), True)
+
+
+def pattern(atom: Atom) -> QueryPart:
+    """Search with a pattern: over bytes where that is the same, because it is faster."""
+    flags = re.IGNORECASE if atom.op else re.NOFLAG
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # What Python may do to patterns one day is none of the user's.
+            if atom.value.isascii():
+                found = re.compile(atom.value.encode(), flags).search
+                return QueryPart(lambda item: found(item.text()) is not None, True)
+            search = re.compile(atom.value, flags).search
+    except re.error as error:
+        at = min(atom.start + 1 + (error.pos or 0), atom.end - 1)
+        raise QueryError(f"regex: {error.msg}", at, at + 1) from None
+    except (OverflowError, RecursionError) as error:
+        atom.fail(f"regex: {error}")
+    return QueryPart(lambda item: search(item.text().decode("utf-8", "replace")) is not None, True)

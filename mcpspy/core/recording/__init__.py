@@ -1,0 +1,1 @@
+"""The recording format: encoding of lines, decoding of entries."""

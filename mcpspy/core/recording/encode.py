@@ -1,0 +1,369 @@
+"""The bytes that stand around a message in a recording: format 1, writing half.
+
+Owns the splice: a message goes into its line as the peer sent it, byte for
+byte, with no parser in between; brackets and UTF-8 alone decide between `msg`,
+`raw` and `b64`. The reading half is `core.recording.decode`, the specification
+docs/format.md. Imports next to nothing, because `mcpspy run` starts with it:
+`json` would cost 10 ms, once per server and start of every host.
+
+One direction of traffic: bytes in, lines of the recording out.
+
+Owns what is remembered of a direction between two chunks: its unfinished line.
+What it is fed goes on to the peer as it is, whatever comes back from here; the
+lane only says what must be on disk before that.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from codecs import getincrementaldecoder
+
+from mcpspy.core.framing import SMALL, LineFramer, SseFramer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    from mcpspy.core.framing import Pieces
+
+    Scalar: TypeAlias = str | int | float | bool | None
+    Value: TypeAlias = Scalar | Sequence[Scalar] | Mapping[str, Scalar | Sequence[Scalar]]
+    from collections.abc import Iterable, Mapping
+
+    from mcpspy.core.framing import SseEvent
+
+    Lines: TypeAlias = bytes | Iterable[bytes | bytearray]
+    """Whole lines of a recording: nearly always as one piece, else as buffers to be written in their order."""
+
+FORMAT = 1
+
+CLIENT = "client"
+SERVER = "server"
+MCPSPY = "mcpspy"
+
+_ESCAPES = {n: f"\\u{n:04x}" for n in (*range(32), 127)} | {
+    ord('"'): '\\"',
+    ord("\\"): "\\\\",
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
+}
+
+_JSON_SPACE = b" \t\r"
+
+LF = ord("\n")
+"""A number, as are others that are looked for: one byte as bytes is found only once CPython has dropped a TypeError."""
+
+
+def header(fields: Mapping[str, Value]) -> bytes:
+    """Return line 1 of a recording, `{"mcpspy":1,…}` and LF."""
+    return b'{"mcpspy":%d,' % FORMAT + _members(fields) + b"}\n"
+
+
+def note(at: float, kind: str, fields: Mapping[str, Value]) -> bytes:
+    """Return the line of a note: what nobody said. `at` is in seconds since `started`."""
+    more = b"," + _members(fields) if fields else b""
+    return b'{"t":%.6f,"note":%b' % (at, _string(kind)) + more + b"}\n"
+
+
+def frame_prefix(side: str, fields: Mapping[str, Value]) -> bytes:
+    """Return what stands before a frame's payload, with `%.6f` for its time."""
+    more = _members(fields).replace(b"%", b"%%") + b"," if fields else b""
+    return b'{"t":%%.6f,"from":"%b",' % side.encode() + more
+
+
+def plain(head: bytes, run: bytes) -> bytes | None:
+    """Return the lines of a run of ordinary messages, or None if one is not ordinary.
+
+    `run` is whole lines, `head` what goes before each message. Ordinary means
+    from `{` to `}` and UTF-8 throughout. One replace writes all envelopes at
+    once; that each of them then stands between `}` and `{` is a single count.
+    """
+    if not (run.startswith(b"{") and run.endswith(b"}\n") and (run.isascii() or is_utf8([run]))):
+        return None
+    body = run[:-1]
+    if LF in body:
+        # Searched after the replace and not before: a long needle is found ten times as fast as `}LF{`.
+        between = b"}\n" + head
+        lines = body.replace(b"\n", between)
+        if lines.count(b"}" + between + b"{") * (len(between) - 1) != len(lines) - len(body):
+            return None
+        body = lines
+    return head + body + b"}\n"
+
+
+def splice(
+    prefix: bytes, pieces: Pieces, *, torn: bool = False, body: bool = False
+) -> Iterator[bytes | bytearray]:
+    """Yield the buffers of one message's line of the file, whatever the message is.
+
+    `prefix` is `{"t":…,"from":…,`. `pieces` is consumed while the buffers are
+    taken, so that 100 MB of garbage is never in memory twice. `torn` says that
+    the message's end never came; `body` that it is no line of a stream: it need
+    not end with LF, and may have one inside, which is white space in JSON and
+    would end the line of the file.
+    """
+    end = _body_end(pieces) if body and not torn else _line_end(pieces, torn=torn)
+    text = is_utf8(pieces)
+    broken = body and any(LF in piece for piece in pieces)
+    if text and not broken and _has_brackets(pieces):
+        yield prefix + end + b'"msg":'
+        yield from pieces
+        yield b"}\n"
+    elif not text or any(0 in piece for piece in pieces):  # A NUL would take six bytes as text.
+        yield prefix + end + b'"why":"%b","b64":"' % (b"NUL bytes" if text else b"not UTF-8")
+        yield from _base64(pieces)
+        yield b'"}\n'
+    else:
+        why = b"not a JSON object or array" if any(pieces) else b"blank line"
+        if broken:
+            why = b"several lines"
+        yield prefix + end + b'"why":"' + why + b'","raw":"'
+        yield from _text(pieces)
+        yield b'"}\n'
+
+
+def splice_text(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterator[bytes]:
+    """Yield the buffers of a line that is text to begin with: stderr."""
+    end = _line_end(pieces, torn=torn)
+    if is_utf8(pieces):
+        yield prefix + end + b'"text":"'
+        yield from _text(pieces)
+    else:
+        yield prefix + end + b'"b64":"'
+        yield from _base64(pieces)
+    yield b'"}\n'
+
+
+def is_utf8(pieces: Sequence[bytes | bytearray]) -> bool:
+    """Whether the pieces, joined, are valid UTF-8."""
+    if all(piece.isascii() for piece in pieces):
+        return True
+    decoder = getincrementaldecoder("utf-8")()
+    try:
+        for piece in pieces:
+            decoder.decode(piece)
+        decoder.decode(b"", True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _line_end(pieces: Pieces, *, torn: bool) -> bytes:
+    """Take a CR off the end, and name the line end where it is not LF alone."""
+    if torn:
+        return b'"eol":"",'
+    if pieces and pieces[-1].endswith(b"\r"):
+        pieces[-1] = pieces[-1][:-1]
+        return b'"eol":"\\r\\n",'
+    return b""
+
+
+def _body_end(pieces: Pieces) -> bytes:
+    """Take a line end off the end, and name it; most bodies have none."""
+    if not _cut_off(pieces, b"\n"):
+        return b""
+    return b'"eol":"\\r\\n",' if _cut_off(pieces, b"\r") else b'"eol":"\\n",'
+
+
+def _cut_off(pieces: Pieces, last: bytes) -> bool:
+    if not pieces or not pieces[-1].endswith(last):
+        return False
+    rest = pieces[-1][:-1]
+    pieces[-1:] = [rest] if rest else []
+    return True
+
+
+def _has_brackets(pieces: Pieces) -> bool:
+    """Whether the outer bytes, JSON's white space aside, are those of an object or array."""
+    first = next((kept for piece in pieces if (kept := piece.lstrip(_JSON_SPACE))), b"")
+    last = next((kept for piece in reversed(pieces) if (kept := piece.rstrip(_JSON_SPACE))), b"")
+    return bool(first) and (first[0], last[-1]) in ((0x7B, 0x7D), (0x5B, 0x5D))
+
+
+def _consume(pieces: Pieces) -> Iterator[bytes | bytearray]:
+    pieces.reverse()
+    while pieces:
+        yield pieces.pop()
+
+
+def _base64(pieces: Pieces) -> Iterator[bytes]:
+    rest = b""
+    for piece in _consume(pieces):
+        data = rest + piece
+        cut = len(data) - len(data) % 3
+        rest = data[cut:]
+        yield b2a_base64(data[:cut], newline=False)
+    yield b2a_base64(rest, newline=False)
+
+
+def _text(pieces: Pieces) -> Iterator[bytes]:
+    decoder = getincrementaldecoder("utf-8")()
+    for piece in _consume(pieces):
+        yield decoder.decode(piece).translate(_ESCAPES).encode()
+
+
+def _members(fields: Mapping[str, Value]) -> bytes:
+    return b",".join(_string(key) + b":" + _json(value) for key, value in fields.items())
+
+
+def _json(value: Value) -> bytes:
+    if isinstance(value, str):
+        return _string(value)
+    if value is None or isinstance(value, bool):
+        return {None: b"null", True: b"true", False: b"false"}[value]
+    if isinstance(value, int | float):
+        return repr(value).encode()
+    if isinstance(value, dict):
+        return b"{" + _members(value) + b"}"
+    return b"[" + b",".join(map(_json, value)) + b"]"
+
+
+def _string(text: str) -> bytes:
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return b'"%b"' % text.encode()
+    # An argument that is not UTF-8 reaches us with lone surrogates, which no JSON reader takes.
+    return b'"' + text.translate(_ESCAPES).encode("utf-8", "replace") + b'"'
+
+
+class FrameEncoder:
+    """Messages of one side of a stdio session."""
+
+    __slots__ = ("_framer", "_head", "_line", "_prefix")
+
+    def __init__(self, side: str) -> None:
+        self._framer = LineFramer()
+        self._prefix = b'{"t":%%.6f,"from":"%b",' % side.encode()
+        self._head = self._prefix + b'"msg":'
+        self._line = self._head + b"%b}\n"
+
+    def feed(self, at: float, data: bytes) -> Lines:
+        """Return what to append for the messages that end in `data`, `at` seconds from the start."""
+        if data[-2:] == b"}\n" and len(data) < SMALL and data[:1] == b"{" and not self._framer.pieces:
+            message = data[:-1]
+            if LF not in message and message.isascii():
+                # One whole message: nearly always, and what a round trip waits for.
+                return self._line % (at, message)
+        ended, run = self._framer.split(data)
+        if len(ended) == 1:
+            # A line that a flood's chunk cut in two: joining it costs less than buffers of its own.
+            ended, run = [], b"".join((ended[0], b"\n", run))
+        if not ended:
+            lines = plain(self._head % at, run) if run else b""
+            if lines is not None:
+                return lines
+        return self._lines(at, ended, run)
+
+    @property
+    def is_inside_line(self) -> bool:
+        """Whether a line has begun that has not ended."""
+        return bool(self._framer.pieces)
+
+    def close(self, at: float) -> Iterable[bytes | bytearray]:
+        """Return the buffers for the line that never ended, if there is one."""
+        torn = self._framer.close()
+        return splice(self._prefix % at, torn, torn=True) if torn else ()
+
+    def _lines(self, at: float, ended: Pieces, run: bytes) -> Iterator[bytes | bytearray]:
+        if ended:
+            yield from splice(self._prefix % at, ended)
+        if run:
+            lines = plain(self._head % at, run)
+            if lines is not None:
+                yield lines
+                return
+            for line in run[:-1].split(b"\n"):
+                yield from splice(self._prefix % at, [line])
+
+
+class TextEncoder:
+    """Lines of text that are no messages: the server's stderr, kept as notes."""
+
+    __slots__ = ("_framer", "_prefix")
+
+    def __init__(self, kind: str) -> None:
+        self._framer = LineFramer()
+        self._prefix = b'{"t":%%.6f,"note":"%b",' % kind.encode()
+
+    def feed(self, at: float, data: bytes) -> Iterable[bytes]:
+        """Return the buffers to append for the lines that end in `data`."""
+        ended, run = self._framer.split(data)
+        return self._lines(at, ended, run) if ended or run else ()
+
+    @property
+    def is_inside_line(self) -> bool:
+        """Whether a line has begun that has not ended."""
+        return bool(self._framer.pieces)
+
+    def close(self, at: float) -> Iterable[bytes]:
+        """Return the buffers for the line that never ended, if there is one."""
+        torn = self._framer.close()
+        return splice_text(self._prefix % at, torn, torn=True) if torn else ()
+
+    def _lines(self, at: float, ended: Pieces, run: bytes) -> Iterator[bytes]:
+        if ended:
+            yield from splice_text(self._prefix % at, ended)
+        if run:
+            for line in run[:-1].split(b"\n"):
+                yield from splice_text(self._prefix % at, [line])
+
+
+class BodyEncoder:
+    """A body that is one message: a POST, or its answer as JSON."""
+
+    __slots__ = ("_pieces", "_prefix")
+
+    def __init__(self, side: str, fields: Mapping[str, Value]) -> None:
+        self._prefix = frame_prefix(side, fields)
+        self._pieces: Pieces = []
+
+    def feed(self, data: bytes) -> None:
+        """Keep a chunk; it becomes a message with the last one."""
+        if data:
+            self._pieces.append(data)
+
+    def close(self, at: float, *, torn: bool = False) -> Iterator[bytes | bytearray]:
+        """Return the buffers of the message; none if the body was empty."""
+        pieces, self._pieces = self._pieces, []
+        return splice(self._prefix % at, pieces, torn=torn, body=True) if pieces else iter(())
+
+
+class SseEncoder:
+    """A body that is a stream of events: each carries a message, or primes, names or paces the stream."""
+
+    __slots__ = ("_fields", "_framer", "_side")
+
+    def __init__(self, side: str, fields: Mapping[str, Value]) -> None:
+        self._side = side
+        self._fields = dict(fields)
+        self._framer = SseFramer()
+
+    def feed(self, at: float, data: bytes) -> tuple[list[SseEvent], list[bytes | bytearray]]:
+        """Return the events that end in `data`, and the buffers to append for them."""
+        events = self._framer.feed(data)
+        return events, [buffer for event in events for buffer in self._line(at, event)]
+
+    @property
+    def is_inside_event(self) -> bool:
+        """Whether an event has begun that has not ended."""
+        return self._framer.is_inside_event
+
+    def close(self, at: float) -> Iterable[bytes | bytearray]:
+        """Return the buffers of the event that never ended, if there is one."""
+        event = self._framer.close()
+        return self._line(at, event) if event is not None else ()
+
+    def _line(self, at: float, event: SseEvent) -> Iterator[bytes | bytearray]:
+        named = {"event": event.event, "id": event.id, "retry": event.retry}
+        fields: dict[str, Value] = self._fields | {k: v for k, v in named.items() if v is not None}
+        if event.is_message:
+            assert event.data is not None
+            pieces = list(event.data)
+            yield from splice(frame_prefix(self._side, fields) % at, pieces, torn=event.torn, body=True)
+        else:
+            if event.data is not None:
+                fields["data"] = b"".join(event.data).decode("utf-8", "replace")
+            if event.torn:
+                fields["torn"] = True
+            yield note(at, "sse", fields)

@@ -1,0 +1,132 @@
+"""What counts as a secret: what is built in, and what a person asked for besides.
+
+Owns a person's own keys, patterns, pointers and values, and what the gate has
+to look for on their behalf. Refuses, by ValueError, what could never be found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from mcpspy.core.redact.patterns import NameVerdict, verdict
+from mcpspy.core.redact.prefilter import Prefilter
+
+TELLING = 3
+"""Bytes of what the gate looks for on a person's behalf: fewer are in every message anyway."""
+
+SHORTEST = 4
+"""Bytes of a value that may be looked for wherever it shows up: a shorter one is found in everything."""
+
+Pointer = tuple[str, ...]
+"""A JSON pointer's reference tokens, unescaped (RFC 6901)."""
+
+_NOT_LETTERS = re.compile(r"[\W_]+")
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+
+class RedactionRules:
+    """Immutable, and shared by everything that is redacted alike."""
+
+    def __init__(
+        self,
+        keys: Iterable[str] = (),
+        patterns: Iterable[str] = (),
+        pointers: Iterable[str] = (),
+        values: Mapping[str, str] | None = None,
+    ) -> None:
+        """`values` is what each variable of the environment holds. Raises ValueError, which says what is wrong."""
+        self._keys = {_plain(key): key for key in keys}
+        if "" in self._keys:
+            raise ValueError(f"{self._keys['']!r} has no letter to know a key by")
+        self._patterns = [_pattern(pattern) for pattern in patterns]
+        self.pointers = frozenset(_pointer(pointer) for pointer in pointers)
+        self._values = [
+            (f"env:{name}", _value(name, value)) for name, value in (values or {}).items() if value
+        ]
+        ends = [next((token for token in reversed(p) if not token.isdigit()), "") for p in self.pointers]
+        parts = [_plainest(token.encode()) for token in ends] + [
+            _plainest(value) for _, value in self._values
+        ]
+        self.is_thorough = (
+            bool(self._patterns)
+            or any(len(part) < TELLING for part in parts)
+            or not all(key.isascii() for key in self._keys.values())
+        )
+        """Whether every message has to be looked at: what is asked for has nothing that the gate could look for."""
+        self.gate = Prefilter([*parts, *(form for key in self._keys.values() for form in _spellings(key))])
+
+    def verdict(self, name: bytes) -> int:
+        """Return what a name says of its value (`names.Verdict`)."""
+        if self._keys and _plain(name.decode("utf-8", "replace")) in self._keys:
+            return NameVerdict.STRONG
+        return verdict(name)
+
+    def asked(self, text: bytes) -> Iterator[tuple[int, int, str]]:
+        """Yield what a person asked for in a text: start, end, rule."""
+        for rule, value in self._values:
+            at = text.find(value)
+            while at >= 0:
+                yield at, at + len(value), rule
+                at = text.find(value, at + len(value))
+        if self._patterns:
+            decoded = text.decode("utf-8", "surrogateescape")
+            for pattern in self._patterns:
+                for found in pattern.finditer(decoded):
+                    start, end = found.span(found.lastindex or 0)
+                    if start < end:
+                        at = start if text.isascii() else _size(decoded[:start])
+                        yield at, at + _size(decoded[start:end]), f"pattern:{pattern.pattern}"
+
+
+def _plain(key: str) -> str:
+    return _NOT_LETTERS.sub("", key.casefold())
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from None
+
+
+def _pointer(text: str) -> Pointer:
+    if not text.startswith("/"):
+        raise ValueError(f"{text!r} is not a JSON pointer: it begins with /, like /params/arguments/pin")
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:])
+
+
+def _value(name: str, value: str) -> bytes:
+    data = value.encode("utf-8", "surrogateescape")
+    if len(data) < SHORTEST:
+        raise ValueError(
+            f"the value of {name} has fewer than {SHORTEST} bytes: it would be found in everything"
+        )
+    return data
+
+
+def _spellings(key: str) -> Iterator[bytes]:
+    """Yield the ways a key is written: pin_code, pin-code, pinCode, PinCode, PIN_CODE; quoted, or before a sign."""
+    words = [word.lower() for word in _WORDS.findall(key)]
+    joined = "".join(word.capitalize() for word in words)
+    for written in {
+        key,
+        "_".join(words),
+        "-".join(words),
+        "".join(words),
+        "_".join(words).upper(),
+        "-".join(word.capitalize() for word in words),
+        joined,
+        joined[:1].lower() + joined[1:],
+    }:
+        for form in ('"{}', "'{}", "{}=", "{}:", "-{} "):
+            yield form.format(written).encode()
+
+
+def _plainest(text: bytes) -> bytes:
+    """Return the longest part of a text that JSON never writes otherwise."""
+    return max(re.split(rb"[^A-Za-z0-9 _.,:;-]+", text), key=len)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,224 @@
+"""Tokens that are told by their shape, whatever name they stand under.
+
+Owns the table: for each literal of the gate, the whole of the token, and a test
+where shapes alone would take too much. docs/redact.md lists them. A pattern is
+matched at its literal and nowhere else, and no two matches of one begin in the
+same run of token characters: so none is more than linear.
+
+Names whose values are secret, and values that are not for all their names.
+
+Owns the table of names, and the test for the names that mean something else as
+often. A name counts by how it ends, its case and separators aside: `DB_PASSWORD`,
+`dbPassword` and `db-password` are one.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import a2b_base64
+from functools import cache, lru_cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Test = Callable[[bytes], bool]
+
+STRONG = """
+    password passwd passphrase secret apikey appkey accesskey secretkey secretaccesskey privatekey
+    signingkey encryptionkey masterkey accountkey subscriptionkey sharedkey authkey deploykey
+    accesstoken refreshtoken authtoken idtoken bearertoken sessiontoken apitoken bottoken usertoken
+    clientsecret credential authorization cookie
+""".split()
+"""Whatever their value is, it is secret; the plural too."""
+
+_STRONG = tuple(name.encode() + plural for name in STRONG for plural in (b"", b"s"))
+_PAGES = re.compile(
+    rb"(?:page|next|prev|previous|progress|continuation|sync|cursor|max|min|start|end|stop)token$"
+)
+_NOT_LETTERS = re.compile(rb"[^a-z0-9]+")
+_HARMLESS = re.compile(
+    rb"""(?ix)
+    null | none | nil | undefined | true | false | yes | no | required | optional | include | omit | same-origin
+    | string | number | integer | boolean | object | array | hidden | masked | disabled | enabled | unset
+    | bearer | basic | digest | oauth2? | oidc | api[-_]?key | jwt
+    | (?-i: \$ [A-Z_][A-Z0-9_]* | % [A-Z_][A-Z0-9_]* % )
+    | \$\{ [^{}]* \} | \$\( [^()]* \) | \{\{ [^{}]* \}\} | \{ \w+ \} | < [^<>]* >
+    | (?:process\.env|os\.environ|env|secrets|vars|config|settings|self|this)\b [.\[(] [\w.\[\]'"()]*
+    | your [-_ ] [\w -]* | (?: [*xX._-] | \u2022 ){4,256} | \W{0,3}
+    | (?: [\w-]+ [ ] )? \[redacted(?::[0-9a-f]{8})?\]
+    """.replace(rb"\u2022", "\u2022".encode()),
+    re.DOTALL,
+)
+
+
+class NameVerdict:
+    """What a name says of its value: WEAK that it is secret if it looks like it, for `token` is as often a word."""
+
+    NOTHING, WEAK, STRONG = range(3)
+
+
+@lru_cache(maxsize=1024)
+def verdict(name: bytes) -> int:
+    """Return what the name says of its value."""
+    plain = _NOT_LETTERS.sub(b"", name[-80:].lower())
+    if plain.endswith(_STRONG):
+        return NameVerdict.STRONG
+    if plain == b"pass" or (plain.endswith(b"token") and not _PAGES.search(plain)):
+        return NameVerdict.WEAK
+    return NameVerdict.NOTHING
+
+
+def is_several(name: bytes) -> bool:
+    """Whether the name is a plural: of what stands below it, only plain values are secrets."""
+    return name[-1:] in b"sS"
+
+
+def is_told(name: bytes, value: bytes) -> bool:
+    """Whether the value of a weak name looks like a secret."""
+    if name.lower() == b"pass":
+        return _WORD_BYTES.fullmatch(value) is not None and not _PATH.match(value)
+    return is_random(value)
+
+
+def is_harmless(value: bytes) -> bool:
+    """Whether a value tells nothing: empty, a placeholder of any kind, the name of a variable or a type."""
+    return len(value) < 256 and _HARMLESS.fullmatch(value) is not None
+
+
+def is_random(value: bytes, least: int = 8) -> bool:
+    """Whether a value looks like a token: no white space, letters and digits mixed, no path, not all one letter."""
+    head = value[:256]
+    return (
+        len(value) >= least
+        and len(set(head)) >= min(6, least)
+        and _WORD_BYTES.fullmatch(head) is not None
+        and _DIGIT.search(head) is not None
+        and _LETTER.search(head) is not None
+    )
+
+
+_PATH = re.compile(rb"[/~.]|[A-Za-z]:[\\\\/]")
+_WORD_BYTES = re.compile(rb"[^\s\"'<>{}()\[\]]+")
+_DIGIT = re.compile(rb"[0-9]")
+_LETTER = re.compile(rb"[A-Za-z]")
+
+
+HEADER = 2048
+"""Bytes of a JWT's first part that are looked back for."""
+
+
+class TokenPattern:
+    """One kind of token."""
+
+    def __init__(self, rule: str, pattern: str, test: Test | None = None, back: int = 0) -> None:
+        self.rule = rule
+        self.back = back
+        """Bytes of the token, or of what has to stand before it, that come before the literal."""
+        self._pattern = pattern
+        self._test = test
+
+    def at(self, text: bytes, place: int) -> tuple[int, int] | None:
+        """Return where the secret of this shape stands whose literal begins at `place`."""
+        found = _compiled(self._pattern).match(text, max(0, place - self.back))
+        if found is None:
+            return None
+        start, end = found.span(found.lastindex or 0)
+        return None if self._test is not None and not self._test(text[start:end]) else (start, end)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[bytes]:
+    return re.compile(pattern.encode())
+
+
+def _is_varied(token: bytes) -> bool:
+    """Whether it is not the `ghp_xxxxxxxx` of a manual."""
+    return len(set(token[-16:])) > 4
+
+
+def _is_sk(token: bytes) -> bool:
+    """Whether it is a key, and not `sk-` and words with dashes between them."""
+    return is_random(token) and (_RUN.search(token) is not None or token.startswith(b"sk-ant-"))
+
+
+def _is_basic(encoded: bytes) -> bool:
+    """Whether it is a name and a password, as `Basic` has them (RFC 7617)."""
+    try:
+        return b":" in a2b_base64(encoded + b"=" * (-len(encoded) % 4))
+    except ValueError:
+        return False
+
+
+_RUN = re.compile(rb"[A-Za-z0-9]{16}")
+
+_LEFT = r"(?<![A-Za-z0-9_-])"
+
+
+def _prefixed(rule: str, prefix: str, body: str, *, least: int, back: int = 0) -> TokenPattern:
+    return TokenPattern(rule, f"{_LEFT}{prefix}[{body}]{{{least},}}+", _is_varied, back)
+
+
+_WORD = "A-Za-z0-9_-"
+_ALNUM = "A-Za-z0-9"
+_GITHUB = _prefixed("github-token", "gh[opusr]_", "A-Za-z0-9_", least=20)
+_STRIPE = _prefixed("stripe-key", "[sr]k_(?:live|test)_", _ALNUM, least=16, back=1)
+_AWS = TokenPattern(
+    "aws-access-key", r"(?<![A-Za-z0-9+/])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])", _is_varied
+)
+
+SHAPES: dict[bytes, TokenPattern] = {
+    **dict.fromkeys((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), _GITHUB),
+    b"github_pat_": _prefixed("github-token", "github_pat_", "A-Za-z0-9_", least=22),
+    b"glpat-": _prefixed("gitlab-token", "glpat-", _WORD, least=20),
+    b"xox": _prefixed("slack-token", "xox[a-z]-", "A-Za-z0-9-", least=10),
+    b"xapp-": _prefixed("slack-token", "xapp-", "A-Za-z0-9-", least=10),
+    b"sk-": TokenPattern("sk-key", _LEFT + r"sk-[A-Za-z0-9_-]{20,}+", _is_sk),
+    b"hf_": _prefixed("hugging-face-token", "hf_", _ALNUM, least=30),
+    b"SG.": TokenPattern("sendgrid-key", r"(?<![A-Za-z0-9_.-])SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+", _is_varied),
+    b"dop_v1_": _prefixed("digitalocean-token", "dop_v1_", "a-f0-9", least=64),
+    b"shpat_": _prefixed("shopify-token", "shpat_", "A-Fa-f0-9", least=32),
+    b"tvly-": _prefixed("tavily-key", "tvly-", _WORD, least=20),
+    **dict.fromkeys((b"k_live_", b"k_test_"), _STRIPE),
+    b"whsec_": _prefixed("stripe-key", "whsec_", "A-Za-z0-9+/=", least=24),
+    **dict.fromkeys((b"AKIA", b"ASIA"), _AWS),
+    b"AIza": TokenPattern("google-key", r"(?<![A-Za-z0-9_+/-])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])", _is_varied),
+    b"ya29.": _prefixed("google-token", r"ya29\.", _WORD, least=20),
+    b"GOCSPX-": _prefixed("google-secret", "GOCSPX-", _WORD, least=20),
+    b"npm_": TokenPattern("npm-token", _LEFT + r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9_])", _is_varied),
+    b"pypi-": _prefixed("pypi-token", "pypi-", _WORD, least=50),
+    b"lin_api_": _prefixed("linear-key", "lin_api_", _ALNUM, least=32),
+    b"ntn_": _prefixed("notion-token", "ntn_", _ALNUM, least=40),
+    b"figd_": _prefixed("figma-token", "figd_", _WORD, least=32),
+    b"sntry": _prefixed("sentry-token", "sntry[a-z]_", "A-Za-z0-9_=+/", least=40),
+    b"earer ": TokenPattern(
+        "bearer", r"(?<![A-Za-z0-9])[Bb]earer {1,4}([A-Za-z0-9._~+/-]{12,}+=*+)", lambda token: is_random(token, 12), back=1
+    ),
+    b"asic ": TokenPattern("basic", r"(?<![A-Za-z0-9])[Bb]asic {1,4}([A-Za-z0-9+/]{6,}+={0,2}+)", _is_basic, back=1),
+}  # fmt: skip
+"""Literal of the gate → what it belongs to. The rest of the gate's literals are names, or need a longer look."""
+
+_JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)?")
+_PEM = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+_TOKEN_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+
+def tail(text: bytes, place: int, most: int, letters: bytes) -> int:
+    """Return how many of these letters stand right before a place, of `most` at most."""
+    before = text[max(0, place - most) : place]
+    return len(before) - len(before.rstrip(letters))
+
+
+def jwt(text: bytes, place: int) -> tuple[int, int] | None:
+    """Return where the JSON Web Token stands whose second part begins after the dot at `place`."""
+    found = _JWT.match(text, place - tail(text, place, HEADER, _TOKEN_LETTERS))
+    return None if found is None else found.span()
+
+
+def pem(text: bytes, place: int) -> tuple[int, int] | None:
+    """Return where the private key stands between its two lines; to the end, if the second is missing."""
+    found = _PEM.match(text, place)
+    if found is None:
+        return None
+    end = text.find(b"-----END", found.end())
+    return found.end(), len(text) if end < 0 else end

@@ -1,0 +1,125 @@
+"""A part of a recording that can be played by itself.
+
+Owns what requests need: the handshake, the question that one of them answers,
+what gave it its cursor or its task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from msgspec import structs
+
+from mcpspy.core.protocol.message import AnyMessage, Malformed, Request, Result
+from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Damaged, Frame, Note
+from mcpspy.core.replay.substitution import Substitutions, given_back, handed_out
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Change, Session
+
+LEFT_OUT = "left-out"
+
+
+def needed(session: Session, wanted: Collection[int]) -> set[int]:
+    """Return the numbers of these exchanges and of those that have to go before them."""
+    kept: set[int] = set()
+    givers: dict[tuple[str, bytes], int] = {}
+    for exchange in session.exchanges:
+        if isinstance(exchange.answer, Result):
+            for given in handed_out(exchange.answer):
+                givers.setdefault(given, exchange.number)
+    waiting = [exchange for exchange in session.exchanges if exchange.number in wanted]
+    waiting += [exchange for exchange in session.exchanges if exchange.request.method in INTRODUCTIONS]
+    while waiting:
+        exchange = waiting.pop()
+        if exchange.number in kept:
+            continue
+        kept.add(exchange.number)
+        waiting += [other for other in (exchange.continues, exchange.continued_by) if other is not None]
+        for kind, _, value in given_back(exchange.request):
+            if (giver := givers.get((kind, value))) is not None:
+                waiting.append(session.exchanges[giver])
+    return kept
+
+
+def reduced(session: Session, kept: Collection[int]) -> Session:
+    """Return the session as it would stand with these exchanges of the client's only, at its end.
+
+    What the server said on behalf of others goes with them. Entries keep their
+    places: where one is left out, there is a note of it.
+    """
+    part, owners = Session(session.header), _Owners()
+    for change in session.changes:
+        what, owner = change.what, owners.owner(change)
+        if owner is not None and owner not in kept:
+            part.add(Note(what.at, LEFT_OUT, {}))
+        elif isinstance(what, Note | Damaged):
+            part.add(what)
+        else:
+            frame = what.frame
+            part.add(frame if what.index is None else structs.replace(frame, data=what.data))
+    part.end()
+    return part
+
+
+def as_recorded(session: Session, carried: Iterable[Substitutions]) -> Session:
+    """Return a new session as it would stand if the server had handed out the values that it once did."""
+    back = list(carried)
+    part = Session(session.header)
+    for change in session.changes:
+        what = change.what
+        if isinstance(what, Note | Damaged):
+            part.add(what)
+        elif not what.index:  # Of a batch the first brings the others.
+            data = what.frame.data
+            for each in back:
+                data = each.as_recorded(data)
+            part.add(structs.replace(what.frame, data=data))
+    part.end()
+    return part
+
+
+class _Owners:
+    """On behalf of which exchange of the client's something is said."""
+
+    def __init__(self) -> None:
+        self._open: list[int] = []
+        self._posted: dict[int, int] = {}
+        self._last: int | None = None
+        """The last request of the client; None after a notification."""
+        self._questions: dict[int, int | None] = {}
+        """Requests of the server, and whose they are."""
+
+    def owner(self, change: Change) -> int | None:
+        """Return the number of the exchange that the next entry belongs to; None if it is nobody's."""
+        what, exchange = change.what, change.exchange
+        if isinstance(what, Damaged | Malformed):
+            return None
+        if exchange is not None and exchange.request.side == CLIENT:
+            self._follow(what, exchange)
+            return exchange.number
+        if isinstance(what, Note):
+            return None
+        if what.side == CLIENT and exchange is None:
+            self._last = None
+            return None
+        if exchange is not None:
+            return self._questions.setdefault(exchange.number, self._cause(what.frame))
+        return self._cause(what.frame)
+
+    def _follow(self, what: AnyMessage | Note, exchange: Exchange) -> None:
+        if isinstance(what, Request):
+            self._last = exchange.number
+            if not exchange.is_subscription:
+                self._open.append(exchange.number)
+            if what.frame.http is not None:
+                self._posted[what.frame.http] = exchange.number
+        elif exchange.number in self._open and (what is exchange.answer or what is exchange.cancel):
+            self._open.remove(exchange.number)
+
+    def _cause(self, frame: Frame) -> int | None:
+        """Return what made the server speak: what it speaks on, else what waits, else what it last heard."""
+        if frame.http in self._posted:
+            return self._posted[frame.http]
+        return self._open[-1] if self._open else self._last

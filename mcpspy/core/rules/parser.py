@@ -1,0 +1,381 @@
+"""A rule as keys and values → a rule.
+
+Owns which keys there are and what each takes, whoever wrote them down: `file`
+and `flag` know where they stand. Refuses by `Mistake`, which names the key.
+
+A rule on a command line: `QUERY => [20%] [times=3] [after=2] [seed=7] [name=slow] ACTION [VALUE]`.
+
+Owns that spelling; what the keys mean is `read`'s.
+
+A file of rules: TOML, an array of tables `[[rule]]`.
+
+Owns where a mistake stands: file, line and column. What the keys mean is
+`read`'s. Source: TOML 1.0.0.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import orjson
+
+from mcpspy.core.hostconfig import toml
+from mcpspy.core.hostconfig.tree import Node, NodeKind, where
+from mcpspy.core.jsontools import pointer
+from mcpspy.core.query.parser import QueryError, parse
+from mcpspy.core.rules import model
+from mcpspy.core.rules.edit import OVERSIZE, WAYS
+from mcpspy.core.rules.model import (
+    NAMES,
+    Action,
+    CorruptAction,
+    DelayAction,
+    DisconnectAction,
+    DropAction,
+    FailAction,
+    HoldAction,
+    ReplaceAction,
+    RespondAction,
+    Rule,
+    means_request,
+)
+from mcpspy.errors import UsageError
+
+T = TypeVar("T", int, str)
+
+BOOM = -32000
+"""The code of an error that names none: the first of those that belong to each implementation (JSON-RPC 2.0, 5.1)."""
+
+
+class RuleError(ValueError):
+    """What is wrong with a rule, and under which keys."""
+
+    def __init__(self, message: str, *path: str, offset: int = 0) -> None:
+        super().__init__(message)
+        self.path = path
+        self.offset = offset
+        """Characters into a text that is the value."""
+
+
+def read_rule(number: int, table: dict[str, Any]) -> Rule:
+    """Return the rule; raise Mistake."""
+    for key in table:
+        if key not in KEYS:
+            raise RuleError(unknown(key, KEYS), key)
+    if "when" not in table:
+        raise RuleError('a rule says when: when = "tool:echo"; when = "" is every message')
+    when = _typed(table, "when", str, "a query in quotes")
+    try:
+        query = parse(when)
+    except QueryError as error:
+        raise RuleError(str(error), "when", offset=error.start) from None
+    actions = [key for key in table if key in _ACTIONS]
+    if len(actions) != 1:
+        has = f"this one has {' and '.join(actions)}" if actions else f"one of {', '.join(_ACTIONS)}"
+        raise RuleError(f"a rule does exactly one thing: {has}", *actions[1:2])
+    probability = _probability(table)
+    if "seed" in table and probability == 1:
+        raise RuleError("a seed means nothing without a probability", "seed")
+    return Rule(
+        number,
+        query,
+        means_request(when),
+        _ACTIONS[actions[0]](table[actions[0]]),
+        name=_name(table),
+        probability=probability,
+        seed=seed(table),
+        times=_count(table, "times", 1),
+        after=_count(table, "after", 0) or 0,
+    )
+
+
+def seed(table: dict[str, Any]) -> int | str | None:
+    """Return what stands under `seed`; None if nothing does."""
+    value = table.get("seed")
+    if isinstance(value, bool) or not isinstance(value, int | str | None):
+        raise RuleError("a seed is a number or a text", "seed")
+    return value
+
+
+def unknown(key: str, known: Iterable[str]) -> str:
+    """Say that there is no such word, and which was meant."""
+    known = list(known)
+    near = difflib.get_close_matches(key, known, 1)
+    return f'unknown "{key}": ' + (f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}")
+
+
+def _typed(table: dict[str, Any], key: str, kind: type[T], what: str) -> T:
+    value = table[key]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise RuleError(f"{key} takes {what}", key)
+    return value
+
+
+def _name(table: dict[str, Any]) -> str:
+    name = _typed(table, "name", str, "a text") if "name" in table else ""
+    if "name" in table and (not name.strip() or name.isdigit()):
+        raise RuleError("a name is a word: rules have numbers already", "name")
+    return name
+
+
+def _probability(table: dict[str, Any]) -> float:
+    value = table.get("probability", 1)
+    try:
+        if isinstance(value, str) and value.endswith("%"):
+            value = float(value[:-1]) / 100
+        if isinstance(value, bool) or not 0 <= float(value) <= 1:
+            raise ValueError
+        return float(value)
+    except (TypeError, ValueError):
+        raise RuleError(
+            'probability takes a number from 0 to 1, or a percentage like "20%"', "probability"
+        ) from None
+
+
+def _count(table: dict[str, Any], key: str, least: int) -> int | None:
+    if key not in table:
+        return None
+    value = _typed(table, key, int, "a whole number")
+    if value < least:
+        raise RuleError(f"{key} is {least} at least", key)
+    return value
+
+
+def _delay(value: Any) -> DelayAction:
+    try:
+        return DelayAction(model.seconds(value))
+    except ValueError as error:
+        raise RuleError(str(error), "delay") from None
+
+
+def _plain(key: str, action: Action) -> Callable[[Any], Action]:
+    def read(value: Any) -> Action:
+        if value is not True:
+            raise RuleError(f"{key} = true, or no {key} at all", key)
+        return action
+
+    return read
+
+
+def _fail(value: Any) -> FailAction:
+    if isinstance(value, str):
+        return FailAction(BOOM, value)
+    if not isinstance(value, dict):
+        raise RuleError('error takes a text, or { code = -32000, message = "…", data = … }', "error")
+    for key in value:
+        if key not in ("code", "message", "data"):
+            raise RuleError(unknown(key, ("code", "message", "data")), "error", key)
+    code, message = value.get("code", BOOM), value.get("message")
+    if not isinstance(code, int) or isinstance(code, bool):
+        raise RuleError("a code is a whole number (JSON-RPC 2.0)", "error", "code")
+    if not isinstance(message, str):
+        raise RuleError(
+            "an error has a message (JSON-RPC 2.0)", "error", *("message" for _ in "x" if "message" in value)
+        )
+    return FailAction(code, message, _json(value.get("data"), "error", "data"), "data" in value)
+
+
+def _respond(value: Any) -> RespondAction:
+    return RespondAction(_object(value, "respond"))
+
+
+def _replace(value: Any) -> ReplaceAction:
+    patch = _object(value, "replace")
+    pointers = [key for key in patch if key.startswith("/")]
+    if not patch:
+        raise RuleError("nothing to replace", "replace")
+    if not pointers:
+        return ReplaceAction(patch)
+    if len(pointers) < len(patch):
+        other = next(key for key in patch if not key.startswith("/"))
+        raise RuleError("either a merge patch, or pointers that all begin with /", "replace", other)
+    values = []
+    for key, new in patch.items():
+        try:
+            values.append((pointer(key), new))
+        except ValueError as error:
+            raise RuleError(str(error), "replace", key) from None
+    return ReplaceAction(values=tuple(values))
+
+
+def _corrupt(value: Any) -> CorruptAction:
+    if not isinstance(value, str) or not (words := value.lower().replace("_", "-").split()):
+        raise RuleError(f"corrupt takes one of {', '.join(WAYS)}", "corrupt")
+    way = words[0] if words[0] in WAYS else "-".join(words)
+    if way not in WAYS:
+        near = difflib.get_close_matches(way, WAYS, 1)
+        raise RuleError(
+            f'cannot corrupt by "{value}": '
+            + (f"did you mean {near[0]}?" if near else f"one of {', '.join(WAYS)}"),
+            "corrupt",
+        )
+    if way != words[0] or len(words) == 1:
+        return CorruptAction(way)
+    if way != OVERSIZE:
+        raise RuleError(f"{way} takes no size", "corrupt")
+    try:
+        return CorruptAction(way, model.size("".join(words[1:])))
+    except ValueError as error:
+        raise RuleError(str(error), "corrupt") from None
+
+
+def _object(value: Any, key: str) -> dict[str, Any]:
+    """Return an object, given as one or as JSON text: TOML has no null."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise RuleError(
+                f"{key} takes a table, or JSON in quotes; this is not JSON: {error}", key
+            ) from None
+    if not isinstance(value, dict):
+        raise RuleError(f"{key} takes a table, or a JSON object in quotes", key)
+    _json(value, key)
+    return value
+
+
+def _json(value: Any, *path: str) -> Any:
+    """Return a value that JSON can hold: TOML has dates, and numbers that are none."""
+    try:
+        orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATETIME)
+    except TypeError as error:
+        raise RuleError(f"JSON has no such value: {error}", *path) from None
+    return value
+
+
+_ACTIONS: dict[str, Callable[[Any], Action]] = {
+    "delay": _delay,
+    "drop": _plain("drop", DropAction()),
+    "error": _fail,
+    "respond": _respond,
+    "replace": _replace,
+    "corrupt": _corrupt,
+    "disconnect": _plain("disconnect", DisconnectAction()),
+    "hold": _plain("hold", HoldAction()),
+}
+assert set(_ACTIONS) == set(NAMES.values())
+
+KEYS = ("when", "name", "probability", "seed", "times", "after", *_ACTIONS)
+
+
+FLAG_HINT = "like 'tool:echo => delay 2s' or 'method:tools/call => 20% error -32000 boom'; see docs/rules.md"
+
+ARROW = "=>"
+
+_SETTING = re.compile(r"(times|after|seed|name)=(\S+)\s*|([0-9.]+%)\s*")
+_CODE = re.compile(r"-?[0-9]+(?=\s)")
+_BARE = ("drop", "disconnect", "hold")
+
+
+def read_flag(text: str, number: int) -> Rule:
+    """Return the rule of this number; raise UsageError."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # It would be in every note, and a recording is UTF-8.
+        raise UsageError(f"--rule {text!a}: not UTF-8") from None
+    when, arrow, rest = text.partition(ARROW)
+    if not arrow:
+        raise UsageError(f"--rule {text}: no {ARROW} between the query and what to do", FLAG_HINT)
+    table: dict[str, Any] = {"when": when.strip()}
+    rest = rest.strip()
+    while found := _SETTING.match(rest):
+        key, value, percentage = found.groups()
+        table[key or "probability"] = percentage or _setting(key, value)
+        rest = rest[found.end() :]
+    action, _, value = rest.partition(" ")
+    if not action:
+        raise UsageError(f"--rule {text}: what to do?", FLAG_HINT)
+    if action not in NAMES.values():
+        raise UsageError(f"--rule {text}: {unknown(action, NAMES.values())}", FLAG_HINT)
+    table[action] = _value(action, value.strip())
+    try:
+        return read_rule(number, table)
+    except RuleError as mistake:
+        if mistake.path == ("when",):
+            column = len(when) - len(when.lstrip()) + mistake.offset + 1
+            raise UsageError(f"--rule {text}: column {column}: {mistake}", FLAG_HINT) from None
+        raise UsageError(f"--rule {text}: {mistake}", FLAG_HINT) from None
+
+
+def _setting(key: str, value: str) -> int | str:
+    return int(value) if value.isdecimal() and key != "name" else value
+
+
+def _value(action: str, value: str) -> Any:
+    if action in _BARE:
+        return value or True
+    if action == "error" and not value.startswith("{"):
+        code = _CODE.match(value)
+        if code is None:
+            return value
+        return {"code": int(code[0]), "message": value[code.end() :].strip()}
+    if action == "replace" and value.startswith("/"):
+        place, _, new = value.partition("=")
+        try:
+            return {place.strip(): json.loads(new)}
+        except ValueError:
+            return {place.strip(): new.strip()}
+    if action == "error":
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise UsageError(f"--rule … error {value}: not JSON: {error}", FLAG_HINT) from None
+    return value
+
+
+FILE_HINT = "see docs/rules.md"
+
+
+def read_file(text: str, name: str, first: int = 1) -> list[Rule]:
+    """Return the rules of a file, numbered from `first`; raise UsageError with the place of a mistake."""
+    text = text.removeprefix("\ufeff")
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{name}: not TOML: {error}") from None
+    root = toml.read(text)
+    for key in document:
+        if key not in ("rule", "seed"):
+            place = _place(text, root, [key])
+            raise UsageError(f'{name}: {place}: unknown key "{key}": there are [[rule]] and seed', FILE_HINT)
+    tables = document.get("rule", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise UsageError(
+            f"{name}: {_place(text, root, ['rule'])}: rules are tables, each under [[rule]]", FILE_HINT
+        )
+    try:
+        of_all = seed(document)
+    except RuleError as mistake:
+        raise UsageError(f"{name}: {_place(text, root, ['seed'])}: {mistake}", FILE_HINT) from None
+    rules = []
+    for number, table in enumerate(tables):
+        try:
+            rule = read_rule(first + number, table)
+        except RuleError as mistake:
+            place = _place(text, root, ["rule", number, *mistake.path], mistake.offset)
+            raise UsageError(f"{name}: {place}: {mistake}", FILE_HINT) from None
+        rules.append(replace(rule, seed=of_all) if rule.seed is None else rule)
+    return rules
+
+
+def _place(text: str, node: Node, path: list[Any], offset: int = 0) -> str:
+    """Return where the last key of the path stands, or its value if something in that is wrong."""
+    at = 0
+    for key in path:
+        if isinstance(key, int):
+            item = node.items[key]
+            at, node = item.start, item.node
+            continue
+        member = node.member(key) if node.kind is NodeKind.OBJECT else None
+        if member is None:
+            break
+        at, node = (member.start if member.start >= 0 else at), member.node
+    if offset and node.kind is NodeKind.STRING and text[node.start + 1 : node.end - 1] == node.text:
+        at = node.start + 1 + offset
+    return where(text, at)

@@ -1,0 +1,90 @@
+"""Command lines of mcpspy in an entry."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+import pytest
+
+from mcpspy.core.hostconfig import command_line
+from mcpspy.ui.cli import bridge, run
+
+PROGRAMS = [
+    ["mcpspy"],
+    ["/opt/bin/mcpspy"],
+    [r"C:\Users\Ada Lovelace\Scripts\mcpspy.exe"],
+    ["/usr/bin/python3.11", "-m", "mcpspy"],
+    [r"C:\venv\python.exe", "-m", "mcpspy"],
+    ["/home/ada/.local/bin/uvx", "mcpspy"],
+    ["uvx", "mcpspy@latest"],
+    ["uvx", "mcpspy[mitm]"],
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=" ".join)
+@pytest.mark.parametrize("name", ["memory", "--", "-x", "", "a b"])
+@pytest.mark.parametrize("has_args", [True, False])
+def test_what_is_written_is_read_again(program: list[str], name: str, has_args: bool) -> None:
+    original = ["npx", "--", "--name", "theirs"]
+    written = [*program, *command_line.run(name, ["--dir", "/d"], has_args=has_args), *original]
+
+    ours = command_line.read(written)
+
+    assert ours is not None
+    assert (ours.does, ours.option("--name"), ours.option("--dir")) == ("run", name, "/d")
+    assert written[ours.at :] == original
+    assert ours.is_joined is not has_args
+
+
+@pytest.mark.parametrize("name", ["remote", "-x"])
+def test_a_bridge_names_its_headers_by_variable(name: str) -> None:
+    words = command_line.bridge(
+        name, [], "https://x.org/mcp", [("X-Key", "${K}"), ("Authorization", "Bearer ${T}")]
+    )
+    ours = command_line.read(["mcpspy", *words])
+
+    assert words[-4:] == ["--header", "X-Key: ${K}", "--header", "Authorization: Bearer ${T}"]
+    assert ours is not None
+    assert (ours.does, ours.option("--name"), ours.option("--upstream")) == (
+        "bridge",
+        name,
+        "https://x.org/mcp",
+    )
+
+
+def test_which_options_take_a_value_is_what_the_commands_say() -> None:
+    parser = ArgumentParser(add_help=False)
+    bridge.configure(parser)
+    switches = {flag for flag, (metavar, _) in run.OPTIONS.items() if metavar is None}
+    switches |= {flag for action in parser._actions if action.nargs == 0 for flag in action.option_strings}
+
+    assert switches == command_line.SWITCHES
+
+
+def test_a_name_that_looks_like_an_option_is_joined_to_its_own() -> None:
+    assert command_line.bridge("-x", [], "u", [])[1] == "--name=-x"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        [],
+        ["npx", "-y", "mcpspy", "run"],
+        ["mcpspy"],
+        ["mcpspy", "mock", "x.jsonl"],
+        ["python", "-m", "other", "run"],
+        ["python", "mcpspy", "run"],
+        ["uvx", "other"],
+        ["mcpspy-like", "run", "--", "x"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_another_command_is_none_of_ours(line: list[str]) -> None:
+    assert command_line.read(line) is None
+
+
+def test_without_the_dashes_the_command_begins_with_the_first_word() -> None:
+    ours = command_line.read(["mcpspy", "run", "--no-record", "npx", "-y"])
+
+    assert ours is not None
+    assert ours.at == 3

@@ -1,0 +1,68 @@
+"""What becomes of a wrapped entry that is not as we left it. The rest of unwrapping is in test_edit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mcpspy.core.hostconfig.edit import ServersLocation, unwrapped, wrapped
+from mcpspy.core.hostconfig.layout import STANDARD, ConfigSyntax
+from mcpspy.core.hostconfig.wrap import WrapTarget
+
+JSON = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), STANDARD)
+
+
+def one(entry: str) -> str:
+    return f'{{"mcpServers": {{"a": {entry}}}}}'
+
+
+def wrap(entry: str) -> str:
+    return wrapped(one(entry), JSON, ["a"], WrapTarget(["mcpspy"])).text
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ('{"command": "mcpspy", "args": ["run", "--name", "a"]}', "no command follows"),
+        ('{"command": "mcpspy", "args": ["run", "--name", "a", "--"]}', "no command follows"),
+        ('{"command": "mcpspy", "args": ["run", "--", 1]}', "is no command"),
+        ('{"command": "mcpspy", "args": ["bridge", "--upstream", "http://x"]}', "is gone from its env"),
+        (
+            '{"command": "mcpspy", "args": ["bridge"], "env": {"MCPSPY_ORIGINAL": "\\"url\\": \\"x\\"", "MCPSPY_ORIGINAL_AFTER": "[]"}}',
+            "is not what mcpspy wrote",
+        ),
+    ],
+)
+def test_an_entry_that_holds_no_original_is_left_alone(entry: str, why: str) -> None:
+    edited = unwrapped(one(entry), JSON, ["a"])
+
+    assert edited.text == one(entry)
+    assert why in edited.left["a"]
+
+
+def test_a_comma_after_the_last_argument_goes_with_it() -> None:
+    made = wrap('{"command": "x", "args": []}').replace('"x"]', '"x" , ]')
+
+    assert json.loads(unwrapped(made, JSON, ["a"]).text)["mcpServers"]["a"] == {"command": "x", "args": []}
+
+
+def test_what_stood_after_a_member_that_is_gone_stands_with_the_rest() -> None:
+    made = wrap('{"url": "http://localhost/", "disabled": true, "headers": {"A": "1"}}')
+    changed = made.replace(', "disabled": true', "")
+
+    assert json.loads(unwrapped(changed, JSON, ["a"]).text)["mcpServers"]["a"] == {
+        "url": "http://localhost/",
+        "headers": {"A": "1"},
+    }
+
+
+@pytest.mark.parametrize("order", ["args first", "args last"])
+def test_arguments_that_were_not_there_go_wherever_a_host_has_put_them(order: str) -> None:
+    entry = json.loads(wrap('{"command": "x", "cwd": "/"}'))["mcpServers"]["a"]
+    args = {"args": entry.pop("args")}
+    again = {**args, **entry} if order == "args first" else {**entry, **args}
+
+    text = unwrapped(one(json.dumps(again, indent=1)), JSON, ["a"]).text
+
+    assert json.loads(text)["mcpServers"]["a"] == {"command": "x", "cwd": "/"}

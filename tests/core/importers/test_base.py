@@ -1,0 +1,106 @@
+"""The lines that an importer makes."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.core.importers.base import RecordingLines, counted
+from mcpspy.core.recording.decode import Frame, Note, read_entry
+from mcpspy.errors import UsageError
+
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+
+def entries(lines: RecordingLines, start: float | None = None) -> list[object]:
+    return [read_entry(line.removesuffix(b"\n")) for line in lines.done(start)[1]]
+
+
+def test_a_message_is_spliced_in_as_it_is_and_time_counts_from_the_first() -> None:
+    lines = RecordingLines()
+    lines.message(1000.5, "client", b'{"id":1.0,"big":123456789012345678901234567890,"a":1,"a":"\\u00e9"}')
+    lines.message(1001.75, "server", b"[1]", stream="7%", http=3)
+    started, made = lines.done()
+    assert started == 1000.5
+    assert made == [
+        b'{"t":0.000000,"from":"client","msg":{"id":1.0,"big":123456789012345678901234567890,"a":1,"a":"\\u00e9"}}\n',
+        b'{"t":1.250000,"from":"server","stream":"7%","http":3,"msg":[1]}\n',
+    ]
+    assert lines.messages == 2
+
+
+def test_what_is_no_message_is_kept_as_what_it_is() -> None:
+    lines = RecordingLines()
+    lines.message(0, "server", b"DEBUG\n{}")
+    lines.message(0, "server", b"\xff")
+    lines.message(0, "server", b" \n ")
+    assert [line.partition(b'"why":')[2] for line in lines.done()[1]] == [
+        b'"several lines","raw":"DEBUG\\n{}"}\n',
+        b'"not UTF-8","b64":"/w=="}\n',
+    ]
+
+
+def test_what_comes_in_order_stays_in_it_though_the_clock_went_back() -> None:
+    lines = RecordingLines()
+    for at in (5.0, 4.0, 6.0):
+        lines.message(at, "client", b"[%d]" % at)
+    assert [(entry.at, entry.data) for entry in entries(lines) if isinstance(entry, Frame)] == [
+        (0.0, b"[5]"),
+        (0.0, b"[4]"),
+        (1.0, b"[6]"),
+    ]
+
+
+def test_what_comes_in_none_is_ordered_by_its_times() -> None:
+    lines = RecordingLines(by_time=True)
+    lines.message(5.0, "client", b"[1]")
+    lines.note(6.0, "http-end", http=1)
+    lines.message(5.5, "server", b"[2]")
+    lines.ended()
+    kinds = [
+        entry.data if isinstance(entry, Frame) else getattr(entry, "kind", "")
+        for entry in entries(lines, 4.0)
+    ]
+    assert kinds == [b"[1]", b"[2]", "http-end", "exit"]
+    assert [getattr(entry, "at", None) for entry in entries(lines, 4.0)] == [1.0, 1.5, 2.0, 2.0]
+
+
+def test_the_end_says_that_nobody_knows_how() -> None:
+    lines = RecordingLines()
+    lines.ended()
+    (end,) = entries(lines)
+    assert end == Note(0.0, "exit", {"code": None, "signal": None})
+
+
+def test_events_are_messages_or_what_primes_a_stream() -> None:
+    lines = RecordingLines()
+    lines.events(
+        [2.0, 2.5, 3.0],
+        b"id: 1\r\nretry: 5\r\n\r\nevent: message\r\nid: 2\r\ndata: " + PING + b"\r\n\r\ndata: {",
+        http=1,
+    )
+    assert lines.messages == 2
+    note, frame, torn = entries(lines)
+    assert note == Note(0.0, "sse", {"http": 1, "id": "1", "retry": 5})
+    assert isinstance(frame, Frame)
+    assert (frame.data, frame.http, frame.event_id) == (PING, 1, "2")
+    assert isinstance(torn, Frame)
+    assert torn.eol == ""
+
+
+def test_stderr_is_a_line_whatever_is_in_it() -> None:
+    lines = RecordingLines()
+    lines.stderr(0, 'a "quoted"\nline \ud800')
+    (note,) = entries(lines)
+    assert isinstance(note, Note)
+    assert note.text == 'a "quoted"\nline ?'
+    assert lines.messages == 0
+
+
+@pytest.mark.parametrize("at", [float("inf"), float("nan"), 1e300, -1e12])
+def test_a_time_that_no_clock_shows_is_refused(at: float) -> None:
+    with pytest.raises(UsageError, match="is none"):
+        RecordingLines().message(at, "client", PING)
+
+
+def test_numbers_agree_with_what_they_count() -> None:
+    assert [counted(number, "message") for number in (0, 1, 2)] == ["0 messages", "1 message", "2 messages"]

@@ -1,0 +1,100 @@
+"""JSON of other tools, read strictly in shape and kept verbatim."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Raw, Struct
+
+from mcpspy.core.importers.base import compact, moment, read, read_lines
+from mcpspy.errors import UsageError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+class One(Struct):
+    a: int
+    raw: Raw = Raw(b"")
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(UsageError) as refused:
+        read(data, One, "tool")
+    return str(refused.value)
+
+
+def test_what_is_wrong_is_said_in_the_name_of_what_it_was_taken_for() -> None:
+    assert refusal(b"{}") == "tool, but object missing required field `a` (see docs/import.md)"
+    assert (
+        refusal(b'{"a":')
+        == "tool, but input data was truncated (half a file? Save it again, or let its tool finish)"
+    )
+    assert refusal(b'{"a":"x"}').startswith("tool, but expected `int`, got `str` - at `$.a`")
+    assert refusal(b"[" * 9999).startswith("tool, but ")
+    assert refusal(b'{"a":1,"raw":' + b"[" * 99999).startswith("tool, but ")
+
+
+def test_a_mark_of_byte_order_is_no_part_of_it() -> None:
+    assert read(b'\xef\xbb\xbf{"a":1}', One, "tool").a == 1
+    assert [one.a for _, one in read_lines(b'\xef\xbb\xbf{"a":1}\r\n\n{"a":2}', One, "tool")] == [1, 2]
+
+
+def test_a_line_is_named_by_its_number_and_a_last_one_that_is_cut_off_as_such() -> None:
+    def lines(data: bytes) -> str:
+        with pytest.raises(UsageError) as refused:
+            list(read_lines(data, One, "tool"))
+        return str(refused.value)
+
+    assert lines(b'{"a":1}\n\n{"b":1}\n').startswith("tool, but line 3: object missing required field `a`")
+    assert lines(b'{"a":1}\n{"a"').startswith("tool, but its last line, 2, is cut off (half a file?")
+
+
+def test_a_line_that_is_no_json_may_be_read_otherwise() -> None:
+    read_otherwise = read_lines(b"{a}\n", One, "tool", lambda line: One(len(line)))
+    assert [one.a for _, one in read_otherwise] == [3]
+
+
+@given(JSON, st.sampled_from([None, 1, "\t"]))
+@settings(max_examples=50, deadline=None)
+def test_compact_json_is_the_same_json_on_one_line(value: Any, indent: Any) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    assert b"\n" not in compact(text)
+    assert json.loads(compact(text).decode("utf-8", "surrogatepass")) == value
+
+
+def test_compact_json_is_spelled_as_it_was() -> None:
+    spelled = b'{\n "a": 1.0,\r\n "b": 12345678901234567890123, "c": "x \\" \\u00e9  y", "c": 1E2\n}'
+    assert compact(spelled) == b'{"a":1.0,"b":12345678901234567890123,"c":"x \\" \\u00e9  y","c":1E2}'
+    assert compact(Raw(b'{"a": 1}')) == b'{"a": 1}'
+
+
+@given(st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC)))
+def test_a_moment_is_that_of_the_calendar(when: datetime) -> None:
+    assert moment(when.isoformat(), "tool") == pytest.approx(when.timestamp(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-11-21T08:13:03.745Z",
+        "2026-11-21T09:13:03.745+01:00",
+        "2026-11-21t02:43:03,745000000-0530",
+        " 2026-11-21 08:13:03.745 ",
+    ],
+)
+def test_a_moment_is_the_same_however_it_is_written(text: str) -> None:
+    assert moment(text, "tool") == pytest.approx(1795248783.745)
+
+
+@pytest.mark.parametrize("text", ["", "today", "2026-13-41T08:13:03Z", "2026-11-21", "0000-00-00T00:00:00Z"])
+def test_what_is_no_date_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^tool, but .* is no date"):
+        moment(text, "tool")

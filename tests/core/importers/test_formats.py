@@ -1,0 +1,164 @@
+"""How a file is recognised, and that nothing in one makes an importer fall."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcpspy.core.importers.formats import DATABASE, FORMATS, HEAD, first_keys, recognise
+from mcpspy.core.recording.decode import Damaged, read_entry
+from mcpspy.errors import UsageError
+
+FILES = Path(__file__).parent / "files"
+
+EACH = {
+    "mcp-rec.jsonl": "mcp-rec",
+    "mcp-rec-modern.jsonl": "mcp-rec",
+    "mcp-cassette.json": "mcp-cassette",
+    "mcp-cassette-http.json": "mcp-cassette",
+    "mcp-recorder.json": "mcp-recorder",
+    "mcp-recorder-http.json": "mcp-recorder",
+    "mcphawk.db": "mcphawk",
+    "mitmproxy.har": "har",
+    "inspector-protocol.json": "inspector",
+    "inspector-network.json": "inspector-network",
+    "mcpsnoop.jsonl": "mcpsnoop",
+}
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_a_file_is_recognised_by_what_is_in_it_though_little_of_it_is_there(name: str) -> None:
+    data = (FILES / name).read_bytes()
+    assert recognise(data[:HEAD]).name == EACH[name]
+    assert recognise(data[:1000]).name == EACH[name]
+
+
+def test_every_file_here_is_read_and_every_format_has_one() -> None:
+    here = {path.name for path in FILES.iterdir()} - {"README.md", "make.py", "inspector.cjs", "__pycache__"}
+    assert here == set(EACH)
+    assert set(EACH.values()) == set(FORMATS)
+
+
+def test_the_keys_of_the_first_object_are_its_own() -> None:
+    assert first_keys(b' \n{"a": {"b": 1, "c": ["d"]}, "e" : "f:\\"g\\": {", "h') == (b"{", {"a", "e"})
+    assert first_keys(b'[{"a": [1]}, {"b": 1}]') == (b"[", {"a"})
+    assert first_keys(b'["a", "b"]') == (b"[", set())
+    assert first_keys(b"\xef\xbb\xbf{}") == (b"{", set())
+    assert first_keys(b"") == (b"", set())
+
+
+KEYS = sorted(
+    """log version entries creator name startedDateTime time timings receive request response method url headers value
+    postData text encoding content status size pageref _from _error pages title id format_version recorded_at transport
+    messages sender t_offset_ms payload redacted exchange channel server_url server_info metadata interactions type
+    response_status latency_ms transport_type ts dir msg _raw _unparsed session_id seq direction server_label raw
+    conn_id batch truncated command cwd timestamp message origin duration requestHeaders requestBody responseStatus
+    responseHeaders responseBody stream eventCount closedAt jsonrpc""".split()
+)
+WORDS = """1.2 1.0 mcpspy 2026-11-21T08:00:00Z POST GET http://h/mcp stdio://x/y stdio http client server c2s s2c stderr
+    meta client->server server->client request response notification jsonrpc_request lifecycle base64 content-type
+    text/event-stream application/json mcp-session-id post get""".split()
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 4)
+    | st.floats()
+    | st.integers()
+    | st.sampled_from(WORDS)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+    max_leaves=30,
+)
+SHAPED = {
+    "har": st.fixed_dictionaries(
+        {
+            "log": st.fixed_dictionaries(
+                {
+                    "version": st.just("1.2"),
+                    "creator": st.sampled_from([{"name": "mcpspy"}, {}]),
+                    "entries": st.lists(
+                        st.fixed_dictionaries(
+                            {
+                                "startedDateTime": st.sampled_from(
+                                    ["2026-11-21T08:00:00Z", "1970-01-01T00:00:00Z"]
+                                ),
+                                "time": st.none() | st.floats(allow_nan=False, allow_infinity=False),
+                                "pageref": st.sampled_from(["", "p"]),
+                                "request": st.fixed_dictionaries(
+                                    {
+                                        "method": st.sampled_from(["POST", "GET", ""]),
+                                        "url": st.sampled_from(
+                                            ["http://h/mcp?a", "stdio://x", "http://[", ""]
+                                        ),
+                                        "postData": st.fixed_dictionaries(
+                                            {"text": st.just('{"jsonrpc":"2.0"}') | st.text()}
+                                        ),
+                                    }
+                                ),
+                                "response": st.fixed_dictionaries(
+                                    {
+                                        "headers": st.just(
+                                            [{"name": "content-type", "value": "text/event-stream"}]
+                                        ),
+                                        "content": st.fixed_dictionaries(
+                                            {
+                                                "text": st.text()
+                                                | st.just("event: endpoint\ndata: http://[\n\n"),
+                                                "encoding": st.sampled_from(["", "base64"]),
+                                            }
+                                        ),
+                                    }
+                                ),
+                            }
+                        ),
+                        max_size=3,
+                    ),
+                }
+            )
+        }
+    )
+}
+
+
+@pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.opening != DATABASE])
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_no_document_makes_an_importer_fall_and_what_it_gives_are_lines(
+    name: str, data: st.DataObject
+) -> None:
+    document = data.draw(st.one_of(VALUES, SHAPED.get(name, VALUES)))
+    text = json.dumps(document).encode()
+    if data.draw(st.booleans()):
+        text = b'{"version":"1.0","format_version":3,' + text.lstrip(b"{")
+    _falls_not(name, text)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_it_fall(data: bytes) -> None:
+    try:
+        found = recognise(data)
+    except UsageError:
+        return
+    _falls_not(found.name, data)
+
+
+def _falls_not(name: str, data: bytes) -> None:
+    try:
+        sessions = FORMATS[name].importer()(data)
+    except UsageError:
+        return
+    for session in sessions:
+        for line in session.lines:
+            assert line.count(b"\n") == 1
+            assert not isinstance(read_entry(line[:-1]), Damaged)
+
+
+def test_an_edited_message_is_no_way_around(tmp_path: Path) -> None:
+    """What stands in a string of the file can end no line of ours."""
+    said: dict[str, Any] = {"ts": 1, "dir": "server->client", "msg": {"_raw": '{\n}"x', "_unparsed": True}}
+    _falls_not("mcp-rec", json.dumps(said).encode())

@@ -1,0 +1,50 @@
+"""The Inspector's Protocol tab."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mcpspy.core.importers.inspector import MOST, sessions
+from tests.core.importers.reading import frames
+
+
+def entry(seconds: int, direction: str, message: Any, **fields: Any) -> dict[str, Any]:
+    when = f"2026-11-21T08:00:{seconds:02}.000Z"
+    return {"id": "x", "timestamp": when, "direction": direction, "message": message, **fields}
+
+
+def test_an_answer_comes_when_it_came_though_it_stands_with_its_request() -> None:
+    ask = entry(1, "request", {"id": 1}, origin="client", response={"id": 1, "result": {}}, duration=2500)
+    told = entry(2, "notification", {"method": "x"}, origin="server")
+    (session,) = sessions(json.dumps([ask, told], indent=2).encode())
+    assert frames(session) == [
+        (0.0, "client", b'{"id":1}'.replace(b" ", b"")),
+        (1.0, "server", b'{"method":"x"}'),
+        (2.5, "server", b'{"id":1,"result":{}}'),
+    ]
+    assert session.changed == []
+
+
+def test_who_sent_it_is_what_the_protocol_says_if_the_file_does_not() -> None:
+    said = {
+        "tools/call": ("request", "client"),
+        "sampling/createMessage": ("request", "server"),
+        "ping": ("request", "client"),
+        "acme/ask": ("request", "client"),
+        "notifications/initialized": ("notification", "client"),
+        "notifications/message": ("notification", "server"),
+        "notifications/progress": ("notification", "server"),
+        "notifications/cancelled": ("notification", "client"),
+        "notifications/acme": ("notification", "server"),
+    }
+    entries = [entry(at, kind, {"method": method}) for at, (method, (kind, _)) in enumerate(said.items())]
+    entries.append(entry(20, "response", {"id": 1, "result": {}}))
+    (session,) = sessions(json.dumps(entries).encode())
+    assert [side for _, side, _ in frames(session)] == [*(side for _, side in said.values()), "server"]
+    assert session.changed == ["who sent it is taken from the protocol: 10 messages"]
+
+
+def test_a_full_log_is_said_to_have_lost_its_beginning() -> None:
+    (session,) = sessions(json.dumps([entry(1, "notification", {}, origin="server")] * MOST).encode())
+    assert session.changed == ["it keeps 1000 messages: what was before these is gone"]

@@ -1,0 +1,82 @@
+"""mcp-recorder's cassettes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpspy.core.importers.base import ImportedSession
+from mcpspy.core.importers.mcp_recorder import sessions
+from mcpspy.errors import UsageError
+from tests.core.importers.reading import entries, frames
+
+
+def cassette(*interactions: dict[str, Any], version: Any = "1.0", **metadata: Any) -> ImportedSession:
+    about = {"recorded_at": "2026-11-21T08:00:00+00:00", "server_info": None, **metadata}
+    document = {"version": version, "metadata": about, "interactions": interactions}
+    (session,) = sessions(json.dumps(document, indent=2).encode())
+    return session
+
+
+def asked(id: int, latency: int, **more: Any) -> dict[str, Any]:  # noqa: A002 - it is one.
+    return {"type": "jsonrpc_request", "request": {"id": id}, "latency_ms": latency, **more}
+
+
+def test_exchanges_stand_one_after_the_other_and_take_as_long_as_they_took() -> None:
+    session = cassette(asked(1, 250, response={"id": 1, "result": {}}), asked(2, 1000, response=None))
+    assert frames(session) == [
+        (0.0, "client", b'{"id": 1}'.replace(b" ", b"")),
+        (0.25, "server", b'{"id":1,"result":{}}'),
+        (0.25, "client", b'{"id":2}'),
+    ]
+    assert [getattr(entry, "http", None) for entry in entries(session)] == [1, 1, 2, None]
+    assert session.changed == ["without an answer, as it has none: 1 request"]
+    assert any("one after the other" in lack for lack in session.lacks)
+
+
+def test_an_event_in_the_place_of_an_answer_is_none() -> None:
+    session = cassette(asked(1, 1, response={"method": "notifications/progress"}), asked(2, 1, response=[]))
+    assert session.messages == 4
+    assert session.changed == ["without an answer, as it has none: 2 requests"]
+
+
+def test_what_carries_no_message_and_what_http_refused_is_counted() -> None:
+    lifecycle = {"type": "lifecycle", "http_method": "DELETE", "http_path": "/mcp", "response_status": 405}
+    session = cassette(lifecycle, asked(1, 1, response={"id": 1}))
+    assert session.messages == 2
+    assert session.changed == [
+        "left out: 1 exchange that carried no message (GET, DELETE)",
+        "left out: an HTTP status of 400 and up, 1 time",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "command"),
+    [
+        ("stdio://python -m 'my server'", ["python", "-m", "my server"]),
+        ("stdio://python 'x", ["python 'x"]),
+        ("stdio:/[REDACTED]", None),
+    ],
+)
+def test_a_server_on_pipes_is_its_command(url: str, command: list[str] | None) -> None:
+    session = cassette(asked(1, 1), transport_type="stdio", server_url=url, server_info={"name": "peer"})
+    assert (session.transport, session.command, session.upstream, session.name) == (
+        "stdio",
+        command,
+        None,
+        "peer",
+    )
+    assert (session.changed[-1] == "the server's command, which it redacted") == (command is None)
+
+
+def test_a_server_over_http_is_its_address() -> None:
+    session = cassette(asked(1, 1), transport_type="http", server_url="http://h:1")
+    assert (session.transport, session.command, session.upstream) == ("http", None, "http://h:1")
+
+
+@pytest.mark.parametrize("version", ["2.0", None, 11, "01"])
+def test_another_version_is_refused(version: Any) -> None:
+    with pytest.raises(UsageError, match=r"^mcp-recorder of format .*: mcpspy reads 1"):
+        cassette(version=version)

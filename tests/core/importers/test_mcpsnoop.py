@@ -1,0 +1,55 @@
+"""mcpsnoop's envelopes; what they look like is in files/mcpsnoop.jsonl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcpspy.core.importers.mcpsnoop import sessions
+from mcpspy.errors import UsageError
+from tests.core.importers.reading import entries, frames, notes
+
+SAMPLE = (Path(__file__).parent / "files" / "mcpsnoop.jsonl").read_bytes()
+
+
+def test_two_sessions_of_a_file_are_two_each_with_its_command_and_streams() -> None:
+    piped, http = sessions(SAMPLE)
+    assert (piped.key, piped.name, piped.transport) == ("1f0c52aa9be4", "weather", "stdio")
+    assert (piped.command, piped.cwd) == (["python", "weather.py"], "/srv")
+    assert (http.key, http.transport, http.command) == ("77aa01c4d2ef", "http", None)
+    assert [getattr(entry, "stream", "") for entry in entries(http)] == ["1", "2", "1", "2", ""]
+    assert http.lacks != piped.lacks
+
+
+def test_what_was_no_message_stays_what_it_was() -> None:
+    piped, _ = sessions(SAMPLE)
+    assert notes(piped, "stderr") == [{"text": "weather: ready"}]
+    said = [said for _, _, said in frames(piped)]
+    assert b"DEBUG: 3 stations in cache" in said
+    assert said[-1].endswith(b'"big":12345678901234567890123}}')
+
+
+def test_what_it_dropped_and_changed_is_counted() -> None:
+    envelope = '{"session_id":"s","seq":%d,"ts":"2026-11-21T08:00:00Z","direction":"c2s","raw":{},%s}\n'
+    lines = [(1, '"truncated":true'), (2, '"redacted":true'), (5, '"batch":true'), (6, '"batch":true')]
+    (session,) = sessions("".join(envelope % line for line in lines).encode())
+    assert session.changed == [
+        "missing, as mcpsnoop dropped them: 2 events",
+        "cut off by it: 1 message",
+        "redacted by it, and so still: 1 message",
+        "out of a batch, and each alone: 2 messages",
+    ]
+
+
+def test_a_time_that_is_none_is_refused_with_its_line() -> None:
+    with pytest.raises(UsageError, match=r"^mcpsnoop, line 1, but 'soon' is no date and time"):
+        sessions(b'{"session_id":"s","seq":1,"ts":"soon","direction":"c2s"}')
+
+
+def test_a_description_of_another_shape_costs_the_command_only() -> None:
+    (session,) = sessions(
+        b'{"session_id":"s","seq":1,"ts":"2026-11-21T08:00:00Z","direction":"meta","raw":{"command":1}}\n'
+        b'{"session_id":"s","seq":2,"ts":"2026-11-21T08:00:00Z","direction":"s2c","raw":[]}'
+    )
+    assert (session.command, session.messages) == (None, 1)

@@ -1,0 +1,56 @@
+"""Desks with rules, and messages to put on them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mcpspy.core.intercept.actions import AddNote, Fields, Notify, Step
+from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.protocol.message import AnyMessage, read_frame
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.rules.model import Rules
+from mcpspy.core.rules.parser import read_flag
+
+PREFIX = "mcpspy-test-"
+
+
+def rules(*flags: str, seed: int = 1) -> Rules:
+    return Rules(tuple(read_flag(flag, number) for number, flag in enumerate(flags, 1)), seed)
+
+
+def desk(*flags: str, **options: Any) -> Interceptor:
+    return Interceptor(rules(*flags), prefix=PREFIX, **options)
+
+
+def call(id: object = 1, tool: str = "echo", **arguments: object) -> bytes:  # noqa: A002
+    params = {"name": tool, "arguments": arguments}
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).encode()
+
+
+def result(id: object = 1, text: str = "hi") -> bytes:  # noqa: A002
+    value = {"content": [{"type": "text", "text": text}]}
+    return json.dumps({"jsonrpc": "2.0", "id": id, "result": value}).encode()
+
+
+def progress(token: object) -> bytes:
+    params = {"progressToken": token, "progress": 1}
+    return json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).encode()
+
+
+def message(data: bytes, side: str = "client", at: float = 0.0, stream: str | None = None) -> AnyMessage:
+    (read,) = read_frame(Frame(at, side, data, stream))
+    return read
+
+
+def notes(steps: list[Step]) -> list[Fields]:
+    return [step.fields for step in steps if isinstance(step, AddNote)]
+
+
+def told(steps: list[Step]) -> list[Fields]:
+    return [step.event for step in steps if isinstance(step, Notify)]
+
+
+def deeds(steps: list[Step]) -> list[Step]:
+    """What is done to messages: neither noted nor told."""
+    return [step for step in steps if not isinstance(step, AddNote | Notify)]

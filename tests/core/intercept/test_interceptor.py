@@ -1,0 +1,946 @@
+"""Everything that stands between two pipes, and decides."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from mcpspy.core.intercept import held as room_module
+from mcpspy.core.intercept.actions import (
+    AddNote,
+    CommandError,
+    Disconnect,
+    Dropped,
+    Forward,
+    Inject,
+    Notify,
+    Step,
+    Substitute,
+)
+from mcpspy.core.protocol.message import loads
+from tests.core.intercept.interceptors import PREFIX, call, deeds, desk, notes, progress, result, told
+
+BATCH = b"[" + call(1, "a") + b"," + call(2, "b") + b"]"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["client", "server"]), st.binary(max_size=40)), max_size=8))
+def test_without_rules_every_message_goes_on_as_it_came(said: list[tuple[str, bytes]]) -> None:
+    idle = desk()
+    for side, data in said:
+        ruling = idle.take(0.0, side, data, lane=side)
+
+        assert ruling.is_untouched
+        assert ruling.steps[0] == Forward(side, data, side, ruling.ticket)
+    assert idle.is_idle
+    assert idle.next_at is None
+
+
+@pytest.mark.parametrize(
+    ("flag", "goes"),
+    [
+        ("tool:echo => drop", Dropped),
+        ("tool:echo => error no", Inject),
+        ("tool:echo => respond {}", Inject),
+        ("tool:echo => replace /params = 1", Substitute),
+        ("tool:echo => corrupt bad-json", Substitute),
+        ("tool:echo => disconnect", Disconnect),
+    ],
+)
+def test_what_a_rule_decides_is_noted_before_it_is_done(flag: str, goes: type) -> None:
+    ruling = desk(flag).take(1.0, "client", call(1), stream="2", lane="lane")
+    (note,) = notes(ruling.steps)
+    deed, *gone = deeds(ruling.steps)
+
+    assert ruling.steps[1] is deed
+    assert [type(step) for step in gone] == ([Dropped] if goes is Inject else [])
+    assert (note["rule"], note["from"], note["id"], note["stream"]) == ("1", "client", "1", "2")
+    assert isinstance(deed, goes)
+    assert getattr(deed, "lane", None) == "lane"
+    assert ruling.to_mcpspy == (goes is not Substitute)
+    assert not ruling.is_held
+
+
+def test_an_answer_of_ours_goes_back_to_who_asked() -> None:
+    for side, other in (("client", "server"), ("server", "client")):
+        answer, _ = deeds(desk(" => error no").take(0.0, side, call(1)).steps)
+
+        assert isinstance(answer, Inject)
+        assert answer.side == other
+
+
+def test_half_a_line_goes_on_without_its_end() -> None:
+    (half,) = deeds(desk("tool:echo => corrupt half-line").take(0.0, "client", call(1)).steps)
+
+    assert isinstance(half, Substitute)
+    assert half.raw
+
+
+def test_what_is_delayed_goes_on_later_in_the_order_of_its_times() -> None:
+    delayed = desk("tool:slow => delay 3s", "tool:echo => delay 1s")
+    first = delayed.take(0.0, "client", call(1, tool="slow"), lane="a")
+    second = delayed.take(0.5, "client", call(2), lane="b")
+    delayed.take(0.5, "client", call(3), lane="c")
+
+    assert first.is_held
+    assert not first.to_mcpspy
+    assert deeds(first.steps) == []
+    assert delayed.next_at == 1.5
+    assert delayed.wake(1.4) == []
+    assert [step.lane for step in delayed.wake(1.5) if isinstance(step, Forward)] == ["b", "c"]
+    assert delayed.wake(5) == [Forward("client", call(1, tool="slow"), "a", first.ticket)]
+    assert second.ticket == first.ticket + 1
+    assert delayed.describe(0.0)["bytes"] == 0
+
+
+def test_what_is_delayed_may_be_held_then() -> None:
+    both = desk("echo => delay 1s", "echo => hold")
+    ruling = both.take(0.0, "client", call(1))
+    assert [note["action"] for note in notes(ruling.steps)] == ["delay"]
+    steps = both.wake(1.0)
+
+    assert [note["action"] for note in notes(steps)] == ["hold"]
+    assert told(steps)[0]["deadline"] == 301.0
+    assert both.describe(3.0)["held"][0]["age"] == 2.0
+
+
+def test_only_what_a_viewer_wants_is_held_answers_too() -> None:
+    open_desk = desk()
+    open_desk.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
+    assert open_desk.take(1.0, "client", call(1, tool="other")).is_untouched
+    held = open_desk.take(2.0, "client", call(2), stream="s")
+
+    assert held.is_held
+    assert not held.to_mcpspy
+    assert notes(held.steps) == [
+        {
+            "action": "hold",
+            "viewer": "tui",
+            "stream": "s",
+            "from": "client",
+            "id": "2",
+            "method": "tools/call",
+            "subject": "echo",
+            "ticket": held.ticket,
+        }
+    ]
+    (event,) = told(held.steps)
+    assert (event["event"], event["text"], event["deadline"]) == ("held", call(2).decode(), 302.0)
+    assert isinstance(held.steps[1], Notify)
+    assert held.steps[1].viewer is None
+    assert open_desk.take(3.0, "server", result(2), stream="s").is_held
+
+
+def test_what_is_not_utf8_is_shown_in_base64() -> None:
+    (event,) = told(desk(" => hold").take(0.0, "server", b'{"\xff":1}').steps)
+
+    assert "text" not in event
+    assert event["b64"] == "eyL/IjoxfQ=="
+
+
+def test_releasing_all_keeps_the_order() -> None:
+    held = desk()
+    held.order(0.0, "tui", {"order": "hold", "query": ""})
+    for number in range(1000):
+        held.take(float(number), "client", call(number))
+    reply = held.order(1000.0, "send", {"order": "release", "tickets": "all"})
+
+    assert reply.answer == {"released": 1000}
+    assert [step.data for step in reply.steps if isinstance(step, Forward)] == [call(n) for n in range(1000)]
+    assert notes(reply.steps)[0] == {
+        "action": "release",
+        "from": "client",
+        "id": "0",
+        "method": "tools/call",
+        "subject": "echo",
+        "ticket": 1,
+        "why": "accepted",
+        "viewer": "send",
+        "seconds": 1000.0,
+    }
+    assert held.describe(0.0)["bytes"] == 0
+
+
+def test_a_held_message_is_edited_dropped_or_answered() -> None:
+    held = desk(" => hold")
+    tickets = [held.take(0.0, "client", call(number)).ticket for number in range(4)]
+    edited = held.order(1.0, "tui", {"order": "release", "ticket": tickets[0], "message": {"x": 1}})
+    assert deeds(edited.steps) == [Substitute("client", b'{"x":1}', None, tickets[0])]
+    assert (notes(edited.steps)[0]["why"], notes(edited.steps)[0]["sent"]) == ("edited", '{"x":1}')
+    dropped = held.order(1.0, "tui", {"order": "drop", "ticket": tickets[1]})
+    assert deeds(dropped.steps) == [Dropped("client", None, tickets[1])]
+    assert told(dropped.steps) == [
+        {"event": "released", "ticket": tickets[1], "why": "dropped", "viewer": "tui"}
+    ]
+    error = {"code": 5, "message": "no"}
+    answered = held.order(1.0, "tui", {"order": "answer", "ticket": tickets[2], "error": error})
+    answer, gone = deeds(answered.steps)
+    assert isinstance(answer, Inject)
+    assert gone == Dropped("client", None, tickets[2])
+    assert (answer.side, loads(answer.data)) == ("server", {"jsonrpc": "2.0", "id": 2, "error": error})
+    assert notes(answered.steps)[0]["sent"].encode() == answer.data
+
+    for ticket in tickets[:3]:
+        with pytest.raises(CommandError, match=f"no message is held under ticket {ticket}"):
+            held.order(2.0, "tui", {"order": "drop", "ticket": ticket})
+    assert [each["ticket"] for each in held.describe(2.0)["held"]] == tickets[3:]
+
+
+def test_only_a_request_can_be_answered() -> None:
+    held = desk(" => hold")
+    for data in (result(1), BATCH):
+        ticket = held.take(0.0, "server", data).ticket
+        with pytest.raises(CommandError, match="is no request"):
+            held.order(0.0, "tui", {"order": "answer", "ticket": ticket, "result": {}})
+
+
+def test_an_order_with_a_wrong_ticket_releases_none() -> None:
+    held = desk(" => hold")
+    ticket = held.take(0.0, "client", call(1)).ticket
+    with pytest.raises(CommandError):
+        held.order(0.0, "tui", {"order": "release", "tickets": [ticket, 99]})
+
+    assert len(held.describe(0.0)["held"]) == 1
+
+
+def test_what_a_viewer_held_goes_on_when_it_leaves_and_nothing_else() -> None:
+    held = desk("tool:ruled => hold")
+    held.order(0.0, "a", {"order": "hold", "query": "tool:a"})
+    held.order(0.0, "b", {"order": "hold", "query": "tool:b"})
+    for number, tool in enumerate(("a", "b", "ruled", "a")):
+        held.take(0.0, "client", call(number, tool=tool))
+    steps = held.viewer_left(1.0, "a")
+
+    assert [step.data for step in steps if isinstance(step, Forward)] == [
+        call(0, tool="a"),
+        call(3, tool="a"),
+    ]
+    assert {note["why"] for note in notes(steps)} == {"viewer left"}
+    assert held.take(2.0, "client", call(9, tool="a")).is_untouched
+    steps = held.order(3.0, "b", {"order": "hold", "query": None}).steps
+    assert [note["why"] for note in notes(steps)] == ["hold off"]
+    assert [each["rule"] for each in held.describe(3.0)["held"]] == ["1"]
+
+
+def test_a_viewer_named_like_a_rule_does_not_release_what_the_rule_holds() -> None:
+    held = desk("tool:echo => hold")
+    held.take(0.0, "client", call(1))
+
+    assert held.viewer_left(1.0, "1") == []
+    assert [each["rule"] for each in held.describe(1.0)["held"]] == ["1"]
+
+
+def test_nothing_is_held_for_ever() -> None:
+    held = desk("tool:echo => hold", hold_timeout=10)
+    held.take(1.0, "client", call(1))
+    held.take(2.0, "client", call(2))
+
+    assert held.next_at == 11.0
+    steps = held.wake(11.0)
+    assert [step.data for step in steps if isinstance(step, Forward)] == [call(1)]
+    assert [(note["why"], note["seconds"]) for note in notes(steps)] == [("timeout", 10.0)]
+    assert held.next_at == 12.0
+
+
+def test_where_there_is_no_room_messages_go_on_and_the_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room_module, "MOST_LETTERS", 1)
+    for flag, action in (("echo => hold", "hold"), ("echo => delay 1s", "delay")):
+        full = desk(flag)
+        full.take(0.0, "client", call(1))
+        ruling = full.take(0.0, "client", call(2))
+
+        assert [(note["action"], note.get("why")) for note in notes(ruling.steps)][-1] == (action, "full")
+        assert isinstance(ruling.steps[-1], Forward)
+        assert not ruling.is_held
+
+
+def test_a_handshake_is_over_when_the_client_says_so_or_is_modern() -> None:
+    legacy, modern = desk(), desk()
+    legacy.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    opening = [legacy.is_opening]
+    legacy.take(2.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    assert [*opening, legacy.is_opening] == [True, False]
+    meta = b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
+    modern.hear(
+        0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":%b}}' % meta
+    )
+    assert not modern.is_opening
+
+
+def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
+    asking = desk()
+    assert asking.is_idle
+    order = {"order": "request", "n": 5, "method": "tools/call", "params": {"name": "echo"}, "stream": "3"}
+    reply = asking.order(1.0, "tui", order)
+    speak, note = reply.steps
+    assert isinstance(speak, Inject)
+    assert (speak.side, speak.stream, speak.id) == ("client", "3", f'"{PREFIX}1"')
+    assert reply.answer == {"id": speak.id}
+    assert notes([note])[0] == {
+        "action": "inject",
+        "viewer": "tui",
+        "stream": "3",
+        "from": "client",
+        "method": "tools/call",
+        "subject": "echo",
+        "id": speak.id,
+    }
+    assert asking.describe(1.0)["injected"]
+    assert asking.take(1.5, "server", result(f"{PREFIX}2")).is_untouched  # Nobody asked under that one.
+    moved = asking.take(1.7, "server", progress(f"{PREFIX}1"))
+    assert told(moved.steps)[0]["event"] == "progress"
+    assert moved.to_mcpspy
+    answered = asking.take(2.0, "server", result(f"{PREFIX}1"))
+
+    assert answered.to_mcpspy
+    assert told(answered.steps) == [
+        {
+            "event": "answer",
+            "n": 5,
+            "id": speak.id,
+            "message": loads(result(f"{PREFIX}1")),
+            "seconds": 1.0,
+        }
+    ]
+    assert not any(isinstance(step, Forward | Substitute) for step in answered.steps)
+    assert asking.is_idle
+
+
+def test_the_answer_of_an_injected_request_is_none_of_the_rules_business() -> None:
+    asking = desk(" => hold")
+    asking.order(0.0, "tui", {"order": "request", "method": "ping", "to": "client"})
+
+    assert not asking.take(1.0, "client", result(f"{PREFIX}1")).is_held
+
+
+def test_a_notification_is_injected_as_it_was_told() -> None:
+    order = {"order": "notify", "to": "client", "method": "notifications/tools/list_changed"}
+    reply = desk().order(0.0, "send", order)
+
+    assert reply.steps[0] == Inject(
+        "server", b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+    )
+    assert reply.answer == {}
+
+
+def test_who_asked_is_told_if_it_cannot_be_delivered() -> None:
+    asking = desk()
+    asking.order(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
+    steps = asking.failed(1.0, f'"{PREFIX}1"', "no stream is open")
+
+    assert [event["error"] for event in told(steps)] == ["no stream is open"]
+    assert asking.failed(1.0, f'"{PREFIX}1"', "again") == []
+    assert asking.is_idle
+
+
+def test_what_was_heard_before_is_known() -> None:
+    late = desk("kind:result tool:echo => drop")
+    late.hear(0.0, "client", call(1))
+    late.hear(0.0, "client", call(2))
+    late.hear(0.0, "server", result(2))
+
+    assert late.take(1.0, "server", result(1)).to_mcpspy
+    assert late.take(1.0, "server", result(2)).is_untouched
+
+
+def test_a_batch_is_ruled_part_by_part() -> None:
+    ruling = desk("tool:a => error no").take(0.0, "client", BATCH)
+    speak, send = deeds(ruling.steps)
+
+    assert isinstance(speak, Inject)
+    assert send == Substitute("client", b"[" + call(2, "b") + b"]", None, ruling.ticket)
+    assert not ruling.to_mcpspy
+
+
+def test_our_answer_is_taken_out_of_a_batch() -> None:
+    asking = desk()
+    asking.order(0.0, "tui", {"order": "request", "method": "ping"})
+    ruling = asking.take(1.0, "server", b"[" + result(1) + b"," + result(f"{PREFIX}1") + b"]")
+
+    assert deeds(ruling.steps) == [Substitute("server", b"[" + result(1) + b"]", None, ruling.ticket)]
+
+
+def test_what_is_held_of_an_exchange_that_is_over_goes_nowhere() -> None:
+    held = desk("tool:echo => hold", "tool:slow => delay 1s")
+    held.take(0.0, "client", call(1), lane="gone")
+    held.take(0.0, "client", call(2), lane="here")
+    held.take(0.0, "client", call(3, tool="slow"), lane="gone")
+    steps = held.lane_left(0.5, "gone")
+
+    assert deeds(steps) == []
+    assert [note["why"] for note in notes(steps)] == ["connection closed"]
+    assert [step.lane for step in held.wake(1e6) if isinstance(step, Forward)] == ["here"]
+    assert held.describe(0.0)["bytes"] == 0
+
+
+def test_at_the_end_everything_goes_on_and_everybody_is_told() -> None:
+    ending = desk("tool:slow => delay 9s", "tool:echo => hold")
+    ending.take(0.0, "client", call(1, tool="slow"))
+    ending.take(0.0, "client", call(2))
+    ending.order(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
+    steps = ending.end(1.0)
+
+    assert {step.data for step in steps if isinstance(step, Forward)} == {call(1, tool="slow"), call(2)}
+    assert [note["why"] for note in notes(steps)] == ["session ended"]
+    assert told(steps)[-1]["error"] == "the session has ended"
+    assert ending.wake(1e6) == []
+
+
+def test_it_says_how_things_stand() -> None:
+    standing = desk("tool:a => hold", call_timeout=3, slow=2)
+    standing.order(0.0, "tui", {"order": "hold", "query": "tool:b"})
+    standing.take(1.0, "client", call(1, tool="a"))
+    standing.order(1.0, "tui", {"order": "request", "method": "ping"})
+    said = standing.order(2.5, "send", {"order": "list"}).answer
+
+    assert said["holds"] == {"tui": "tool:b"}
+    assert [(each["age"], each["rule"], each["text"]) for each in said["held"]] == [
+        (1.5, "1", call(1, tool="a").decode())
+    ]
+    assert said["injected"] == [{"id": f'"{PREFIX}1"', "from": "client", "method": "ping", "viewer": "tui"}]
+    assert json.dumps(said)
+    opening = standing.opening()
+    assert opening.kind == "rules"
+    assert opening.fields == {
+        "rules": [{"rule": "1", "when": "tool:a", "action": "hold"}],
+        "seed": 1,
+        "call_timeout": 3,
+        "slow": 2,
+    }
+
+
+@pytest.mark.parametrize("options", [{"call_timeout": 1.0}, {"slow": 1.0}])
+def test_a_watchdog_is_never_idle(options: dict[str, Any]) -> None:
+    assert not desk(**options).is_idle
+
+
+def test_it_is_not_idle_while_an_injected_request_is_open() -> None:
+    asking = desk()
+    asking.order(0.0, "tui", {"order": "request", "method": "ping"})
+    assert not asking.is_idle
+    asking.take(1.0, "server", progress(f"{PREFIX}1"))
+    assert not asking.is_idle
+    asking.take(2.0, "server", result(f"{PREFIX}1"))
+    assert asking.is_idle
+
+
+def test_it_is_not_idle_while_it_has_rules_or_a_viewer_holds_messages() -> None:
+    assert not desk("tool:never => drop").is_idle
+    wanted = desk()
+    wanted.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
+    assert not wanted.is_idle
+    wanted.take(1.0, "client", call())
+    assert not wanted.is_idle
+    wanted.viewer_left(2.0, "tui")
+    assert wanted.is_idle
+
+
+def test_the_next_deadline_is_the_earliest_of_delays_holds_and_both_watchdogs() -> None:
+    busy = desk("tool:a => hold", "tool:b => delay 3s", call_timeout=50, slow=20, hold_timeout=10)
+    busy.take(0.0, "client", call(1, "c"))
+    assert busy.next_at == 20.0
+    busy.take(1.0, "client", call(2, "a"))
+    assert busy.next_at == 11.0
+    busy.take(2.0, "client", call(3, "b"))
+    assert busy.next_at == 5.0
+
+    for at, following in ((5.0, 11.0), (11.0, 20.0), (20.0, 22.0), (22.0, 31.0), (31.0, 50.0)):
+        assert busy.wake(at)
+        assert busy.next_at == following
+
+
+def test_the_opening_note_leaves_out_limits_that_are_not_set() -> None:
+    assert desk().opening().fields == {"rules": [], "seed": 1}
+    assert desk(slow=0.5).opening().fields == {"rules": [], "seed": 1, "slow": 0.5}
+
+
+def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_times_out() -> None:
+    heard = desk(call_timeout=5)
+    heard.hear(1.0, "client", call(1), stream="s")
+    answer, cancelled = deeds(heard.wake(6.0))
+
+    assert isinstance(answer, Inject)
+    assert isinstance(cancelled, Inject)
+    assert (answer.side, cancelled.side, cancelled.stream) == ("server", "client", "s")
+    assert not heard.take(7.0, "server", result(1)).to_mcpspy  # Of no stream: it answers another request.
+    late = heard.take(7.0, "server", result(1), stream="s", lane="lane")
+    assert [note["action"] for note in notes(late.steps)] == ["swallowed"]
+    assert isinstance(late.steps[0], AddNote)
+    assert late.steps[0].lane == "lane"
+    assert late.steps[1:] == [Dropped("server", "lane", late.ticket)]
+
+
+def test_messages_heard_from_the_client_advance_the_handshake() -> None:
+    heard = desk()
+    heard.hear(0.0, "server", b'{"jsonrpc":"2.0","method":"notifications/message"}')
+    assert not heard.has_heard
+    heard.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    assert (heard.has_heard, heard.is_opening) == (True, True)
+    heard.hear(1.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    assert (heard.has_heard, heard.is_opening) == (True, False)
+
+
+def test_an_intercepted_initialize_opens_the_handshake() -> None:
+    intercepted = desk("tool:never => drop")
+    intercepted.take(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    assert (intercepted.has_heard, intercepted.is_opening) == (True, True)
+    intercepted.take(1.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    assert (intercepted.has_heard, intercepted.is_opening) == (True, False)
+
+
+def test_a_dropped_message_cannot_be_edited_afterwards() -> None:
+    held = desk("tool:ruled => drop", "tool:echo => hold")
+    held.order(0.0, "tui", {"order": "hold", "query": ""})
+    by_rule = held.take(0.0, "client", call(1, "ruled"))
+    by_viewer = held.take(0.0, "client", call(2))
+    assert not by_rule.is_held
+    held.order(1.0, "tui", {"order": "drop", "ticket": by_viewer.ticket})
+
+    for ticket in (by_rule.ticket, by_viewer.ticket):
+        with pytest.raises(CommandError, match="no message is held"):
+            held.order(2.0, "tui", {"order": "release", "ticket": ticket, "message": {}})
+    assert held.describe(2.0)["held"] == []
+
+
+def test_an_edit_replaces_a_batch_after_a_rule_dropped_a_part_of_it() -> None:
+    for edit, sent in (({"text": '{"x":1}'}, b'{"x":1}'), ({}, b"[" + call(2, "b") + b"]")):
+        held = desk("tool:a => drop")
+        held.order(0.0, "tui", {"order": "hold", "query": "tool:b"})
+        ticket = held.take(0.0, "client", BATCH).ticket
+        reply = held.order(1.0, "tui", {"order": "release", "ticket": ticket, **edit})
+
+        assert deeds(reply.steps) == [Substitute("client", sent, None, ticket)]
+
+
+def test_a_viewer_does_not_hold_a_batch_for_a_part_that_a_rule_removed() -> None:
+    for flag in ("tool:a => drop", "tool:a => error no"):
+        held = desk(flag)
+        held.order(0.0, "tui", {"order": "hold", "query": "tool:a"})
+        ruling = held.take(0.0, "client", BATCH)
+
+        assert not ruling.is_held
+        assert ruling.steps[-1] == Substitute("client", b"[" + call(2, "b") + b"]", None, ruling.ticket)
+
+
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_a_response_that_a_rule_corrupted_ends_the_wait_only_if_a_viewer_edited_it(is_edited: bool) -> None:
+    held = desk("kind:result => corrupt bad-json", call_timeout=5)
+    held.order(0.0, "tui", {"order": "hold", "query": "kind:result"})
+    held.take(0.0, "client", call(1))
+    ticket = held.take(1.0, "server", result(1)).ticket
+    edit = {"text": "{}"} if is_edited else {}
+    (sent,) = deeds(held.order(2.0, "tui", {"order": "release", "ticket": ticket, **edit}).steps)
+
+    assert isinstance(sent, Substitute)
+    assert (sent.data == b"{}") == is_edited
+    assert held.next_at == (None if is_edited else 7.0)
+    assert [type(step) for step in deeds(held.wake(7.0))] == ([] if is_edited else [Inject])
+
+
+def test_an_edit_does_not_revive_a_message_whose_request_has_timed_out() -> None:
+    held = desk("tool:echo => delay 9s", "tool:echo => hold", call_timeout=5)
+    request = held.take(0.0, "client", call(1), lane="lane")
+    held.wake(5.0)
+    assert [event["event"] for event in told(held.wake(9.0))] == ["held"]
+    order = {"order": "release", "ticket": request.ticket, "message": {"x": 1}}
+    assert deeds(held.order(10.0, "tui", order).steps) == [Dropped("client", "lane", request.ticket)]
+    assert held.next_at is None
+
+    held = desk("kind:result => delay 9s", "kind:result => hold", call_timeout=5)
+    held.take(0.0, "client", call(1))
+    answer = held.take(1.0, "server", result(1), lane="lane")
+    held.wake(5.0)
+    held.wake(10.0)
+    steps = held.order(11.0, "tui", {**order, "ticket": answer.ticket}).steps
+    assert [note["action"] for note in notes(steps)] == ["release", "swallowed"]
+    assert {step.lane for step in steps if isinstance(step, AddNote)} == {"lane"}
+    assert deeds(steps) == [Dropped("server", "lane", answer.ticket)]
+    assert held.next_at is None
+
+
+@pytest.mark.parametrize("data", [call(1, "a"), BATCH])
+def test_a_disconnect_happens_at_once_and_can_be_neither_held_nor_edited(data: bytes) -> None:
+    held = desk("tool:a => disconnect", "tool:b => hold")
+    held.order(0.0, "tui", {"order": "hold", "query": ""})
+    ruling = held.take(0.0, "client", data, lane="lane")
+
+    assert deeds(ruling.steps) == [Disconnect("lane")]
+    assert (ruling.to_mcpspy, ruling.is_held) == (True, False)
+    with pytest.raises(CommandError, match="no message is held"):
+        held.order(1.0, "tui", {"order": "release", "ticket": ruling.ticket, "message": {}})
+
+
+def test_a_request_is_answered_before_another_part_of_its_batch_disconnects() -> None:
+    answer, cut = deeds(desk("tool:a => error no", "tool:b => disconnect").take(0.0, "client", BATCH).steps)
+
+    assert isinstance(answer, Inject)
+    assert loads(answer.data)["id"] == 1
+    assert cut == Disconnect(None)
+
+
+def test_a_request_that_disconnects_is_not_watched_while_it_is_delayed() -> None:
+    watched = desk("tool:echo => delay 9s", "tool:echo => disconnect", call_timeout=5, slow=3)
+    ruling = watched.take(0.0, "client", call(1), lane="lane")
+
+    assert (ruling.to_mcpspy, ruling.is_held) == (True, True)
+    assert watched.next_at == 9.0
+    assert watched.wake(8.9) == []
+    assert watched.wake(9.0) == [Disconnect("lane")]
+    assert watched.next_at is None
+
+
+def test_a_request_that_a_rule_has_answered_is_not_watched_while_its_batch_is_delayed() -> None:
+    watched = desk("tool:a => error no", "tool:b => delay 9s", call_timeout=5)
+    ruling = watched.take(0.0, "client", BATCH)
+    assert deeds(ruling.steps) == []
+    timed_out, *_ = deeds(watched.wake(5.0))
+    assert isinstance(timed_out, Inject)
+    assert loads(timed_out.data)["id"] == 2
+    assert watched.next_at == 9.0
+    answered, gone = deeds(watched.wake(9.0))
+
+    assert isinstance(answered, Inject)
+    assert loads(answered.data) == {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "no"}}
+    assert gone == Dropped("client", None, ruling.ticket)
+    assert watched.next_at is None
+
+
+def test_a_delayed_response_from_a_rule_ends_the_wait() -> None:
+    watched = desk("tool:echo => delay 1s", "tool:echo => error no", call_timeout=5, slow=3)
+    ruling = watched.take(0.0, "client", call(1), stream="s", lane="lane")
+    assert (ruling.to_mcpspy, ruling.is_held) == (True, True)
+    answer, gone = watched.wake(1.0)
+
+    assert isinstance(answer, Inject)
+    assert (answer.side, answer.lane, answer.stream, answer.id) == ("server", "lane", "s", None)
+    assert gone == Dropped("client", "lane", ruling.ticket)
+    assert watched.next_at is None
+
+
+def test_a_response_from_a_viewer_ends_the_wait() -> None:
+    watched = desk("tool:echo => hold", call_timeout=5, slow=3)
+    ruling = watched.take(0.0, "client", call(1), stream="s", lane="lane")
+    order = {"order": "answer", "ticket": ruling.ticket, "result": {}}
+    note, event, answer, gone = watched.order(1.0, "tui", order).steps
+
+    assert isinstance(note, AddNote)
+    assert isinstance(event, Notify)
+    assert answer == Inject("server", b'{"jsonrpc":"2.0","id":1,"result":{}}', "lane", "s")
+    assert gone == Dropped("client", "lane", ruling.ticket)
+    assert (note.lane, note.fields["why"], event.event["why"]) == ("lane", "answered", "answered")
+    assert watched.next_at is None
+
+
+def test_a_held_request_that_was_answered_meanwhile_is_not_watched_again() -> None:
+    watched = desk(call_timeout=5, slow=3)
+    watched.order(0.0, "tui", {"order": "hold", "query": "kind:request"})
+    ticket = watched.take(0.0, "client", call(1)).ticket
+    assert watched.take(1.0, "server", result(1)).is_untouched
+    reply = watched.order(2.0, "tui", {"order": "release", "ticket": ticket})
+
+    assert deeds(reply.steps) == [Forward("client", call(1), None, ticket)]
+    assert watched.next_at is None
+
+
+def test_the_time_limit_starts_again_when_a_viewer_drops_a_held_response() -> None:
+    watched = desk(call_timeout=5)
+    watched.order(0.0, "tui", {"order": "hold", "query": "kind:result"})
+    watched.take(0.0, "client", call(1))
+    ticket = watched.take(1.0, "server", result(1)).ticket
+    assert watched.wake(100.0) == []
+    watched.order(100.0, "tui", {"order": "drop", "ticket": ticket})
+
+    assert watched.next_at == 105.0
+    (answer,) = deeds(watched.wake(105.0))  # Without a cancellation: the server has answered.
+    assert isinstance(answer, Inject)
+    assert answer.side == "server"
+
+
+def test_a_delayed_response_that_is_due_at_the_time_limit_is_forwarded() -> None:
+    watched = desk("kind:result => delay 4s", call_timeout=5)
+    watched.take(0.0, "client", call(1))
+    ticket = watched.take(1.0, "server", result(1)).ticket
+
+    assert watched.wake(5.0) == [Forward("server", result(1), None, ticket)]
+
+
+def test_a_response_that_comes_too_late_is_not_noted_as_swallowed_if_a_rule_drops_it_anyway() -> None:
+    watched = desk("kind:result => delay 9s", "kind:result => drop", call_timeout=5)
+    watched.take(0.0, "client", call(1))
+    ticket = watched.take(1.0, "server", result(1)).ticket
+    watched.wake(5.0)
+
+    assert watched.wake(10.0) == [Dropped("server", None, ticket)]
+
+
+def test_a_delayed_request_that_has_timed_out_goes_nowhere_and_is_not_noted_as_swallowed() -> None:
+    watched = desk("tool:echo => delay 9s", call_timeout=5)
+    ticket = watched.take(0.0, "client", call(1)).ticket
+    watched.wake(5.0)
+
+    assert watched.wake(9.0) == [Dropped("client", None, ticket)]
+
+
+def test_no_part_of_a_held_batch_times_out() -> None:
+    watched = desk("tool:b => hold", call_timeout=5, slow=3)
+    watched.take(0.0, "client", BATCH)
+
+    assert watched.next_at == 300.0
+    steps = watched.wake(300.0)
+    assert [note["why"] for note in notes(steps)] == ["timeout"]
+    assert watched.next_at == 303.0
+
+
+def test_a_held_batch_is_dropped_as_a_whole() -> None:
+    held = desk("tool:b => hold")
+    ticket = held.take(0.0, "client", BATCH).ticket
+
+    assert deeds(held.order(1.0, "tui", {"order": "drop", "ticket": ticket}).steps) == [
+        Dropped("client", None, ticket)
+    ]
+
+
+def test_a_delayed_message_is_not_a_held_one() -> None:
+    delayed = desk("tool:echo => delay 9s")
+    ticket = delayed.take(0.0, "client", call(1)).ticket
+    for order in (
+        {"order": "release", "ticket": ticket},
+        {"order": "drop", "ticket": ticket},
+        {"order": "answer", "ticket": ticket, "result": {}},
+    ):
+        with pytest.raises(CommandError, match="no message is held"):
+            delayed.order(1.0, "tui", order)
+
+    reply = delayed.order(1.0, "tui", {"order": "release", "tickets": "all"})
+    assert (reply.answer, reply.steps) == ({"released": 0}, [])
+    said = delayed.describe(1.0)
+    assert (said["held"], said["delayed"], said["bytes"]) == ([], 1, len(call(1)))
+    assert delayed.wake(9.0) == [Forward("client", call(1), None, ticket)]
+
+
+def test_tickets_are_released_once_each_in_the_order_of_arrival() -> None:
+    held = desk("tool:echo => hold")
+    one, two, three = (held.take(0.0, "client", call(number), lane=number).ticket for number in range(3))
+    reply = held.order(1.0, "tui", {"order": "release", "tickets": [three, one, three]})
+
+    assert reply.answer == {"released": 2}
+    assert [type(step) for step in reply.steps] == [AddNote, Notify, Forward] * 2
+    assert [step.lane for step in reply.steps if isinstance(step, AddNote | Forward)] == [0, 0, 2, 2]
+    assert [each["ticket"] for each in held.describe(1.0)["held"]] == [two]
+
+
+def test_a_released_message_is_not_released_again_at_its_deadline() -> None:
+    held = desk("tool:echo => hold", hold_timeout=10)
+    ticket = held.take(0.0, "client", call(1)).ticket
+    held.order(1.0, "tui", {"order": "release", "ticket": ticket})
+
+    assert held.next_at is None
+    assert held.wake(10.0) == []
+
+
+def test_notes_belong_to_the_http_exchange_of_their_message() -> None:
+    both = desk("tool:echo => delay 1s", "tool:echo => hold", hold_timeout=10)
+    steps = both.take(0.0, "client", call(1), lane="lane").steps + both.wake(1.0) + both.wake(11.0)
+
+    assert [(step.fields["action"], step.lane) for step in steps if isinstance(step, AddNote)] == [
+        ("delay", "lane"),
+        ("hold", "lane"),
+        ("release", "lane"),
+    ]
+
+
+def test_a_message_for_which_there_was_no_room_is_still_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room_module, "MOST_LETTERS", 1)
+    full = desk("tool:echo => hold", call_timeout=5)
+    full.take(0.0, "client", call(1))
+    ruling = full.take(1.0, "client", call(2), lane="lane")
+
+    assert [type(step) for step in ruling.steps] == [AddNote, Forward]
+    assert isinstance(ruling.steps[0], AddNote)
+    assert ruling.steps[0].lane == "lane"
+    assert full.next_at == 6.0
+    assert [each["ticket"] for each in full.describe(1.0)["held"]] == [1]
+
+
+def test_a_message_that_can_be_neither_delayed_nor_held_is_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room_module, "MOST_LETTERS", 0)
+    ruling = desk("tool:echo => delay 1s", "tool:echo => hold").take(0.0, "client", call(1), lane="lane")
+    delay, delay_full, hold_full, forwarded = ruling.steps
+
+    assert [(note["action"], note.get("why")) for note in notes([delay, delay_full, hold_full])] == [
+        ("delay", None),
+        ("delay", "full"),
+        ("hold", "full"),
+    ]
+    assert forwarded == Forward("client", call(1), "lane", ruling.ticket)
+
+
+def test_a_rule_holds_before_a_viewer_and_the_first_viewer_before_the_next() -> None:
+    held = desk("tool:ruled => hold")
+    held.order(0.0, "a", {"order": "hold", "query": "tool:echo"})
+    held.order(0.0, "b", {"order": "hold", "query": ""})
+    for number, tool in enumerate(("ruled", "echo", "other")):
+        held.take(0.0, "client", call(number, tool))
+
+    said = held.describe(0.0)["held"]
+    assert [(each.get("rule"), each.get("viewer")) for each in said] == [
+        ("1", None),
+        (None, "a"),
+        (None, "b"),
+    ]
+
+
+def test_another_query_of_a_viewer_replaces_the_first_and_releases_nothing() -> None:
+    held = desk()
+    held.order(0.0, "tui", {"order": "hold", "query": "tool:a"})
+    held.take(0.0, "client", call(1, "a"))
+    reply = held.order(1.0, "tui", {"order": "hold", "query": "tool:b"})
+
+    assert (reply.answer, reply.steps) == ({}, [])
+    assert held.take(1.0, "client", call(2, "a")).is_untouched
+    assert held.take(1.0, "client", call(3, "b")).is_held
+    assert held.describe(1.0)["holds"] == {"tui": "tool:b"}
+    assert len(held.describe(1.0)["held"]) == 2
+
+
+def test_when_one_side_closes_its_messages_are_forwarded_and_injected_requests_to_it_fail() -> None:
+    for closed, peer in (("client", "server"), ("server", "client")):
+        ending = desk("tool:slow => delay 9s", "tool:echo => hold")
+        for number, side in enumerate((closed, peer)):
+            ending.take(0.0, side, call(number, "slow"))
+            ending.take(0.0, side, call(number))
+            ending.order(0.0, "tui", {"order": "request", "n": side, "method": "ping", "to": side})
+        steps = ending.end(1.0, closed)
+
+        assert deeds(steps) == [Forward(closed, call(0, "slow"), None, 1), Forward(closed, call(0), None, 2)]
+        assert [note["why"] for note in notes(steps)] == ["session ended"]
+        assert [(event["n"], event["error"]) for event in told(steps) if event["event"] == "answer"] == [
+            (closed, "the session has ended")
+        ]
+        said = ending.describe(1.0)
+        assert (len(said["held"]), said["delayed"]) == (1, 1)
+        assert [each["from"] for each in said["injected"]] == [closed]
+        assert [type(step) for step in deeds(ending.wake(9.0))] == [Forward]  # The delayed one of the peer.
+        answered = ending.take(10.0, peer, result(json.loads(said["injected"][0]["id"])))
+        assert [event["n"] for event in told(answered.steps)] == [peer]
+
+
+def test_only_the_side_that_got_an_injected_request_can_answer_it_and_only_its_viewer_is_notified() -> None:
+    asking = desk()
+    asking.order(0.0, "tui", {"order": "request", "method": "ping"})
+    for data in (progress(f"{PREFIX}1"), result(f"{PREFIX}1")):
+        assert asking.take(1.0, "client", data).is_untouched
+        ruling = asking.take(1.0, "server", data, lane="lane")
+        assert ruling.to_mcpspy
+        assert [step.viewer for step in ruling.steps if isinstance(step, Notify)] == ["tui"]
+        assert deeds(ruling.steps) == [Dropped("server", "lane", ruling.ticket)]
+
+
+class Traffic(RuleBasedStateMachine):
+    """Two peers, two viewers and time, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.desk = desk("tool:ruled => hold", "tool:later => delay 2s", hold_timeout=5, call_timeout=20)
+        self.now = 0.0
+        self.number = 0
+        self.tickets: list[int] = []
+        self.underway: dict[int, tuple[str, bytes]] = {}
+        """Messages that have neither gone on nor been dropped, by ticket, and who sent them."""
+        self.ours: set[str] = set()
+        self.asked: list[int] = []
+        self.answered: list[int] = []
+
+    def perform(self, steps: list[Step]) -> None:
+        for step in steps:
+            assert not isinstance(step, Substitute | Disconnect)
+            if isinstance(step, Forward):
+                assert self.underway.pop(step.ticket) == (step.side, step.data)  # Once, and as it came.
+            elif isinstance(step, Dropped):
+                del self.underway[step.ticket]
+            elif isinstance(step, Inject) and step.id is not None:
+                assert step.id not in self.ours
+                self.ours.add(step.id)
+            elif isinstance(step, Inject) and step.side == "server":  # The watchdog's.
+                self.answered.append(loads(step.data)["id"])
+            if isinstance(step, Forward) and step.side == "server":
+                self.answered.append(loads(step.data)["id"])
+
+    def take(self, side: str, data: bytes) -> None:
+        ticket = len(self.tickets) + 1
+        self.tickets.append(ticket)
+        self.underway[ticket] = (side, data)
+        ruling = self.desk.take(self.now, side, data)
+        assert ruling.ticket == ticket
+        self.perform(ruling.steps)
+        assert ruling.is_held == (ticket in self.underway)
+
+    @rule(tool=st.sampled_from(["ruled", "later", "a", "b"]))
+    def call(self, tool: str) -> None:
+        self.number += 1
+        self.asked.append(self.number)
+        self.take("client", call(self.number, tool=tool))
+
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data())
+    def answer(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(self.asked))
+        self.asked.remove(number)
+        self.take("server", result(number))
+
+    @precondition(lambda self: self.ours)
+    @rule(data=st.data())
+    def answer_ours(self, data: st.DataObject) -> None:
+        said = data.draw(st.sampled_from(sorted(self.ours)))
+        self.ours.remove(said)
+        self.take("server", result(json.loads(said)))
+        assert said not in [each["id"] for each in self.desk.describe(self.now)["injected"]]
+
+    @rule(viewer=st.sampled_from("xy"), query=st.sampled_from(["tool:a", "kind:result", "", None]))
+    def hold(self, viewer: str, query: str | None) -> None:
+        self.perform(self.desk.order(self.now, viewer, {"order": "hold", "query": query}).steps)
+
+    @rule(viewer=st.sampled_from("xy"))
+    def leave(self, viewer: str) -> None:
+        self.perform(self.desk.viewer_left(self.now, viewer))
+        assert not any(each.get("viewer") == viewer for each in self.desk.describe(self.now)["held"])
+
+    @rule()
+    def release_all(self) -> None:
+        steps = self.desk.order(self.now, "x", {"order": "release", "tickets": "all"}).steps
+        tickets = [step.ticket for step in steps if isinstance(step, Forward)]
+        assert tickets == sorted(tickets)
+        self.perform(steps)
+
+    @rule(seconds=st.sampled_from([0.5, 2.0, 6.0, 30.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.perform(self.desk.wake(self.now))
+        next_at = self.desk.next_at
+        assert next_at is None or next_at > self.now
+
+    @rule()
+    def inject(self) -> None:
+        self.perform(self.desk.order(self.now, "x", {"order": "request", "method": "ping"}).steps)
+
+    @invariant()
+    def nobody_is_answered_twice(self) -> None:
+        assert len(self.answered) == len(set(self.answered))
+
+    @invariant()
+    def what_is_underway_is_what_it_has(self) -> None:
+        said = self.desk.describe(self.now)
+        assert len(said["held"]) + said["delayed"] == len(self.underway)
+        assert self.desk.describe(0.0)["bytes"] == sum(len(data) for _, data in self.underway.values())
+
+    def teardown(self) -> None:
+        self.perform(self.desk.end(self.now))
+        assert not self.underway
+
+
+TestTraffic = Traffic.TestCase
+TestTraffic.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

@@ -1,0 +1,133 @@
+"""Requests that have no answer yet, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.core.intercept import requests as module
+from mcpspy.core.intercept.actions import AddNote, remark
+from mcpspy.core.intercept.requests import AwaitedRequest, Deadlines, PendingRequests, about
+from mcpspy.core.protocol.message import Request
+from tests.core.intercept.interceptors import call, message, progress, result
+
+
+def _asked(
+    number: object = 1, side: str = "client", stream: str | None = None, token: int | None = None
+) -> AwaitedRequest:
+    data = call(number)
+    if token is not None:
+        data = data.replace(b'"params": {', b'"params": {"_meta": {"progressToken": %d}, ' % token)
+    request = message(data, side, stream=stream)
+    assert isinstance(request, Request)
+    return AwaitedRequest(request, None, keep=False)
+
+
+def test_an_answer_is_for_who_asked_under_its_id_in_its_stream() -> None:
+    waiting = PendingRequests()
+    one, two, three, four = _asked(1), _asked(1, "server"), _asked("1"), _asked(1, stream="2")
+    for asked in (one, two, three, four):
+        assert waiting.ask(asked) is None
+
+    assert waiting.answered(None, "server", "1") is one
+    assert waiting.answered(None, "server", "1") is None
+    assert waiting.answered(None, "client", "1") is two
+    assert waiting.answered(None, "server", '"1"') is three
+    assert waiting.answered("2", "server", "1") is four
+    assert waiting.answered(None, "server", None) is None
+
+
+def test_who_asks_again_under_an_id_waits_in_place_of_the_first() -> None:
+    waiting = PendingRequests()
+    first, second = _asked(), _asked()
+    waiting.ask(first)
+
+    assert waiting.ask(second) is first
+    assert waiting.find(None, "client", "1") is second
+
+
+def test_progress_is_found_until_the_answer() -> None:
+    waiting = PendingRequests()
+    asked = _asked(token=9)
+    waiting.ask(asked)
+
+    assert waiting.reported(None, "server", "9") is asked
+    assert waiting.reported(None, "client", "9") is None
+    waiting.answered(None, "server", "1")
+    assert waiting.reported(None, "server", "9") is None
+
+
+def test_an_answer_is_late_once_and_only_if_the_request_had_gone() -> None:
+    waiting = PendingRequests()
+    gone, never = _asked(1), _asked(2)
+    gone.has_gone = True
+    for asked in (gone, never):
+        waiting.ask(asked)
+        waiting.give_up(asked)
+
+    assert waiting.answered(None, "server", "1") is None
+    assert waiting.late(None, "server", "1") is gone
+    assert waiting.late(None, "server", "1") is None
+    assert waiting.late(None, "server", "2") is None
+    assert gone.is_over
+
+
+def test_an_id_that_is_used_again_is_not_late() -> None:
+    waiting = PendingRequests()
+    first = _asked()
+    first.has_gone = True
+    waiting.ask(first)
+    waiting.give_up(first)
+    waiting.ask(_asked())
+
+    assert waiting.late(None, "server", "1") is None
+
+
+def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST", 3)
+    waiting = PendingRequests()
+    for number in range(5):
+        waiting.ask(_asked(number))
+
+    assert [waiting.find(None, "client", str(number)) is not None for number in range(5)] == [False] * 2 + [
+        True
+    ] * 3
+
+
+def test_what_came_first_is_due_first() -> None:
+    deadlines = Deadlines[str](10)
+    for at, thing in enumerate("abc"):
+        deadlines.start(thing, at)
+    deadlines.start("a", 5)
+    assert deadlines.stop("c")
+    assert not deadlines.stop("c")
+
+    assert deadlines.next_at == 11
+    assert deadlines.due(10.9) == []
+    assert deadlines.due(15) == ["b", "a"]
+    assert len(deadlines) == 0
+
+
+def test_for_ever_is_never_due() -> None:
+    deadlines = Deadlines[str](None)
+    deadlines.start("a", 0)
+
+    assert (deadlines.next_at, deadlines.due(1e9)) == (None, [])
+
+
+def test_a_note_names_its_message_and_leaves_out_what_is_empty() -> None:
+    request = message(call("a"), stream="3")
+    assert isinstance(request, Request)
+    asked = AwaitedRequest(request, None, keep=False)
+    names = {"stream": "3", "from": "client", "id": '"a"', "method": "tools/call", "subject": "echo"}
+
+    assert about(request, asked) == asked.names == names
+    assert about(message(result("a"), "server", stream="3"), asked) == {**names, "from": "server"}
+    assert remark("drop", about(message(progress(1), "server"), None), "lane") == AddNote(
+        "rule",
+        {"action": "drop", "from": "server", "method": "notifications/progress", "subject": "1"},
+        "lane",
+    )
+    assert remark("drop", about(message(b"{}", "server"), asked)).fields == {
+        "action": "drop",
+        "from": "server",
+    }

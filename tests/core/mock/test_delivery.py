@@ -1,0 +1,76 @@
+"""What one client may hear, and under which ids."""
+
+from __future__ import annotations
+
+from mcpspy.core.mock.selector import Match
+from tests.core.mock.talking import Talk, asking, log, modern, names, slow
+
+
+def test_each_request_of_the_server_has_an_id_of_its_own_and_takes_it_as_a_string() -> None:
+    live = asking().live()
+    live.initialize(roots={})
+    (one,), (other,) = live.call("a", "ask"), live.call("b", "ask")
+    assert one["id"] != other["id"]
+    assert names(live.say(id=str(other["id"]), result={})) == ["notifications/message", "b"]
+    assert names(live.say(id=one["id"], result={})) == ["notifications/message", "a"]
+
+
+def test_a_client_without_the_capability_is_not_asked() -> None:
+    live = asking().live()
+    live.initialize()
+    assert names(live.call("a", "ask")) == ["notifications/message", "a"]
+
+
+def test_a_request_that_the_server_withdrew_is_withdrawn_under_its_live_id() -> None:
+    talk = Talk().client(id=1, method="a").server(id=70, method="ping")
+    talk.server(method="notifications/cancelled", params={"requestId": 70}).server(id=1, result={})
+    ping, cancelled, answer = talk.live().ask(1, "a")
+    assert cancelled["params"]["requestId"] == ping["id"]
+    assert answer["id"] == 1
+
+
+def test_log_messages_are_of_the_level_the_client_asked_for() -> None:
+    talk = Talk().client(id=1, method="a").server(**log("info")).server(**log("error"))
+    live = talk.server(id=1, result={}).live()
+    assert names(live.ask(1, "a")) == ["notifications/message", "notifications/message", 1]
+    assert live.ask(2, "logging/setLevel", level="warning") == [{"jsonrpc": "2.0", "id": 2, "result": {}}]
+    first, last = live.ask(3, "a")
+    assert (first["params"]["level"], last["id"]) == ("error", 3)
+
+
+def test_a_modern_request_says_its_own_level_and_gets_no_log_without_one() -> None:
+    talk = Talk().client(id=1, method="a", params={"_meta": modern()}).server(**log("info"))
+    live = talk.server(id=1, result={}).live()
+    level = "io.modelcontextprotocol/logLevel"
+    assert names(live.ask(1, "a", _meta=modern())) == [1]
+    assert names(live.ask(2, "a", _meta=modern(**{level: "debug"}))) == ["notifications/message", 2]
+    assert names(live.ask(3, "a", _meta=modern(**{level: "error"}))) == [3]
+
+
+def test_a_subscription_is_fed_under_its_live_id_as_long_as_it_is_open() -> None:
+    meta = {"io.modelcontextprotocol/subscriptionId": "l"}
+    talk = Talk().client(
+        id="l", method="subscriptions/listen", params={"notifications": {}, "_meta": modern()}
+    )
+    talk.server(method="notifications/subscriptions/acknowledged", params={"_meta": meta})
+    talk.client(id=1, method="touch", params={"_meta": modern()})
+    talk.server(method="notifications/resources/updated", params={"uri": "x:", "_meta": meta})
+    live = talk.server(id=1, result={}).live()
+    assert names(live.ask(1, "touch", _meta=modern())) == [1]
+    (acknowledged,) = live.ask("live", "subscriptions/listen", notifications={}, _meta=modern())
+    updated, _ = live.ask(2, "touch", _meta=modern())
+    for said in (acknowledged, updated):
+        assert said["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "live"}
+    assert live.say(method="notifications/cancelled", params={"requestId": "live"}) == []
+    assert names(live.ask(3, "touch", _meta=modern())) == [3]
+    assert not live.conversation.owes
+
+
+def test_a_client_that_wants_no_progress_gets_none() -> None:
+    assert names(slow().live().ask("a", "tools/call", name="slow")) == ["a"]
+
+
+def test_a_modern_client_of_a_legacy_answer_is_asked_nothing() -> None:
+    live = asking().live(match=Match.METHOD)
+    live.initialize(roots={})
+    assert names(live.ask("a", "tools/call", name="ask", _meta=modern())) == ["a"]

@@ -1,0 +1,197 @@
+"""The short way gives the scenes that the long way gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcpspy.core.jsontools import Pointer
+from mcpspy.core.mock.interaction import Scene
+from mcpspy.core.mock.loader import Script
+from mcpspy.core.mock.loader_fast import QuickScript
+from mcpspy.core.mock.store import Shelf
+from mcpspy.core.recording.decode import read_entry
+from tests.core.mock.talking import VERSION, Json, modern
+
+RECORDINGS = sorted((Path(__file__).parents[3] / "recordings").glob("*.jsonl"))
+
+
+def frame(
+    at: float, side: str, *, http: int | None = None, stream: str | None = None, **members: Any
+) -> bytes:
+    data = json.dumps({"jsonrpc": "2.0", **members}, separators=(",", ":")).encode()
+    carried = b"" if http is None else b'"stream":"%b","http":%d,' % ((stream or str(http)).encode(), http)
+    return b'{"t":%.6f,"from":"%b",%b"msg":%b}' % (at, side.encode(), carried, data)
+
+
+def told(scene: Scene) -> Any:
+    """Return all that a scene is."""
+    steps = [
+        (step.kind, step.data, step.after, step.gates, step.listens, step.withdraws) for step in scene.steps
+    ]
+    cause = scene.cause.data if scene.cause is not None else None
+    return cause, scene.number, scene.cancelled, scene.is_subscription, scene.is_modern, steps
+
+
+def kept(script: Script) -> Any:
+    """Return all that a shelf is."""
+    shelf = script.shelf
+    rows = range(len(shelf))
+    return (
+        [told(scene) for scene in shelf.scenes()],
+        {digest: list(shelf.keys.rows(digest)) for digest in shelf.keys.queues},
+        {key: list(queue) for key, queue in shelf.keys.methods.items()},
+        shelf.keys.subjects,
+        shelf.keys.firsts,
+        {method: list(queue) for method, queue in shelf.keys.notices.items()},
+        {method: [str(each) for each in found] for method, found in shelf.keys.introductions.items()},
+        shelf.keys.versions,
+        shelf.server,
+        (script.has_server, script.exchanges),
+        [row for row in rows if not shelf.is_settled(row)],
+    )
+
+
+def both(lines: list[bytes], ignored: tuple[Pointer, ...] = (), cut: int = 0) -> tuple[Any, Any]:
+    """Read lines the long way, and the short way in two goes."""
+    text = b"".join(line + b"\n" for line in lines)
+
+    def read(place: int, length: int) -> bytes:
+        return text[place : place + length]
+
+    long, short = Script(Shelf("r", ignored, read)), QuickScript(Shelf("r", ignored, read))
+    for line in lines:
+        long.add(read_entry(line))
+    offset = short.add_lines(lines[:cut], 0)
+    assert short.add_lines(lines[cut:], offset) == len(text)
+    return kept(long), kept(short)
+
+
+IDS = st.sampled_from([1, 2, "1", "a", 1.5, None, "\\u0031", "é"])
+PARAMS = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.sampled_from(["a", "b", 1, None]),
+        "arguments": st.sampled_from([{}, {"n": 1}, {"n": 1.0}, {"n": 10**30}, {"n": None}, {"t": "é"}, 3]),
+        "_meta": st.sampled_from(
+            [modern(), modern(progressToken=1), {"progressToken": "t"}, {VERSION: "2025-11-25"}, {}, 5]
+        ),
+        "requestState": st.just("s"),
+        "progressToken": st.sampled_from([1, "t"]),
+        "requestId": st.sampled_from([1, "a"]),
+    },
+)
+RESULTS = st.sampled_from(
+    [{}, {"said": 1}, {"task": {}}, {"resultType": "input_required", "requestState": "s"}, 3]
+) | st.just({"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}}})
+SAID = (
+    st.fixed_dictionaries({"id": IDS, "method": st.sampled_from(["tools/call", "ping"]), "params": PARAMS})
+    | st.fixed_dictionaries({"id": IDS, "method": st.just("initialize")})
+    | st.fixed_dictionaries({"id": IDS, "method": st.just("subscriptions/listen")})
+    | st.fixed_dictionaries({"id": IDS, "result": RESULTS})
+    | st.fixed_dictionaries({"id": IDS, "error": st.just({"code": -32000})})
+    | st.fixed_dictionaries(
+        {
+            "method": st.sampled_from(
+                ["notifications/progress", "notifications/cancelled", "notifications/message"]
+            ),
+            "params": PARAMS,
+        }
+    )
+)
+NOTES = [
+    b'{"t":1.0,"note":"eof","from":"client"}',
+    b'{"t":1.0,"note":"http","http":1,"stream":"s","status":404}',
+    b'{"t":1.0,"note":"http-end","http":1,"stream":"s","hung_up":null}',
+    b'{"t":1.0,"note":"http-end","http":2,"hung_up":"client"}',
+    b'{"t":1.0,"note":"http-end","http":null}',
+    b'{"t":1.0,"note":"exit","code":0,"signal":null}',
+    b'{"t":1.0,"note":"rule","action":"replace","from":"server","id":"1","sent":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":1}"}',
+    b'{"t":1.0,"note":"rule","action":"hold","from":"server","id":"1","ticket":1}',
+    b'{"t":1.0,"note":"rule","action":"release","from":"server","id":"1","ticket":1,"why":"dropped"}',
+    b'{"t":1.0,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}',
+    b'{"t":1.0,"from":"server","to":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"result":{}}}',
+    b'{"t":1.0,"from":"server","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"error":{"code":-32000}}}',
+    b"{oops",
+    b"",
+]
+CARRIED = st.sampled_from([{}, {}, {"http": 1, "stream": "s"}, {"http": 2, "stream": "s"}, {"http": 2}])
+PLAIN = st.sampled_from(
+    [
+        ("client", {"id": 1, "method": "ping"}),
+        ("client", {"id": 1, "method": "tools/call", "params": {"name": "a"}}),
+        ("client", {"id": 2, "method": "tools/call", "params": {"_meta": {"progressToken": 2}}}),
+        ("client", {"method": "notifications/cancelled", "params": {"requestId": 1}}),
+        ("server", {"id": 1, "result": {}}),
+        ("server", {"id": 2, "result": {}}),
+        ("server", {"id": 2, "error": {"code": -32000}}),
+        ("server", {"method": "notifications/progress", "params": {"progressToken": 2}}),
+        ("server", {"method": "notifications/message"}),
+    ]
+)
+LINES = st.lists(
+    st.builds(lambda said, carried: (*said, carried), PLAIN, CARRIED)
+    | st.builds(lambda said: (*said, {}), PLAIN)
+    | st.tuples(st.sampled_from(["client", "server"]), SAID, CARRIED)
+    | st.sampled_from(NOTES),
+    max_size=14,
+)
+
+
+@given(LINES, st.integers(0, 14), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_whatever_was_recorded_it_makes_the_same_scenes(said: list[Any], cut: int, ignores: bool) -> None:
+    lines = [
+        each if isinstance(each, bytes) else frame(number / 8, each[0], **each[1], **each[2])
+        for number, each in enumerate(said)
+    ]
+    long, short = both(lines, (("params", "arguments", "n"),) if ignores else (), cut)
+    assert short == long
+
+
+def asks(id: int, **params: Any) -> tuple[str, Json]:  # noqa: A002
+    return "client", {"id": id, "method": "tools/call", "params": params}
+
+
+def answers(id: int, **result: Any) -> tuple[str, Json]:  # noqa: A002
+    return "server", {"id": id, "result": result}
+
+
+ONCE, AGAIN = asks(1, name="a"), asks(1, name="b")
+LATER = asks(2, _meta={"progressToken": 2})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [ONCE, AGAIN, answers(1, n=1), answers(1, n=2)],
+        [LATER, asks(2), answers(2, n=1), answers(2, n=2)],
+        [asks(1, arguments={"n": 10**30}), asks(2, arguments={"n": 10**30 + 1})],
+        [asks(1, arguments={"n": 1.0}), asks(2, arguments={"n": 1}), asks(3, arguments={}), asks(4)],
+        [ONCE, ("server", {"method": "notifications/message"}), asks(2), answers(1), answers(2)],
+    ],
+    ids=["in use", "in use by one that reports", "great numbers", "equal numbers", "one waits"],
+)
+def test_what_is_nearly_plain_makes_the_same_scenes(said: list[tuple[str, Json]]) -> None:
+    long, short = both([frame(float(at), side, **members) for at, (side, members) in enumerate(said)])
+    assert short == long
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+def test_a_real_recording_makes_the_same_scenes(path: Path) -> None:
+    lines = path.read_bytes().splitlines()[1:]
+    long, short = both(lines, cut=len(lines) // 2)
+    assert short == long
+
+
+def test_what_is_plain_takes_no_steps_of_its_own() -> None:
+    script = QuickScript(Shelf())
+    lines = [frame(0.0, "client", id=1, method="ping"), frame(0.5, "server", id=1, result={})]
+    script.add_lines(lines, 0)
+    assert script.shelf.steps == {}
+    assert script.shelf.is_answered(0)

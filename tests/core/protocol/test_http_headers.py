@@ -1,0 +1,234 @@
+"""Which headers go on, which are noted, who may talk to us, and where addresses lead."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.core.protocol.http_headers import (
+    REDACTED,
+    Upstream,
+    end_to_end,
+    is_metadata,
+    moved,
+    moved_metadata,
+    noted,
+    read_upstream,
+    refusal,
+    towards_client,
+    towards_server,
+)
+
+UPSTREAM = Upstream("http://up.example:3001", "/mcp", "up.example:3001")
+OURS = "http://localhost:8808"
+
+
+@pytest.mark.parametrize(
+    ("url", "upstream"),
+    [
+        ("http://localhost:3001/mcp", ("http://localhost:3001", "/mcp", "localhost:3001", "")),
+        ("https://x.org/m?key=1", ("https://x.org", "/m", "x.org", "?key=1")),
+        ("https://example.com", ("https://example.com", "/", "example.com", "")),
+        ("https://example.com/", ("https://example.com", "/", "example.com", "")),
+        ("http://[::1]:80/x/y", ("http://[::1]:80", "/x/y", "[::1]:80", "")),
+    ],
+)
+def test_a_url_says_where_the_server_is(url: str, upstream: tuple[str, str, str, str]) -> None:
+    assert read_upstream(url) == upstream
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://ada:secret@example.com/mcp",
+        "",
+        "localhost:3001",
+        "//host",
+        "ftp://host/",
+        "http://",
+        "http:///mcp",
+        "http://h:x/",
+        "http://[",
+        "/mcp",
+    ],
+)
+def test_what_is_no_url_of_a_server_is_none(url: str) -> None:
+    assert read_upstream(url) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Connection",
+        "keep-alive",
+        "Proxy-Authenticate",
+        "PROXY-AUTHORIZATION",
+        "Proxy-Connection",
+        "TE",
+        "Trailer",
+        "Transfer-Encoding",
+        "Upgrade",
+    ],
+)
+def test_a_header_for_the_next_hop_stays_there(name: str) -> None:
+    assert end_to_end([("A", "1"), (name, "x"), ("a", "2")]) == [("A", "1"), ("a", "2")]
+
+
+def test_a_header_that_connection_names_stays_there_too() -> None:
+    given = [
+        ("X-Hop", "1"),
+        ("Connection", "close, x-hop"),
+        ("connection", " X-Other "),
+        ("x-other", "2"),
+        ("B", "3"),
+    ]
+    assert end_to_end(given) == [("B", "3")]
+
+
+def test_a_request_names_the_server_and_asks_for_no_compression() -> None:
+    given = [
+        ("Host", "localhost:8808"),
+        ("accept-encoding", "gzip"),
+        ("Expect", "100-continue"),
+        ("X", "1"),
+        ("X", "2"),
+    ]
+    assert towards_server(given, UPSTREAM, OURS) == [
+        ("Host", "up.example:3001"),
+        ("X", "1"),
+        ("X", "2"),
+        ("Accept-Encoding", "identity"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("origin", "sent"),
+    [(OURS, UPSTREAM.origin), ("http://localhost:5173", "http://localhost:5173"), ("null", "null")],
+)
+def test_our_own_origin_becomes_that_of_the_server(origin: str, sent: str) -> None:
+    assert ("Origin", sent) in towards_server([("Origin", origin)], UPSTREAM, OURS)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://up.example:3001", OURS),
+        ("http://up.example:3001/a?b#c", f"{OURS}/a?b#c"),
+        ("http://up.example:3001?b", f"{OURS}?b"),
+        ("http://up.example:3001#c", f"{OURS}#c"),
+        ("http://up.example:30010/a", "http://up.example:30010/a"),
+        ("http://up.example:3001.evil.example/", "http://up.example:3001.evil.example/"),
+        ("https://up.example:3001/a", "https://up.example:3001/a"),
+        ("/a", "/a"),
+        ("", ""),
+    ],
+)
+def test_an_address_moves_to_us_if_it_is_at_the_server(url: str, expected: str) -> None:
+    assert moved(url, UPSTREAM.origin, OURS) == expected
+    assert towards_client([("location", url), ("Link", url)], UPSTREAM, OURS) == [
+        ("location", expected),
+        ("Link", url),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["Authorization", "cookie", "Set-Cookie", "PROXY-Authorization", "X-Api-Key"]
+)
+def test_a_secret_is_noted_by_name_only(name: str) -> None:
+    assert noted([(name, "s3cret"), (name, "another")]) == {name.lower(): REDACTED}
+
+
+def test_what_matters_to_the_protocol_is_noted_and_the_rest_is_not() -> None:
+    given = [
+        ("Mcp-Session-Id", "s"),
+        ("MCP-Protocol-Version", "2025-11-25"),
+        ("Mcp-Param-X", "1"),
+        ("mcp-param-x", "2"),
+        ("Content-Type", "text/plain"),
+        ("X-Anything", "x"),
+    ]
+    assert noted(given) == {
+        "mcp-session-id": "s",
+        "mcp-protocol-version": "2025-11-25",
+        "mcp-param-x": "1, 2",
+        "content-type": "text/plain",
+    }
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1", "127.0.0.1:8808", "[::1]:8808", "[::1]", "box", "Box:1"]
+)
+@pytest.mark.parametrize(
+    "origin", [None, "http://localhost:1", "https://127.0.0.1", "http://[::1]:3", "http://box"]
+)
+def test_this_machine_and_allowed_names_may_pass(host: str, origin: str | None) -> None:
+    assert refusal(host, origin, ["BOX"]) is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        None,
+        "",
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.nip.io:80",
+        "127.0.0.2",
+        "localhost@evil",
+        "[",
+        "::1",
+    ],
+)
+def test_another_host_may_not_pass(host: str | None) -> None:
+    assert refusal(host, None, []) == f"Host {host or '(none)'} is not this machine"
+
+
+@pytest.mark.parametrize(
+    "origin", ["null", "", "https://evil.example", "localhost", "http://localhost.evil.example", "http://["]
+)
+def test_another_origin_may_not_pass(origin: str) -> None:
+    assert refusal("localhost", origin, []) == f"Origin {origin} is not this machine"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (f"{UPSTREAM.origin}/.well-known/x", f"{OURS}/.well-known/x"),
+        ("https://elsewhere.example/x", "https://elsewhere.example/x"),
+    ],
+)
+def test_a_challenge_names_metadata_at_our_address(url: str, expected: str) -> None:
+    challenge = 'Bearer error="invalid_token", resource_metadata="{}", scope="tools"'
+    given = [("WWW-Authenticate", challenge.format(url))]
+    assert towards_client(given, UPSTREAM, OURS) == [("WWW-Authenticate", challenge.format(expected))]
+
+
+@pytest.mark.parametrize(
+    ("target", "member"),
+    [
+        ("/.well-known/oauth-protected-resource/mcp", "resource"),
+        ("/mcp/.well-known/oauth-protected-resource", "resource"),
+        ("/.well-known/oauth-authorization-server", "issuer"),
+        ("/.well-known/openid-configuration", "issuer"),
+    ],
+)
+def test_metadata_names_our_address_and_nothing_else_in_it_changes(target: str, member: str) -> None:
+    assert is_metadata(target)
+    origin = UPSTREAM.origin
+    rest = f'"authorization_servers":["{origin}"],"token_endpoint":"{origin}/token"'
+    given, expected = (f'{{"{member}":"{at}/mcp",{rest}}}'.encode() for at in (origin, OURS))
+    assert moved_metadata(target, given, origin, OURS) == expected
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[1]", b'{"resource": 1}', b'{ "resource" : "https://elsewhere.example/mcp" }']
+)
+def test_metadata_that_does_not_name_the_server_stays_as_it_is(body: bytes) -> None:
+    target = "/.well-known/oauth-protected-resource"
+    assert moved_metadata(target, body, UPSTREAM.origin, OURS) == body
+
+
+def test_a_code_in_a_redirect_is_not_noted() -> None:
+    for separator in "?&#":
+        location = f"http://127.0.0.1:9/callback?x=1{separator}code={{}}&state=2"
+        given = [("Location", location.format("secret"))]
+        assert noted(given) == {"location": location.format(REDACTED)}

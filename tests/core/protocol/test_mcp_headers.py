@@ -1,0 +1,73 @@
+"""The headers in which a request says again what is in its body."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core.protocol.mcp_headers import decoded, encoded, headers, mismatch
+from mcpspy.core.protocol.message import Request, read_frame
+from mcpspy.core.recording.decode import Frame
+
+
+def request(method: str = "tools/call", **params: Any) -> Request:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    (message,) = read_frame(Frame(0.0, "client", json.dumps(body).encode()))
+    assert isinstance(message, Request)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "name"),
+    [
+        ("tools/call", {"name": "echo"}, "echo"),
+        ("prompts/get", {"name": "greet"}, "greet"),
+        ("resources/read", {"uri": "file:///a"}, "file:///a"),
+        ("tasks/get", {"taskId": "t1"}, "t1"),
+        ("tools/list", {"cursor": "2"}, None),
+    ],
+)
+def test_method_name_and_revision_are_said(method: str, params: dict[str, str], name: str | None) -> None:
+    said = {"Mcp-Method": method, "MCP-Protocol-Version": "2026-07-28"}
+    if name is not None:
+        said["Mcp-Name"] = name
+    assert headers(request(method, **params)) == said
+
+
+def test_what_is_no_plain_text_is_encoded_as_the_specification_shows() -> None:
+    assert headers(request(name="héllo"))["Mcp-Name"] == "=?base64?aMOpbGxv?="
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_every_value_survives_a_header(value: str) -> None:
+    sent = encoded(value)
+    assert sent.isascii()
+    assert sent.isprintable()
+    assert sent == sent.strip()
+    assert decoded(sent) == value
+
+
+@pytest.mark.parametrize("value", ["=?base64?%%%?=", "=?base64?/w==?=", "=?base64?a?=", "plain"])
+def test_what_only_looks_encoded_stays_as_it_is(value: str) -> None:
+    assert decoded(f" {value} ") == value
+
+
+def test_headers_that_say_the_same_are_no_mismatch() -> None:
+    asked = request(name="héllo")
+    assert mismatch(headers(asked), asked) is None
+    assert mismatch({**headers(asked), "Mcp-Name": " =?base64?aMOpbGxv?= "}, asked) is None
+
+
+@pytest.mark.parametrize("name", ["Mcp-Method", "Mcp-Name", "MCP-Protocol-Version"])
+def test_a_header_that_is_missing_or_says_otherwise_is_named(name: str) -> None:
+    asked = request(name="echo")
+    given = headers(asked)
+    del given[name]
+    assert mismatch(given, asked) == f"{name} is missing"
+    value = headers(asked)[name]
+    assert mismatch({**given, name: "x"}, asked) == f"{name} is x, but the body says {value}"

@@ -1,0 +1,68 @@
+"""Who speaks, in every era."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
+from mcpspy.core.protocol.peers import Peer, Peers
+from mcpspy.core.recording.decode import Frame
+
+P = "io.modelcontextprotocol/"
+INFO = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+
+
+def request(method: str, **params: Any) -> Request:
+    (message,) = read_frame(
+        Frame(
+            0.0,
+            "client",
+            json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode(),
+        )
+    )
+    assert isinstance(message, Request)
+    return message
+
+
+def answer(**members: Any) -> Result | Failure:
+    (message,) = read_frame(Frame(0.0, "server", json.dumps({"jsonrpc": "2.0", "id": 1, **members}).encode()))
+    assert isinstance(message, Result | Failure)
+    return message
+
+
+def test_a_handshake_introduces_both() -> None:
+    parties = Peers()
+    parties.hear_request(request("initialize", **INFO, clientInfo={"name": "c", "version": "1"}))
+    assert (parties.client, parties.revision, parties.is_modern) == (Peer("c", "1"), "2025-06-18", False)
+    result = {**INFO, "protocolVersion": "2025-03-26", "serverInfo": {"name": "s"}}
+    parties.hear_answer(answer(result=result), "initialize")
+    assert (parties.server, parties.revision) == (Peer("s", ""), "2025-03-26")
+    assert parties.server_capabilities == {"tools": {}}
+
+
+def test_a_modern_request_says_who_sends_it() -> None:
+    meta = {P + "protocolVersion": "2026-07-28", P + "clientInfo": {"name": "c", "version": "1"}}
+    parties = Peers()
+    parties.hear_request(request("tools/list", _meta=meta))
+    assert (str(parties.client), parties.is_modern) == ("c 1", True)
+    parties.hear_answer(
+        answer(result={"_meta": {P + "serverInfo": {"name": "s", "version": "2"}}}), "tools/list"
+    )
+    assert str(parties.server) == "s 2"
+
+
+def test_a_refused_introduction_leaves_the_revision_open() -> None:
+    parties = Peers()
+    parties.hear_request(request("server/discover", _meta={P + "protocolVersion": "2026-07-28"}))
+    parties.hear_answer(answer(error={"code": -32601, "message": "no"}), "server/discover")
+    assert parties.revision is None
+
+
+@pytest.mark.parametrize("info", [None, 5, {}, {"name": 5}, {"name": ""}])
+def test_an_introduction_without_a_name_introduces_nobody(info: object) -> None:
+    parties = Peers()
+    parties.hear_request(request("initialize", clientInfo=info))
+    assert parties.client is None

@@ -1,0 +1,154 @@
+"""What every field means, by examples: what matches, and what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcpspy.core.query.fields import KINDS, STATUSES
+from mcpspy.core.query.lexer import FIELDS, QueryError
+from mcpspy.core.query.parser import parse
+from mcpspy.core.session.exchange import State
+from tests.core.query.querying import EVERY, NOTES, Row
+
+STATUS_OKAY = f'unknown status "okay": one of {", ".join(STATUSES)}'
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        # Words: anywhere in the method or the subject; of a note, its kind.
+        ("READ", "CALL READ PROMPT"),
+        ("tools/c", "CALL FAILURE TOOL_ERROR"),
+        ("tools/*", "CALL FAILURE TOOL_ERROR"),
+        ("stderr", "STDERR"),
+        ("request", ""),
+        ('"tools/*"', ""),
+        # Texts.
+        ("method:tools", "CALL FAILURE TOOL_ERROR"),
+        ("method:TOOLS/*", "CALL FAILURE TOOL_ERROR"),
+        ("method:*/?et", "PROMPT"),
+        ("method=tools", ""),
+        ("method=prompts/get", "PROMPT"),
+        ("method:* -method!=ping", "REFUSED LATE"),
+        ("subject:*", "CALL READ PROMPT"),
+        ("subject:read_?ile", "CALL PROMPT"),
+        ("subject=read_file", "PROMPT"),
+        ("tool:read_file", "CALL"),
+        ("tool=read_file", ""),
+        ("prompt:read", "PROMPT"),
+        ("uri:file:///", "READ"),
+        ("uri:x?page", "READ"),
+        ("uri:file:*page=?", "READ"),
+        ("resource:nothing", ""),
+        ("stream:a", "READ"),
+        ("session:*", "READ"),
+        # Ids.
+        ("id:7", "CALL READ"),
+        ('id:"7"', "CALL READ"),
+        ("id=7", "CALL"),
+        ('id="7"', "READ"),
+        ("id:7*", "CALL READ"),
+        ("id:8", ""),
+        # Sides.
+        ("dir:client side:c dir:C2S from:-> dir:out dir:→", "CALL READ REFUSED FOUND"),
+        ("dir:server side:s dir:s2c from:<- dir:IN dir:←", "PROMPT FAILURE TOOL_ERROR LATE STRAY PROGRESS"),
+        # Kinds.
+        ("kind:notif", "PROGRESS"),
+        ("kind:response", "PROMPT FAILURE TOOL_ERROR LATE STRAY"),
+        ("kind:failure", "FAILURE LATE STRAY"),
+        ("kind:http", "HTTP_END"),
+        ("kind=http", ""),
+        ("kind:note", NOTES),
+        ("note:*", NOTES),
+        ("note:stderr", "STDERR"),
+        ("note:error", ""),
+        ("is:request", "CALL READ REFUSED FOUND"),
+        ("is:note", NOTES),
+        ("is:http-end", "HTTP_END"),
+        ("is:response dir:c", ""),
+        # States.
+        ("status:ok", "CALL PROMPT"),
+        ("status:err", "FAILURE TOOL_ERROR REFUSED LATE STRAY"),
+        ("is:failed", "FAILURE TOOL_ERROR REFUSED LATE STRAY"),
+        ("status=error", "FAILURE"),
+        ("status:toolerr", "TOOL_ERROR"),
+        ('status:"Tool Error"', "TOOL_ERROR"),
+        ("status:late", "LATE"),
+        ("status:answered-late", "LATE"),
+        ("status:pending", "READ"),
+        ("is:open", "READ"),
+        ("status:refused", "REFUSED"),
+        ("status:noanswer", ""),
+        ("status:-32602", "FAILURE"),
+        ("code=-32602", "FAILURE"),
+        ("code:>0", "LATE"),
+        ("code!=1 code!=-32602 is:err", "TOOL_ERROR REFUSED STRAY"),
+        ("is:odd", "STRAY"),
+        # Findings.
+        ("is:finding", "FOUND"),
+        ("lint:env lint:SEC2 lint:* lint:error lint:*1", "FOUND"),
+        ("lint:ENV*1 lint:warn*", "FOUND"),
+        ("lint:ENV*9", ""),
+        ("lint=SEC201 lint=error lint!=SEC2", "FOUND"),
+        ("is:slow", "PROMPT"),
+    ],
+)
+def test_a_filter_finds_what_it_says(query: str, found: str) -> None:
+    wants = parse(query, linted=True).matches
+
+    assert [name for name, row in EVERY.items() if wants(row)] == found.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "underlined"),
+    [
+        (
+            "a status:okay",
+            STATUS_OKAY,
+            "okay",
+        ),
+        ("is:fast", None, "fast"),
+        ("dir:up", 'unknown dir "up": one of client, server, c2s, s2c, ->, <-', "up"),
+        ("kind:reqst", 'unknown kind "reqst": did you mean request?', "reqst"),
+        ("note:stder1", 'unknown note "stder1": did you mean stderr?', "stder1"),
+        ("method>5", "method has no order: write method:5", "5"),
+        ("status<5", "status has no order: write status:5", "5"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_the_place(text: str, message: str | None, underlined: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(text)
+
+    assert message is None or str(caught.value) == message
+    assert text[caught.value.start : caught.value.end] == underlined
+
+
+def test_case_is_nothing_in_any_alphabet() -> None:
+    assert parse("ΑΣ").matches(Row(subject="ΑΣΑ"))  # Python's lower() has two small sigmas.
+    assert parse("STRASSE").matches(Row(subject="straße"))
+
+
+def test_a_note_of_a_kind_we_never_heard_of_can_be_asked_for() -> None:
+    assert parse("note:weather").matches(Row(side="", kind="weather-report"))
+
+
+def test_every_state_has_its_name_without_blanks() -> None:
+    for state in State:
+        if state is not State.ERROR:  # That name stands for whatever went wrong.
+            assert [s for s in State if parse(f"status:{state.replace(' ', '')}").matches(Row(status=s))] == [
+                state
+            ]
+
+
+def test_every_kind_can_be_asked_for() -> None:
+    for kind in KINDS:
+        if kind not in STATUSES:  # Then it is the state.
+            assert [k for k in KINDS if parse(f"is:{kind}").matches(Row(kind=k))] == [kind]
+
+
+def test_the_page_names_every_field_status_and_kind() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "filter.md").read_text(encoding="utf-8")
+
+    assert not [name for name in (*FIELDS, *STATUSES, *KINDS) if f"`{name}" not in page]

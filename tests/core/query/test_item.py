@@ -1,0 +1,20 @@
+"""What a filter may ask of an item."""
+
+from __future__ import annotations
+
+from mcpspy.core.query.item import FilterItem, LintFilterItem, SessionEnd
+from tests.core.query.querying import Row
+
+
+def test_whatever_answers_all_questions_is_an_item() -> None:
+    item: FilterItem = Row(data=b"{}", asked=b"[]")
+    linted: LintFilterItem = Row(findings=("ENV101 error",))
+
+    assert (item.message("params"), item.message("result")) == (b"[]", b"{}")
+    assert list(linted.findings) == ["ENV101 error"]
+
+
+def test_nobody_knows_the_end_before_it_is_said() -> None:
+    end = SessionEnd()
+
+    assert (end.at, end.is_asked) == (None, False)

@@ -1,0 +1,57 @@
+"""The words of the filter language: what is a field, what is a path, and what is just a word."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.core.query.lexer import ATOM, END, NOT, PATH, WORD, steps_of, tokens_of
+
+
+def told(text: str) -> list[tuple[str, str, str]]:
+    """Return field, operator and value of the atoms."""
+    return [(one.field, one.op, one.value) for token in tokens_of(text) if (one := token.atom) is not None]
+
+
+def test_every_token_says_where_it_stands() -> None:
+    text = ' -tool:"a b"  x'
+
+    assert [(token.kind, text[token.start : token.end]) for token in tokens_of(text)] == [
+        (NOT, "-"),
+        (ATOM, 'tool:"a b"'),
+        (ATOM, "x"),
+        (END, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "atoms"),
+    [
+        ("params.a=1", [(PATH, "=", "1")]),
+        ("result[0].x:>=5", [(PATH, ">=", "5")]),
+        ("params.a > 5", [(PATH, ">", "5")]),
+        ('params["a b"].c!="d e"', [(PATH, "!=", "d e")]),
+        ("error:timeout", [(PATH, ":", "timeout")]),
+        # What says no value is a word, and a word before an order is one.
+        ("result.json", [(WORD, ":", "result.json")]),
+        ("error >1s", [(WORD, ":", "error"), ("<>", ">", "1s")]),
+        ("params.a : b", [(WORD, ":", "params.a"), (WORD, ":", ":"), (WORD, ":", "b")]),
+        ("error...", [(WORD, ":", "error...")]),
+        ("errors/list", [(WORD, ":", "errors/list")]),
+        ("Params.a=1", [(WORD, ":", "Params.a=1")]),
+    ],
+)
+def test_a_path_is_one_where_it_says_a_value(text: str, atoms: list[tuple[str, str, str]]) -> None:
+    assert told(text) == atoms
+
+
+@pytest.mark.parametrize(
+    ("path", "steps"),
+    [
+        ("", []),
+        (".a.b-c.$d", ["a", "b-c", "$d"]),
+        ("[0][-1][]", [0, -1, None]),
+        ('.["a \\"b\\" \\\\"].0', ['a "b" \\', "0"]),
+    ],
+)
+def test_a_path_has_its_steps(path: str, steps: list[str | int | None]) -> None:
+    assert steps_of(path) == steps

@@ -1,0 +1,166 @@
+"""The filter language as text: what is a word, and what is wrong with a filter and where."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core.query.lexer import REGEX, WORD, Atom, QueryError
+from mcpspy.core.query.parser import AllOf, AnyOf, Node, Not, read
+
+# What means something, more often than chance would have it.
+PIECES = st.sampled_from(
+    r"""  ( ) | - ! " \ / and or not method: lat > < = 200ms tool:x status: is:slow size> 1m text: code= file:///x * ? é /i id=""".split(
+        " "
+    )
+)
+TYPED = st.one_of(
+    st.text(), st.lists(PIECES).map("".join), st.lists(st.one_of(PIECES, st.text(max_size=3))).map("".join)
+)
+
+
+def shape(node: Node | None) -> str:
+    """Return the tree as text."""
+    match node:
+        case None:
+            return ""
+        case Atom():
+            return f"{node.field}{node.op}{node.value}" if node.field != WORD else node.value
+        case Not(part):
+            return f"-{shape(part)}"
+        case AllOf(parts):
+            return "(" + " ".join(map(shape, parts)) + ")"
+        case AnyOf(parts):
+            return "(" + " | ".join(map(shape, parts)) + ")"
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("", ""),
+        (" \t\n", ""),
+        ("a", "a"),
+        ("a b c", "(a b c)"),
+        ("a and b & c && d", "(a b c d)"),
+        ("a or b | c || d", "(a | b | c | d)"),
+        ("a b or c d", "((a b) | (c d))"),
+        ("a (b or c)", "(a (b | c))"),
+        ("((a))", "a"),
+        ("a|b", "(a | b)"),
+        ("-a !b not c NOT d", "(-a -b -c -d)"),
+        ("--a", "a"),
+        ("-(a or b)", "-(a | b)"),
+        ("not a AND b OR c", "((-a b) | c)"),
+        ('"and" "a b" a"b', '(and a b a"b)'),
+        (r'"say \"hi\" to c:\\x\n"', r'say "hi" to c:\x\n'),
+        ("tools/call a-b a!b a&b", "(tools/call a-b a!b a&b)"),
+        ("file:///x test://y note://z text://t", "(file:///x test://y note://z text://t)"),
+        ("a=b c>d urn:isbn:1", "(a=b c>d urn:isbn:1)"),
+        ("Method:x METHOD=y method!=z", "(method:x method=y method!=z)"),
+        ("about:x resource:y side:c session:1", "(subject:x uri:y dir:c stream:1)"),
+        ("uri:file:///x", "uri:file:///x"),
+        ('tool:"a b"', "tool:a b"),
+        ("dir:-> dir:<-", "(dir:-> dir:<-)"),
+        (">200ms <= 1s", "(<>>200ms <><=1s)"),
+        ("->200ms", "-<>>200ms"),
+        ("lat>1s latency > 1s latency:>=1s", "(latency>1s latency>1s latency>=1s)"),
+        ("size = 5 code:-32602", "(size=5 code:-32602)"),
+        ("time of day", "(time of day)"),
+        ("/a b/ /c/i", "(/a b /ic)"),
+        ("/tools/call/ /a\\/b/", r"(/tools/call /a\/b)"),
+        ("(/x/)", "/x"),
+        ("text:/a.b/i text:/etc/passwd", "(/ia.b text:/etc/passwd)"),
+    ],
+)
+def test_a_filter_reads_as_one_means_it(text: str, tree: str) -> None:
+    assert shape(read(text)) == tree
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "underlined"),
+    [
+        ("method:", "method: what?", "method:"),
+        ("a lat>", "lat> what?", "lat>"),
+        ("latency > ", "latency> what?", "latency > "),
+        ("method: x", "method: what?", "method:"),
+        (">", "> what? As in >200ms or >10kb", ">"),
+        (
+            "a tools:x",
+            "unknown field tools: did you mean tool:? A word with : in it may stand in quotes",
+            "tools",
+        ),
+        (
+            "statsu=x",
+            "unknown field statsu: did you mean status=? A word with = in it may stand in quotes",
+            "statsu",
+        ),
+        ("a (b", "( is never closed", "("),
+        ("(", "( is never closed", "("),
+        ("a) b", ") closes nothing", ")"),
+        (")", ") closes nothing", ")"),
+        ("a ( ) b", "nothing between the parentheses", "( )"),
+        ("a or", "or what?", "or"),
+        ("a and or b", "and what?", "and"),
+        ("-", "- what?", "-"),
+        ("(not)", "not what?", "not"),
+        ("or a", "nothing before or", "or"),
+        ("(| a)", "nothing before |", "|"),
+        ('a "b', '" is never closed', '"b'),
+        ('tool:"b c', '" is never closed', '"b c'),
+        ('""', "nothing between the quotes", '""'),
+        ("/etc/passwd", "/ is never closed: a regex ends in /, a path needs quotes", "/etc/passwd"),
+        ("(" * 51 + "a", "more than 50 parentheses within each other", "("),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_the_place(text: str, message: str, underlined: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        read(text)
+
+    assert str(caught.value) == message
+    assert text[caught.value.start : caught.value.end] == underlined
+
+
+def test_a_close_misspelling_before_slashes_is_a_scheme() -> None:
+    assert shape(read("methods://x")) == "methods://x"
+
+
+def refused(text: str) -> QueryError | None:
+    """Return what is wrong with a filter."""
+    try:
+        read(text)
+    except QueryError as error:
+        return error
+    return None
+
+
+@given(TYPED)
+def test_any_text_is_read_or_refused_with_a_place_in_it(text: str) -> None:
+    error = refused(text)
+
+    assert error is None or 0 <= error.start <= error.end <= len(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["-" * 100_000 + "a", "a " * 100_000, "a|" * 100_000 + "a", "(" * 100_000, '"' * 99_999]
+)
+def test_a_very_long_filter_exhausts_nothing(text: str) -> None:
+    error = refused(text)
+
+    assert error is None or error.end <= len(text)
+
+
+@given(st.text(min_size=1))
+def test_a_quoted_word_is_what_stands_between_the_quotes(word: str) -> None:
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    atom = read(f'"{escaped}"')
+
+    assert isinstance(atom, Atom)
+    assert (atom.field, atom.value) == (WORD, word)
+
+
+def test_a_regex_keeps_its_flag_where_others_have_their_operator() -> None:
+    atom = read("/A/i")
+
+    assert isinstance(atom, Atom)
+    assert (atom.field, atom.op, atom.value, atom.raw) == (REGEX, "i", "A", "/A/i")

@@ -1,0 +1,167 @@
+"""Paths into a message: what they reach, and what stands there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core.query.parser import QueryError, parse
+from tests.core.query.querying import Row
+
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {
+        "name": "Echo",
+        "arguments": {"path": "/a/notes.txt", "n": 10, "deep": {"list": [1, {"x": "y"}, None]}, "on": True},
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "a b": 1.5},
+        "items": [{"id": "7"}, {"id": 8}],
+        "empty": "",
+    },
+}
+REQUEST = Row(data=json.dumps(CALL).encode())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "params.name=Echo",
+        ".params.name:echo",
+        'params.name="Echo"',
+        "params.arguments.path:*.txt",
+        "params.arguments.path:notes",
+        "params.arguments:notes",
+        'params.arguments:"\\"n\\":10"',
+        "params:*",
+        "params.empty:*",
+        'params.empty=""',
+        "params.arguments.n>5 params.arguments.n < 10.5 params.arguments.n>=1e1",
+        "params.arguments.n=10",
+        "params.arguments.n=10.0",
+        "params.arguments.n:10",
+        "params.arguments.n:1*",
+        "params.arguments.on=true params.arguments.on:TRUE",
+        "params.arguments.deep.list[2]=null",
+        "params.arguments.deep.list[-1]:null",
+        "params.arguments.deep.list[1].x=y",
+        'params.arguments.deep.list[1]={"x":"y"}',
+        "params.arguments.deep.list[].x=y",
+        "params.arguments[].list[0]=1",
+        "params.items[].id:7 params.items[].id:8",
+        'params.items[0].id="7"',
+        'params._meta["io.modelcontextprotocol/protocolVersion"]=2026-07-28',
+        'params._meta["a b"]>1',
+        "params.name!=echo",
+        "-params.nothing:*",
+        "params.name:echo|params.name:other",
+        "(params.name=Echo)",
+    ],
+)
+def test_a_path_finds_what_stands_there(query: str) -> None:
+    assert parse(query).matches(REQUEST)
+    assert parse(query).reads_text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "params.name=echo",
+        "params.Name:echo",
+        "params.arguments.n:1",
+        "params.arguments.n>10",
+        'params.arguments.n="10"',
+        "params.arguments.on=1",
+        "params.arguments.on>0",
+        "params.items[0].id=7",
+        "params.items[2]:*",
+        "params.items.id:7",
+        "params.items[-3]:*",
+        "params.name[0]:e",
+        "params.nothing:*",
+        "params.name!=Echo",
+        "result:*",
+        "error.code:*",
+    ],
+)
+def test_a_path_leaves_out_what_does_not_stand_there(query: str) -> None:
+    assert not parse(query).matches(REQUEST)
+
+
+def test_of_an_answer_params_are_those_of_its_request() -> None:
+    answer = Row(data=b'{"result":{"isError":true,"content":[{"text":"no such file"}]}}', asked=REQUEST.data)
+
+    assert parse("params.name=Echo result.isError:true result.content[].text:file").matches(answer)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        rb'{"params":{"\u006eame":"echo"}}',
+        b'{"params":{"name":"echo","n":12345678901234567890123}}',
+        b'{"params":{"name":"echo","x":NaN}}',
+        b' {"params" : {"name" : "echo"}}',
+    ],
+)
+def test_a_message_that_is_written_in_another_way_is_read_all_the_same(data: bytes) -> None:
+    assert parse("params.name=echo").matches(Row(data=data))
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"no JSON", b"[1]", b"{}", b'{"params":null}', b'{"params":"name"}', b"\xff"]
+)
+def test_what_has_no_such_path_is_not_found(data: bytes) -> None:
+    assert not parse("params.name:*").matches(Row(data=data))
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "underlined"),
+    [
+        ("a params.n>x", "x is no number: as in params.n>5", "x"),
+        ("params.n>5kb", "5kb is no number: as in params.n>5", "5kb"),
+        ('params.n>"5"', '"5" is no number: as in params.n>5', '"5"'),
+        ("params.n=", "params.n= what?", "params.n="),
+        ("a params.items[x]=1", 'a step is .name, ["any name"], [0], [-1] or []', "[x]=1"),
+        ("params..n=1", 'a step is .name, ["any name"], [0], [-1] or []', "..n=1"),
+        (
+            "param.name=x",
+            "unknown member param: did you mean params? A word with : or = in it may stand in quotes",
+            "param",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_the_place(text: str, message: str, underlined: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(text)
+
+    assert str(caught.value) == message
+    assert text[caught.value.start : caught.value.end] == underlined
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(), inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), JSON, min_size=1, max_size=3), st.booleans())
+def test_any_member_is_found_under_its_quoted_name(params: dict[str, Any], ascii_only: bool) -> None:
+    row = Row(data=json.dumps({"params": params}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass"))
+    for name, value in params.items():
+        path = 'params["' + name.replace("\\", "\\\\").replace('"', '\\"') + '"]'
+
+        assert parse(f"{path}:*").matches(row)
+        if isinstance(value, int | float):
+            assert parse(f"{path}={json.dumps(value)}").matches(row)
+            assert isinstance(value, bool) or parse(f"{path}>={json.dumps(value)}").matches(row)

@@ -1,0 +1,81 @@
+"""Texts in a message's own bytes, and what is remembered of those that come again."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.core.query.parser import QueryError, parse
+from mcpspy.core.query.values import _MANY, _Remembered
+from tests.core.query.querying import Row
+
+
+@pytest.mark.parametrize(
+    ("query", "data", "found"),
+    [
+        ("text:NEEDLE", b'{"a":"Needle"}', True),
+        ("text:other", b'{"a":"Needle"}', False),
+        ("text:123", b"[0,1234]", True),
+        ('text:"say \\"hi\\""', rb'{"a":"say \"hi\""}', True),
+        ('text:"\\"a\\":"', b'{"a":1}', True),
+        ("text:ÉTÉ", '{"a":"été"}'.encode(), True),
+        ("text:Été", rb'{"a":"\u00e9t\u00E9"}', True),
+        ("text:été", b"ete", False),
+        ("text:a*b", b"aXb", False),
+        ("/N.+le/", b'{"a":"Needle"}', True),
+        ("/n.+le/", b'{"a":"Needle"}', False),
+        ("/n.+le/i", b'{"a":"Needle"}', True),
+        ("/^.t.$/", "été".encode(), False),
+        ("/^ét.$/", "été".encode(), True),
+        ("/É/i", "été".encode(), True),
+        ("/é/", b"\xff\xfe", False),
+        ("text:/n.{4}E/i", b'{"a":"Needle"}', True),
+    ],
+)
+def test_the_text_is_searched_as_it_was_on_the_wire(query: str, data: bytes, found: bool) -> None:
+    assert parse(query).matches(Row(data=data)) is found
+    assert parse(query).reads_text
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "underlined"),
+    [
+        ("text=x", "text takes a colon: text:x", "x"),
+        ("a /b(c/", "regex: missing ), unterminated subpattern", "("),
+        ("/*/", "regex: nothing to repeat", "*"),
+        (
+            "/a{99999999999999999999}/",
+            "regex: the repetition number is too large",
+            "/a{99999999999999999999}/",
+        ),
+    ],
+)
+def test_what_is_no_pattern_is_one_line_and_the_place(text: str, message: str, underlined: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(text)
+
+    assert str(caught.value) == message
+    assert text[caught.value.start : caught.value.end] == underlined
+
+
+def test_a_test_of_texts_is_asked_once_for_each_and_forgets_before_it_grows_without_bound() -> None:
+    asked: list[str] = []
+
+    def ask(text: str) -> bool:
+        asked.append(text)
+        return text.endswith("9")
+
+    remembered = _Remembered(ask)
+    for _ in range(3):
+        assert remembered["a9"] is True
+        assert remembered["b"] is False
+    assert asked == ["a9", "b"]
+
+    for number in range(2 * _MANY):
+        assert remembered[str(number)] is str(number).endswith("9")
+        assert len(remembered) <= _MANY
+
+
+def test_a_text_that_folds_to_ascii_is_found_as_it_stands() -> None:
+    for word in ("ß", "Straße", "\ufb01"):
+        assert parse(f"text:{word}").matches(Row(data=f"a {word} b".encode()))
+    assert parse("text:Straße").matches(Row(data=b"STRASSE"))

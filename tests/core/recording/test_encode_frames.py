@@ -1,0 +1,231 @@
+"""One direction: whatever is said, in whatever chunks, the recording holds it byte for byte."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core.recording.decode import Frame, read_entry
+from mcpspy.core.recording.encode import BodyEncoder, FrameEncoder, SseEncoder, TextEncoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mcpspy.core.recording.encode import Value
+    from tests.conftest import Entry
+
+STREAMS = st.lists(
+    st.one_of(
+        st.binary(max_size=30),
+        st.sampled_from(
+            [
+                b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+                b'{"jsonrpc":"2.0","id":1,"result":{}}\r\n',
+                b"[{}]\n",
+                b"{oops}\n",
+                b"}\n{",
+                b"\n",
+                b"\r\n",
+                b"\x00",
+                b"\xff\xfe\n",
+                b'{"\xff":1}\n',
+                "{\u2028\u00e9}\n".encode(),
+                b"{" + b"x" * 5000 + b"}\n",
+            ]
+        ),
+    ),
+    max_size=12,
+).map(b"".join)
+CUTS = st.lists(st.integers(0, 1 << 16), max_size=15)
+
+
+def joined(lines: bytes | Iterable[bytes | bytearray]) -> bytes:
+    """Return what a lane gives, which may be in one piece, as bytes."""
+    return lines if isinstance(lines, bytes) else b"".join(lines)
+
+
+def recorded(lane: FrameEncoder | TextEncoder, stream: bytes, cuts: list[int]) -> bytes:
+    """Return the file that this stream gives, fed in chunks."""
+    places = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
+    file = b""
+    for a, b in pairwise(places):
+        file += joined(lane.feed(0.5, stream[a:b]))
+    return file + joined(lane.close(1.0))
+
+
+@given(STREAMS, CUTS)
+def test_the_recording_rebuilds_any_stream_in_any_chunking(
+    read_entries: Callable[[bytes], list[Entry]], stream: bytes, cuts: list[int]
+) -> None:
+    entries = read_entries(recorded(FrameEncoder("client"), stream, cuts))
+    assert b"".join(entry.payload for entry in entries) == stream
+    assert {entry.side for entry in entries} <= {"client"}
+    assert len(entries) == len(stream.split(b"\n")) - stream.endswith(b"\n") - (not stream)
+
+
+@given(STREAMS, CUTS)
+def test_the_recording_rebuilds_any_stderr_in_any_chunking(
+    read_entries: Callable[[bytes], list[Entry]], stream: bytes, cuts: list[int]
+) -> None:
+    entries = read_entries(recorded(TextEncoder("stderr"), stream, cuts))
+    assert b"".join(entry.payload for entry in entries) == stream
+    assert all(entry.fields["note"] == "stderr" for entry in entries)
+
+
+@given(STREAMS, CUTS)
+def test_every_line_is_json_if_the_message_in_it_is(
+    read_entries: Callable[[bytes], list[Entry]], stream: bytes, cuts: list[int]
+) -> None:
+    for entry in read_entries(recorded(FrameEncoder("server"), stream, cuts)):
+        if entry.kind == "msg":
+            try:
+                message = json.loads(entry.payload)
+            except ValueError:
+                continue
+            assert entry.fields["msg"] == message
+        else:
+            assert entry.fields
+
+
+@given(STREAMS, CUTS)
+def test_chunking_does_not_change_what_is_recorded(stream: bytes, cuts: list[int]) -> None:
+    chunked = recorded(FrameEncoder("client"), stream, cuts).replace(b'"t":1.000000', b'"t":0.500000')
+    assert chunked == recorded(FrameEncoder("client"), stream, []).replace(b'"t":1.000000', b'"t":0.500000')
+
+
+def test_a_message_is_recorded_when_its_lf_comes_and_not_before() -> None:
+    lane = FrameEncoder("client")
+    assert joined(lane.feed(0.0, b'{"id":1')) == b""
+    assert joined(lane.feed(0.25, b"}\n{")) == b'{"t":0.250000,"from":"client","msg":{"id":1}}\n'
+    assert (
+        joined(lane.close(1.0))
+        == b'{"t":1.000000,"from":"client","eol":"","why":"not a JSON object or array","raw":"{"}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "stream", [b'{"a":{"b":1}}\n', b'{"a":\xff}\n', b'{"a":1}\n{"b":{}}\n', b'{"a":"\xc3\xa9"}\n', b"oops}\n"]
+)
+def test_a_chunk_that_looks_like_one_message_need_not_be_one(stream: bytes) -> None:
+    for cut in range(len(stream)):
+        assert recorded(FrameEncoder("client"), stream, [cut]) == recorded(
+            FrameEncoder("client"), stream, [*range(len(stream))]
+        )
+
+
+@pytest.mark.parametrize("lane", [FrameEncoder("server"), TextEncoder("stderr")])
+def test_nothing_said_is_nothing_recorded(lane: FrameEncoder | TextEncoder) -> None:
+    assert joined(lane.close(0.0)) == b""
+    assert joined(lane.feed(0.0, b"x\n")) != b""
+    assert joined(lane.close(0.0)) == b""
+
+
+HTTP: dict[str, Value] = {"stream": "7", "http": 12}
+
+
+@pytest.mark.parametrize("pieces", [[b'{"id":1}'], [b'{"i', b"", b'd":1}']])
+def test_a_body_is_one_message_with_its_stream_and_exchange(pieces: list[bytes]) -> None:
+    lane = BodyEncoder("client", HTTP)
+    for piece in pieces:
+        lane.feed(piece)
+    assert (
+        joined(lane.close(0.5)) == b'{"t":0.500000,"from":"client","stream":"7","http":12,"msg":{"id":1}}\n'
+    )
+    assert joined(lane.close(1.0)) == b""
+
+
+@pytest.mark.parametrize("pieces", [[], [b""], [b"", b""]])
+def test_an_empty_body_is_no_message(pieces: list[bytes]) -> None:
+    lane = BodyEncoder("server", HTTP)
+    for piece in pieces:
+        lane.feed(piece)
+    assert joined(lane.close(0.0)) == b""
+    assert joined(lane.close(0.0, torn=True)) == b""
+
+
+@given(st.binary(min_size=1), CUTS)
+def test_any_body_is_one_line_that_rebuilds_it(body: bytes, cuts: list[int]) -> None:
+    lane = BodyEncoder("server", HTTP)
+    places = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
+    for a, b in pairwise(places):
+        lane.feed(body[a:b])
+    line = joined(lane.close(0.5))
+    assert line.count(b"\n") == 1
+    frame = read_entry(line[:-1])
+    assert isinstance(frame, Frame)
+    end = b"\n" if b',"eol":"\\n",' in line else b"\r\n" if b',"eol":"\\r\\n",' in line else b""
+    assert frame.data + end == body
+    assert (frame.side, frame.stream, frame.http) == ("server", "7", 12)
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (b'{"id":1}\n', b'"eol":"\\n","msg":{"id":1}}'),
+        (b'{"id":1}\r\n', b'"eol":"\\r\\n","msg":{"id":1}}'),
+        (b'{"id":1}\r', b'"msg":{"id":1}\r}'),
+        (b'{"id":1}\n\n', b'"eol":"\\n","why":"several lines","raw":"{\\"id\\":1}\\n"}'),
+        (b"{\n}\n", b'"eol":"\\n","why":"several lines","raw":"{\\n}"}'),
+        (b"\n", b'"eol":"\\n","why":"blank line","raw":""}'),
+        (b"\xff\n", b'"eol":"\\n","why":"not UTF-8","b64":"/w=="}'),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_body_s_line_end_stands_beside_the_message(body: bytes, kept: bytes, size: int) -> None:
+    lane = BodyEncoder("client", {})
+    for at in range(0, len(body), size):
+        lane.feed(body[at : at + size])
+    assert joined(lane.close(0.5)) == b'{"t":0.500000,"from":"client",' + kept + b"\n"
+
+
+def test_a_body_that_broke_off_says_so() -> None:
+    lane = BodyEncoder("server", HTTP)
+    lane.feed(b'{"id":')
+    frame = read_entry(joined(lane.close(0.5, torn=True))[:-1])
+    assert isinstance(frame, Frame)
+    assert (frame.data, frame.eol) == (b'{"id":', "")
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_events_are_messages_or_notes_however_they_are_cut(end: bytes, size: int) -> None:
+    stream = (
+        b"\xef\xbb\xbf: hello||event: endpoint|data: /m?a=1||id: 1|retry: 50|data:||"
+        b'id: 2|event: message|data: {"id":1}||data: {"a":|data: 1}||: ping||data: {"torn":1}|'
+    ).replace(b"|", end)
+    lane = SseEncoder("server", HTTP)
+    file = b""
+    for at in range(0, len(stream), size):
+        file += joined(lane.feed(0.5, stream[at : at + size])[1])
+    file += joined(lane.close(0.5))
+    entries = [json.loads(line) for line in file.splitlines()]
+    assert [entry.pop("t") for entry in entries] == [0.5] * 5
+    endpoint, priming, message, folded, torn = [
+        {key: value for key, value in entry.items() if key not in HTTP} for entry in entries
+    ]
+    assert all(HTTP.items() <= entry.items() for entry in entries)
+    assert endpoint == {"note": "sse", "event": "endpoint", "data": "/m?a=1"}
+    assert priming == {"note": "sse", "id": "1", "retry": 50, "data": ""}
+    assert message == {"from": "server", "event": "message", "id": "2", "msg": {"id": 1}}
+    assert folded == {"from": "server", "why": "several lines", "raw": '{"a":\n1}'}
+    assert torn == {"from": "server", "eol": "", "msg": {"torn": 1}}
+
+
+def test_an_event_is_recorded_by_the_bytes_that_end_it_and_not_before() -> None:
+    lane = SseEncoder("server", HTTP)
+    file = b'{"t":0.500000,"from":"server","stream":"7","http":12,"msg":{"id":1}}\n'
+    for data, is_inside, events, written in [
+        (b": ping", False, 0, b""),
+        (b"\n\n", False, 0, b""),
+        (b"dat", True, 0, b""),
+        (b'a: {"id":1}\n', True, 0, b""),
+        (b"\n", False, 1, file),
+    ]:
+        ended, lines = lane.feed(0.5, data)
+        assert (len(ended), joined(lines), lane.is_inside_event) == (events, written, is_inside)
+    assert joined(lane.close(1.0)) == b""

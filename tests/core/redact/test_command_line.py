@@ -1,0 +1,56 @@
+"""A server's command without the secrets in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.core.redact.command_line import command
+from mcpspy.core.redact.config import RedactionRules
+
+
+def redacted(line: str, rules: RedactionRules | None = None) -> str:
+    return " ".join(command(line.split(), rules or RedactionRules(), lambda _: b"#", lambda *_: None))
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("s --token abc --x", "s --token # --x"),
+        ("s --api-key=abc", "s --api-key=#"),
+        ("s -password abc", "s -password #"),
+        ("s --token --x", "s --token --x"),
+        ("s --token", "s --token"),
+        ("s --password 12345", "s --password #"),
+        ("s --token-limit 10 --token 10", "s --token-limit 10 --token 10"),
+        ("env API_KEY=abc TOKEN=x s", "env API_KEY=# TOKEN=# s"),
+        ("docker run -e API_KEY=abc -e API_KEY", "docker run -e API_KEY=# -e API_KEY"),
+        ("s --token ${TOKEN}", "s --token ${TOKEN}"),
+        ("s x://u:p1@h", "s x://u:#@h"),
+        ("s --header Authorization:abc123def", "s --header Authorization:#"),
+        ("s ghp_Ab3dEf6hIj9kLm2nOp5qRs8t", "s #"),
+    ],
+)
+def test_a_command_line_is_kept_but_for_its_secrets(line: str, kept: str) -> None:
+    assert redacted(line) == kept
+
+
+def test_what_a_person_asked_for_counts_too() -> None:
+    assert (
+        redacted("s --pin 1234 swordfish", RedactionRules(keys=["pin"], values={"X": "fish"}))
+        == "s --pin # sword#"
+    )
+
+
+def test_where_each_secret_stood_is_told() -> None:
+    told: list[tuple[str, tuple[str, ...]]] = []
+    command(
+        ["s", "--token", "a b"],
+        RedactionRules(),
+        lambda _: b"#",
+        lambda rule, place: told.append((rule, place)),
+    )
+    assert told == [("argv", ("command", "2"))]
+
+
+def test_bytes_that_are_no_utf_8_stay() -> None:
+    assert redacted("s --token=a \udcff") == "s --token=# \udcff"

@@ -1,0 +1,114 @@
+"""A person's own keys, patterns, pointers and values."""
+
+from __future__ import annotations
+
+import json
+from binascii import a2b_base64, b2a_base64
+from typing import Any
+
+import pytest
+
+from mcpspy.core.redact.config import RedactionRules
+from mcpspy.core.redact.placeholder import is_placeholder, placeholder
+from mcpspy.core.redact.redactor import Redactor
+
+KEY = b"k" * 32
+
+
+def redacted(value: Any, rules: RedactionRules) -> Any:
+    line = b'{"t":0.1,"from":"client","msg":%b}\n' % json.dumps(value).encode()
+    return json.loads(Redactor(KEY, rules).lines(line))["msg"]
+
+
+@pytest.mark.parametrize(
+    "spelled", ["pin_code", "pinCode", "PinCode", "PIN_CODE", "pin-code", "Pin-Code", "pincode"]
+)
+def test_a_key_is_known_in_every_spelling(spelled: str) -> None:
+    rules = RedactionRules(keys=["pin_code"])
+    said = {
+        spelled: "1234",
+        "n": {spelled: 1234},
+        "t": f'{spelled}=a1b2c3 {{"{spelled}": "x"}}',
+        f"my_{spelled}": "1",
+    }
+    kept = redacted(said, rules)
+    assert is_placeholder(kept[spelled])
+    assert is_placeholder(kept["n"][spelled])
+    assert "a1b2c3" not in kept["t"]
+    assert '"x"' not in kept["t"]
+    assert kept[f"my_{spelled}"] == "1"
+
+
+@pytest.mark.parametrize("spelled", ["пароль", "ПАРОЛЬ", "п_ароль"])
+def test_a_key_in_any_script_is_known(spelled: str) -> None:
+    assert is_placeholder(redacted({spelled: "x"}, RedactionRules(keys=["Пароль"]))[spelled])
+
+
+def test_a_value_of_the_environment_may_be_any_bytes() -> None:
+    rules = RedactionRules(values={"X": "\udcff\udcfe\udcfd\udcfc"})
+    line = b'{"t":0.1,"from":"client","why":"not UTF-8","b64":"%b"}\n' % b2a_base64(
+        b"a\xff\xfe\xfd\xfcb", newline=False
+    )
+    kept = a2b_base64(json.loads(Redactor(KEY, rules).lines(line))["b64"])
+    assert kept == b"a" + placeholder(b"\xff\xfe\xfd\xfc", KEY) + b"b"
+
+
+def test_a_pattern_hides_its_first_group_or_all_of_it() -> None:
+    kept = redacted({"a": "x é id-42 y", "b": ["PIN 7"]}, RedactionRules(patterns=[r"id-(\d+)", r"^PIN \d$"]))
+    assert kept == {
+        "a": f"x é id-{placeholder(b'42', KEY).decode()} y",
+        "b": [placeholder(b"PIN 7", KEY).decode()],
+    }
+
+
+def test_a_pointer_hides_what_stands_there_and_below() -> None:
+    rules = RedactionRules(pointers=["/params/a~1b/0", "/params/n", "/params/o"])
+    said = {
+        "id": 1,
+        "params": {"a/b": ["x", "y"], "n": 5, "o": {"any": "z", "deep": [["w", 1, None]]}, "p": {"n": 5}},
+    }
+    kept = redacted(said, rules)["params"]
+    assert is_placeholder(kept["a/b"][0])
+    assert kept["a/b"][1] == "y"
+    assert is_placeholder(kept["n"])
+    assert is_placeholder(kept["o"]["any"])
+    assert [is_placeholder(str(item)) for item in kept["o"]["deep"][0]] == [True, True, False]
+    assert kept["p"] == {"n": 5}
+    assert is_placeholder(redacted([said], rules)[0]["params"]["n"])
+
+
+def test_a_pointer_without_a_name_means_every_message() -> None:
+    assert RedactionRules(pointers=["/0/1"]).is_thorough
+    assert is_placeholder(redacted({"0": ["a", "b"]}, RedactionRules(pointers=["/0/1"]))["0"][1])
+
+
+@pytest.mark.parametrize("value", ['sw"ord\\fish', "süß-fish", "a/b/c/d", "line\nend", "€€€€"])
+def test_a_value_is_hidden_wherever_it_shows_up(value: str) -> None:
+    rules = RedactionRules(values={"MINE": value})
+    kept = redacted({"a": f"x{value}y", "b": json.dumps({"c": value}), "d": {value: 1}}, rules)
+    mask = placeholder(value.encode(), KEY).decode()
+    assert kept == {"a": f"x{mask}y", "b": json.dumps({"c": mask}), "d": {mask: 1}}
+
+
+def test_a_value_is_hidden_where_it_is_a_number() -> None:
+    kept = redacted({"id": 20261121, "a": [20261121, 7]}, RedactionRules(values={"PIN": "20261121"}))
+    assert kept == {"id": 20261121, "a": [placeholder(b"20261121", KEY).decode(), 7]}
+
+
+def test_an_unset_value_is_not_looked_for() -> None:
+    assert redacted({"a": ""}, RedactionRules(values={"X": ""})) == {"a": ""}
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"keys": ["--"]}, "no letter"),
+        ({"patterns": ["("]}, "regular expression"),
+        ({"pointers": ["params"]}, "JSON pointer"),
+        ({"values": {"X": "abc"}}, "fewer than 4"),
+    ],
+)
+def test_what_could_never_work_is_refused(asked: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why) as caught:
+        RedactionRules(**asked)
+    assert "abc" not in str(caught.value)

@@ -1,0 +1,76 @@
+"""A rule on a command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.core.rules.model import (
+    CorruptAction,
+    DelayAction,
+    DropAction,
+    FailAction,
+    HoldAction,
+    ReplaceAction,
+    RespondAction,
+)
+from mcpspy.core.rules.parser import read_flag
+from mcpspy.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "when", "action"),
+    [
+        ("tool:echo => delay 2s", "tool:echo", DelayAction(2)),
+        ("=>drop", "", DropAction()),
+        ("a => hold ", "a", HoldAction()),
+        ("a => error boom => bang", "a", FailAction(-32000, "boom => bang")),
+        ("a => error -32603 it broke", "a", FailAction(-32603, "it broke")),
+        ('a => error {"code": 1, "message": "m", "data": []}', "a", FailAction(1, "m", [], has_data=True)),
+        ('a => respond {"content": []}', "a", RespondAction({"content": []})),
+        ('a => replace {"params": {"x": null}}', "a", ReplaceAction({"params": {"x": None}})),
+        ("a => replace /params/x = [1]", "a", ReplaceAction(values=((("params", "x"), [1]),))),
+        ("a => replace /params/x= no JSON", "a", ReplaceAction(values=((("params", "x"), "no JSON"),))),
+        ("latency>=2s => corrupt oversize 1mb", "latency>=2s", CorruptAction("oversize", 1 << 20)),
+    ],
+)
+def test_a_rule_is_a_query_and_what_to_do(text: str, when: str, action: object) -> None:
+    rule = read_flag(text, 2)
+
+    assert (rule.query.text, rule.action, rule.number) == (when, action, 2)
+
+
+def test_how_often_stands_before_what_to_do() -> None:
+    rule = read_flag("a => 12.5% seed=x7 times=3 after=2 name=flaky error 20% of it", 1)
+
+    assert (rule.probability, rule.seed, rule.times, rule.after, rule.label) == (0.125, "x7", 3, 2, "flaky")
+    assert rule.action == FailAction(-32000, "20% of it")
+    assert read_flag("a => 5% seed=7 drop", 1).seed == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a -> drop", "no => between the query and what to do"),
+        ("a =>", "what to do?"),
+        ("a => 20%", "what to do?"),
+        ("a => droop", 'unknown "droop": did you mean drop?'),
+        ("  echo (a => drop", "column 8: ( is never closed"),
+        ("a => drop it", "drop = true, or no drop"),
+        ("a => delay", "nothing is no time"),
+        ("a => times=x drop", "times takes a whole number"),
+        ("a => 200% drop", "probability takes a number from 0 to 1"),
+        ("a => error {oops}", "not JSON"),
+        ("a => when drop", 'unknown "when": '),
+    ],
+)
+def test_a_mistake_is_told_with_an_example(text: str, why: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        read_flag(text, 1)
+
+    assert why in str(raised.value)
+    assert "docs/rules.md" in str(raised.value)
+
+
+def test_what_no_recording_could_hold_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"--rule 'ping => name=\\udcff drop': not UTF-8"):
+        read_flag("ping => name=\udcff drop", 1)

@@ -1,0 +1,118 @@
+"""Values compared as values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core.jsontools import canonical, differences, pointer, quickly, same, slowly, spelled, without
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+)
+ODD = st.recursive(
+    SCALARS | st.floats() | st.integers(-(2**70), 2**70) | st.text(st.characters(exclude_categories=())),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(exclude_categories=()), max_size=3), inner, max_size=3)
+    ),
+)
+"""What Python's own reader takes besides: NaN, lone surrogates, integers of any length."""
+TOKENS = st.lists(st.text(max_size=4), min_size=1, max_size=5).map(tuple)
+
+
+def shuffled(value: Any) -> Any:
+    """Return the same value with the members of every object the other way round."""
+    if isinstance(value, dict):
+        return {key: shuffled(item) for key, item in reversed(value.items())}
+    return [shuffled(item) for item in value] if isinstance(value, list) else value
+
+
+def places(value: Any, at: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return every path into a value."""
+    members: list[tuple[object, Any]] = []
+    if isinstance(value, dict):
+        members = list(value.items())
+    elif isinstance(value, list):
+        members = list(enumerate(value))
+    return [path for key, item in members for path in [(*at, str(key)), *places(item, (*at, str(key)))]]
+
+
+@given(VALUES)
+def test_the_order_of_members_and_the_spelling_do_not_matter(value: Any) -> None:
+    assert canonical(shuffled(value)) == canonical(value)
+    assert canonical(json.loads(json.dumps(value, indent=1))) == canonical(value)
+    assert list(differences(value, shuffled(value))) == []
+
+
+@given(VALUES, VALUES)
+def test_two_values_are_the_same_if_and_only_if_nothing_differs(one: Any, other: Any) -> None:
+    assert same(one, other) == (list(differences(one, other)) == [])
+
+
+@given(ODD)
+def test_the_quick_way_writes_what_the_slow_one_writes_or_nothing(value: Any) -> None:
+    assert quickly(value) in (None, slowly(value))
+
+
+def test_most_is_written_the_quick_way() -> None:
+    assert quickly({"b": [1, True, "é"], "a": {"x": "y", "n": -(2**63)}}) is not None
+    assert [quickly(value) for value in (1.0, 2**64, "\ud800", None, float("nan"))] == [None] * 5
+
+
+def test_numbers_are_json_s_and_booleans_are_none() -> None:
+    assert same(1, 1.0)
+    assert same({"a": [2.0]}, {"a": [2]})
+    assert not same(1, True)
+    assert not same(0, None)
+    assert not same(2**53, 2**53 + 1)
+
+
+@given(TOKENS)
+def test_a_pointer_is_read_as_it_is_spelled(tokens: tuple[str, ...]) -> None:
+    assert pointer(spelled(tokens)) == tokens
+
+
+@pytest.mark.parametrize("text", ["", "params", "params/a", "/a~", "/a~2b"])
+def test_what_is_no_pointer_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="pointer"):
+        pointer(text)
+
+
+@given(VALUES, VALUES, st.data())
+def test_what_is_ignored_makes_no_difference(value: Any, other: Any, data: st.DataObject) -> None:
+    if not (paths := places(value)):
+        return
+    path = data.draw(st.sampled_from(paths))
+    changed = json.loads(json.dumps(value))
+    place = changed
+    for token in path[:-1]:
+        place = place[int(token)] if isinstance(place, list) else place[token]
+    place[int(path[-1]) if isinstance(place, list) else path[-1]] = other
+    assert same(without(value, path), without(changed, path))
+    assert all(
+        said == spelled(path) or said.startswith(spelled(path) + "/") for said in differences(value, changed)
+    )
+
+
+@given(VALUES, TOKENS)
+def test_a_pointer_to_nothing_takes_nothing(value: Any, tokens: tuple[str, ...]) -> None:
+    if tokens not in places(value):
+        assert same(without(value, tokens), value)
+
+
+def test_a_pointer_into_an_array_leaves_the_others_where_they_are() -> None:
+    assert without([1, 2, 3], ("1",)) == [1, None, 3]
+    assert without([1, 2, 3], ("01",)) == [1, 2, 3]
+
+
+def test_each_difference_is_named_by_its_place() -> None:
+    one = {"a": 1, "b": [1, {"c/d": 2}], "gone": 0}
+    other = {"a": 1, "b": [1, {"c/d": 3}, 4], "new~": 0}
+    assert list(differences(one, other)) == ["/b/1/c~1d", "/b/2", "/gone", "/new~0"]

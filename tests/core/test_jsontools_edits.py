@@ -1,0 +1,43 @@
+"""A recorded message under live ids."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core.jsontools import one_line, replaced
+
+ANSWER = (
+    b'{"result": {"n": 1.0, "big": 123456789012345678901234567890, "e": "\\u00e9"},"id":1,"jsonrpc":"2.0"}'
+)
+
+
+def test_all_but_the_id_stays_as_it_was_sent() -> None:
+    said = replaced(ANSWER, ("id",), b'"a"')
+    assert said == ANSWER.replace(b'"id":1', b'"id":"a"').replace(b'"result": {', b'"result":{')
+    assert replaced(ANSWER, ("id",), b"1") is ANSWER
+
+
+def test_a_place_that_is_not_there_changes_nothing() -> None:
+    assert replaced(ANSWER, ("params", "progressToken"), b"1") is ANSWER
+    assert replaced(b'{"params":[1]}', ("params", "progressToken"), b"1") == b'{"params":[1]}'
+
+
+@pytest.mark.parametrize("data", [b'{"id":1,"x":NaN}', b'{"id":1,"x":"\\ud800"}', b'{"id":1,"x":"\xff"}'])
+def test_what_a_strict_parser_refuses_gets_its_id_too(data: bytes) -> None:
+    assert json.loads(replaced(data, ("id",), b"2").decode("utf-8", "replace"))["id"] == 2
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text() | st.none(), min_size=1), st.data())
+def test_the_member_named_is_replaced_and_no_other(members: dict[str, object], data: st.DataObject) -> None:
+    key = data.draw(st.sampled_from(sorted(members)))
+    said = replaced(json.dumps({"params": members}).encode(), ("params", key), b'["new"]')
+    assert json.loads(said) == {"params": {**members, key: ["new"]}}
+
+
+def test_a_message_of_several_lines_becomes_one() -> None:
+    assert json.loads(one_line(b'{\r\n"id": 1\n}')) == {"id": 1}
+    assert b"\n" not in one_line(b'{\r\n"id": 1\n}')

@@ -1,0 +1,46 @@
+"""Nothing a peer sent is interpreted by a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core.sanitize import sanitize, sanitize_bytes
+
+
+@pytest.mark.parametrize(
+    ("hostile", "shown"),
+    [
+        ("\x1b]0;owned\x07", "\\x1b]0;owned\\x07"),
+        ("\x9b31m", "\\x9b31m"),
+        ("a\nb\r\tc", "a\\nb\\r\\tc"),
+        ("safe\u202etxt.exe", "safe\\u202etxt.exe"),
+        ("\u2066x\u2069", "\\u2066x\\u2069"),
+        ("line\u2028separator", "line\\u2028separator"),
+        ("\ud800", "\\ud800"),
+        ("[red]tool[/red]", "[red]tool[/red]"),
+        ("Reykjavík 雨 🌧", "Reykjavík 雨 🌧"),
+    ],
+)
+def test_what_could_act_is_made_visible_and_the_rest_is_left(hostile: str, shown: str) -> None:
+    assert sanitize(hostile) == shown
+
+
+@given(st.text())
+def test_no_control_character_comes_through(text: str) -> None:
+    shown = sanitize(text)
+
+    assert not [c for c in shown if unicodedata.category(c) in ("Cc", "Zl", "Zp", "Cs")]
+    assert not {"\u202e", "\u2066", "\u200f", "\ufeff"} & set(shown)
+
+
+@given(st.binary())
+def test_any_bytes_are_one_line(data: bytes) -> None:
+    assert len(sanitize_bytes(data).splitlines()) <= 1
+
+
+def test_bytes_that_are_not_utf8_are_shown_as_bytes() -> None:
+    assert sanitize_bytes(b"caf\xe9") == "caf\\xe9"
