@@ -34,10 +34,10 @@ from mcpspy.ui.cli.table import main
 main(["lint", path])
 """,
     "the fold alone": """
-from mcpspy.analysis.lint import PassingSession
+from mcpspy.analysis.lint import StreamingSession
 from mcpspy.io.store import Recording
 recording = Recording(path)
-session = PassingSession(recording.header)
+session = StreamingSession(recording.header)
 for entry in recording:
     session.add(entry)
 """,

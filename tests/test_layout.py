@@ -35,8 +35,8 @@ WORLD = frozenset(
 KNOWN = frozenset(
     frozenset(cycle.split())
     for cycle in (
-        "mcpspy.analysis.lint.conversation mcpspy.analysis.lint.posts mcpspy.analysis.lint.rule mcpspy.analysis.lint.seen",
-        "mcpspy.analysis.stats.fold mcpspy.analysis.stats.short_way",
+        "mcpspy.analysis.lint.state mcpspy.analysis.lint.state mcpspy.analysis.lint.rule mcpspy.analysis.lint.event",
+        "mcpspy.analysis.stats.collector mcpspy.analysis.stats.collector_fast",
         "mcpspy.io.board mcpspy.io.detour mcpspy.io.errand mcpspy.io.http mcpspy.io.passage",
         "mcpspy.io.hand mcpspy.io.intercepted mcpspy.io.leg mcpspy.io.outlet mcpspy.io.posix mcpspy.io.pump mcpspy.io.stdio mcpspy.io.turn mcpspy.io.windows",
         "mcpspy.io.recorder mcpspy.io.redaction",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mcpspy.analysis.rows import duration
-from mcpspy.analysis.stats.spread import Spread
+from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.session.session import event_of
 from mcpspy.ui.cli.output import columns
 
@@ -28,7 +28,7 @@ def table(runs: Sequence[Played], seconds: float) -> Iterator[str]:
             by_kind.setdefault(sent.about, []).append(sent)
     rows = []
     for about, sents in by_kind.items():
-        times, before = Spread(), Spread()
+        times, before = Distribution(), Distribution()
         for sent in sents:
             if sent.answered_at is not None:
                 times.add(sent.answered_at - sent.at)

@@ -15,20 +15,27 @@ difference is shown: that is `mcpspy.ui.diff`.
 from __future__ import annotations
 
 from mcpspy.analysis.diff.compare import compare, compare_exchanges, unlisted
-from mcpspy.analysis.diff.difference import Case, Change, Difference, Kind, Place, Severity
 from mcpspy.analysis.diff.ignore import Ignored, ignored
-from mcpspy.analysis.diff.options import DiffOptions, Slower, slower
+from mcpspy.analysis.diff.model import (
+    ChangeKind,
+    ChangePosition,
+    ChangeSeverity,
+    ComparedCase,
+    DiffChange,
+    SessionDiff,
+)
+from mcpspy.analysis.diff.options import DiffOptions, LatencyLimit, slower
 
 __all__ = [
-    "Case",
-    "Change",
+    "ChangeKind",
+    "ChangePosition",
+    "ChangeSeverity",
+    "ComparedCase",
+    "DiffChange",
     "DiffOptions",
-    "Difference",
     "Ignored",
-    "Kind",
-    "Place",
-    "Severity",
-    "Slower",
+    "LatencyLimit",
+    "SessionDiff",
     "compare",
     "compare_exchanges",
     "ignored",

@@ -2,31 +2,102 @@
 
 Owns what is paired with what, what is missing on a side and how much that
 weighs, what changed its order, and what became slow.
+
+Which step of one session is which step of the other.
+
+Owns the pairing: by side, method and parameters, the first with the first, the
+second with the second; what is left over by side, method and the thing it is
+about. And which pairs changed their order: as few as can be. Nothing here grows
+with the square of a session.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import median
+from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import UNSET, structs
 
-from mcpspy.analysis.diff.answers import Terms, compare_steps
-from mcpspy.analysis.diff.difference import Case, Change, Difference, Kind, Place, Severity
 from mcpspy.analysis.diff.handshake import handshake, is_other_era
 from mcpspy.analysis.diff.ignore import is_cut
+from mcpspy.analysis.diff.json_diff import fingerprint
+from mcpspy.analysis.diff.lcs import increasing
+from mcpspy.analysis.diff.model import (
+    ChangeKind,
+    ChangePosition,
+    ChangeSeverity,
+    ComparedCase,
+    DiffChange,
+    SessionDiff,
+)
 from mcpspy.analysis.diff.options import LISTED, DiffOptions
-from mcpspy.analysis.diff.pairs import Pair, Pairs, moved, pair
-from mcpspy.analysis.diff.steps import Said, Step, Steps, step_of
-from mcpspy.analysis.diff.values import fingerprint
+from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps
+from mcpspy.analysis.diff.steps import SessionSteps, StandaloneMessage, Step, step_of
 from mcpspy.core.jsontools import pointer, spelled
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, is_known
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 
-BREAKING, DIFFERENT, NOTE = Severity
+T = TypeVar("T")
+
+
+class MatchedPair(NamedTuple, Generic[T]):
+    """Two that are the same thing."""
+
+    old: T
+    new: T
+    is_exact: bool
+    """Whether they ask for the same; else they are about the same."""
+    key: Hashable
+
+
+class MatchedItems(NamedTuple, Generic[T]):
+    """What is on both sides, and what is on one."""
+
+    both: list[MatchedPair[T]]
+    """In the order of the new side."""
+    removed: list[T]
+    added: list[T]
+
+
+def pair(
+    old: Sequence[T], new: Sequence[T], exact: Callable[[T], Hashable], loose: Callable[[T], Hashable]
+) -> MatchedItems[T]:
+    """Pair what has the same `exact` key, and of the rest what has the same `loose` one."""
+    both: list[tuple[int, MatchedPair[T]]] = []
+    left, right = list(range(len(old))), list(range(len(new)))
+    for key in (exact, loose):
+        waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
+        for here in left:
+            waiting[key(old[here])].append(here)
+        rest: list[int] = []
+        taken: set[int] = set()
+        for there in right:
+            known = key(new[there])
+            if queue := waiting.get(known):
+                here = queue.popleft()
+                taken.add(here)
+                both.append((there, MatchedPair(old[here], new[there], key is exact, known)))
+            else:
+                rest.append(there)
+        left, right = [here for here in left if here not in taken], rest
+    both.sort(key=lambda found: found[0])
+    return MatchedItems(
+        [found for _, found in both], [old[here] for here in left], [new[there] for there in right]
+    )
+
+
+def moved(pairs: Sequence[MatchedPair[T]], old: Sequence[T]) -> list[MatchedPair[T]]:
+    """Return the fewest pairs without which both sides have the same order; `old` is the order there was."""
+    places = {id(item): place for place, item in enumerate(old)}
+    kept = set(increasing([places[id(found.old)] for found in pairs]))
+    return [found for place, found in enumerate(pairs) if place not in kept]
+
+
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 _POLLS = "tasks/get"
 
@@ -40,31 +111,31 @@ _BY_CHANCE = frozenset(
 """How often these come, and whether they do, depends on when somebody looks."""
 
 
-def compare(old: Session, new: Session, options: DiffOptions | None = None) -> Difference:
+def compare(old: Session, new: Session, options: DiffOptions | None = None) -> SessionDiff:
     """Return what the new session says otherwise than the old one.
 
     Neither is changed. What is pending in one of them counts as unanswered.
     """
     options = DiffOptions() if options is None else options
-    before, now = Steps(old), Steps(new)
-    terms = Terms(options, is_other_era(before, now))
+    before, now = SessionSteps(old), SessionSteps(new)
+    terms = ComparisonTerms(options, is_other_era(before, now))
     cases = _Cases()
     _compare_steps(before, now, terms, cases)
     if not options.only:
         _compare_said(before, now, terms, cases)
         cases.first += _counting(handshake(before, now), terms)
         cases.last += _counting(_exit(before, now), terms)
-    return Difference(cases.in_order())
+    return SessionDiff(cases.in_order())
 
 
-def compare_exchanges(old: Exchange, new: Exchange, options: DiffOptions | None = None) -> Case:
+def compare_exchanges(old: Exchange, new: Exchange, options: DiffOptions | None = None) -> ComparedCase:
     """Return what came of one request otherwise than of another. Their places have no lines."""
-    terms = Terms(DiffOptions() if options is None else options, old.is_modern != new.is_modern)
-    one, two = step_of(old, Place(0, old.number)), step_of(new, Place(0, new.number))
+    terms = ComparisonTerms(DiffOptions() if options is None else options, old.is_modern != new.is_modern)
+    one, two = step_of(old, ChangePosition(0, old.number)), step_of(new, ChangePosition(0, new.number))
     keyed = _key(one, terms) == _key(two, terms)
     changes = [*compare_steps(one, two, terms, is_exact=keyed)]
     if keyed:
-        changes += _latency([Pair(one, two, keyed, None)], terms)
+        changes += _latency([MatchedPair(one, two, keyed, None)], terms)
     return _case(one, two, changes)
 
 
@@ -78,7 +149,7 @@ def unlisted(session: Session, options: DiffOptions) -> list[str]:
     return sorted(part for part in options.only if listed.isdisjoint(LISTED[part]))
 
 
-def _counting(case: Case | None, terms: Terms) -> list[Case]:
+def _counting(case: ComparedCase | None, terms: ComparisonTerms) -> list[ComparedCase]:
     """Return a case without what is ignored; none if all of it is."""
     if case is None or terms.is_ignored(case.method, None):
         return []
@@ -95,19 +166,19 @@ class _Cases:
     """What was compared so far, and where it belongs."""
 
     def __init__(self) -> None:
-        self.first: list[Case] = []
-        self.last: list[Case] = []
-        self._cases: list[Case] = []
+        self.first: list[ComparedCase] = []
+        self.last: list[ComparedCase] = []
+        self._cases: list[ComparedCase] = []
 
-    def add(self, case: Case) -> None:
+    def add(self, case: ComparedCase) -> None:
         self._cases.append(case)
 
-    def in_order(self) -> tuple[Case, ...]:
+    def in_order(self) -> tuple[ComparedCase, ...]:
         """Return the cases in the order of the new session; what it lacks, after what it followed in the old one."""
         both = sorted((case.old.line, case.new.line) for case in self._cases if case.old and case.new)
         lines = [line for line, _ in both]
 
-        def position(case: Case) -> tuple[int, int]:
+        def position(case: ComparedCase) -> tuple[int, int]:
             if case.new is not None:
                 return case.new.line, 0
             assert case.old is not None
@@ -117,13 +188,13 @@ class _Cases:
         return (*self.first, *sorted(self._cases, key=position), *self.last)
 
 
-def _compare_steps(before: Steps, now: Steps, terms: Terms, cases: _Cases) -> None:
+def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTerms, cases: _Cases) -> None:
     old, new = _counted(before.steps, terms), _counted(now.steps, terms)
     pairs = pair(old, new, lambda step: _key(step, terms), _loose_key)
-    found: defaultdict[int, list[Change]] = defaultdict(list)
+    found: defaultdict[int, list[DiffChange]] = defaultdict(list)
     if not terms.options.only:
         _find_moved(pairs, old, new, found)
-    same_request: defaultdict[Hashable, list[Pair[Step]]] = defaultdict(list)
+    same_request: defaultdict[Hashable, list[MatchedPair[Step]]] = defaultdict(list)
     for both in pairs.both:
         if both.is_exact:
             same_request[both.key].append(both)
@@ -136,16 +207,21 @@ def _compare_steps(before: Steps, now: Steps, terms: Terms, cases: _Cases) -> No
         cases.add(_case(both.old, both.new, [*fresh, *found[id(both.new)]]))
     # Of an interface it is no matter how often it was listed.
     listed = {both.new.method for both in pairs.both} if terms.options.only else ()
-    for kind, steps, other in ((Kind.REMOVED, pairs.removed, now), (Kind.ADDED, pairs.added, before)):
+    for kind, steps, other in (
+        (ChangeKind.REMOVED, pairs.removed, now),
+        (ChangeKind.ADDED, pairs.added, before),
+    ):
         for step in (step for step in steps if step.method not in listed):
             cases.add(_one_sided(kind, step, _missing(step, other), terms))
 
 
-def _first_told(method: str, changes: Iterable[Change], told: set[tuple[str, str, str, str]]) -> list[Change]:
+def _first_told(
+    method: str, changes: Iterable[DiffChange], told: set[tuple[str, str, str, str]]
+) -> list[DiffChange]:
     """Return the changes; those of an interface only once, however often it is listed."""
     fresh = []
     for change in changes:
-        if change.kind is Kind.INTERFACE:
+        if change.kind is ChangeKind.INTERFACE:
             known = method, change.pointer, str(change.old), str(change.new)
             if known in told:
                 continue
@@ -155,7 +231,7 @@ def _first_told(method: str, changes: Iterable[Change], told: set[tuple[str, str
 
 
 def _find_moved(
-    pairs: Pairs[Step], old: list[Step], new: list[Step], found: defaultdict[int, list[Change]]
+    pairs: MatchedItems[Step], old: list[Step], new: list[Step], found: defaultdict[int, list[DiffChange]]
 ) -> None:
     """Find what changed its order, among the requests of one side."""
     for side in (CLIENT, SERVER):
@@ -167,10 +243,10 @@ def _find_moved(
         for known in moved(both, old):
             was, is_now = places[0][id(known.old)], places[1][id(known.new)]
             why = f"request {was + 1} of the {side}, now request {is_now + 1}"
-            found[id(known.new)].append(Change(kind=Kind.ORDER, severity=DIFFERENT, why=why))
+            found[id(known.new)].append(DiffChange(kind=ChangeKind.ORDER, severity=DIFFERENT, why=why))
 
 
-def _latency(pairs: list[Pair[Step]], terms: Terms) -> list[Change]:
+def _latency(pairs: list[MatchedPair[Step]], terms: ComparisonTerms) -> list[DiffChange]:
     """Judge how long the same request takes; of one that comes more often, the median."""
     allowed = terms.options.slower_than
     if allowed is None or pairs[0].new.side != CLIENT or pairs[0].new.is_subscription:
@@ -180,10 +256,12 @@ def _latency(pairs: list[Pair[Step]], terms: Terms) -> list[Change]:
     if not old or not new or allowed.allows(median(old), median(new)):
         return []
     why = f"the median of {len(pairs)} such requests" if len(pairs) > 1 else ""
-    return [Change(kind=Kind.LATENCY, severity=DIFFERENT, why=why, old=median(old), new=median(new))]
+    return [
+        DiffChange(kind=ChangeKind.LATENCY, severity=DIFFERENT, why=why, old=median(old), new=median(new))
+    ]
 
 
-def _compare_said(before: Steps, now: Steps, terms: Terms, cases: _Cases) -> None:
+def _compare_said(before: SessionSteps, now: SessionSteps, terms: ComparisonTerms, cases: _Cases) -> None:
     old, new = (
         [said for said in steps.said if not terms.is_ignored(said.method, said.subject)]
         for steps in (before, now)
@@ -199,8 +277,8 @@ def _compare_said(before: Steps, now: Steps, terms: Terms, cases: _Cases) -> Non
         if not both.is_exact:
             one, two = (terms.params(said.method, said.subject, said.params) for said in (both.old, both.new))
             changes = [
-                Change(
-                    kind=Kind.NOTIFICATION,
+                DiffChange(
+                    kind=ChangeKind.NOTIFICATION,
                     severity=NOTE if both.new.method in _BY_CHANCE else DIFFERENT,
                     pointer=spelled(found.tokens),
                     old=found.old,
@@ -209,48 +287,55 @@ def _compare_said(before: Steps, now: Steps, terms: Terms, cases: _Cases) -> Non
                 for found in terms.differences(one, two, terms.patterns(both.new.method, both.new.subject))
             ]
         cases.add(_case(both.old, both.new, changes))
-    for kind, listed, other in ((Kind.REMOVED, pairs.removed, now), (Kind.ADDED, pairs.added, before)):
+    for kind, listed, other in (
+        (ChangeKind.REMOVED, pairs.removed, now),
+        (ChangeKind.ADDED, pairs.added, before),
+    ):
         for said in listed:
             severity = NOTE if said.method in _BY_CHANCE else _missing(said, other)
             cases.add(_one_sided(kind, said, severity, terms))
 
 
-def _case(old: Step | Said, new: Step | Said, changes: list[Change]) -> Case:
-    return Case(
+def _case(
+    old: Step | StandaloneMessage, new: Step | StandaloneMessage, changes: list[DiffChange]
+) -> ComparedCase:
+    return ComparedCase(
         method=new.method,
         subject=_about(new),
         old=old.place,
         new=new.place,
-        latency=None if isinstance(new, Said) else new.latency,
+        latency=None if isinstance(new, StandaloneMessage) else new.latency,
         changes=tuple(changes),
     )
 
 
-def _one_sided(kind: Kind, what: Step | Said, severity: Severity, terms: Terms) -> Case:
+def _one_sided(
+    kind: ChangeKind, what: Step | StandaloneMessage, severity: ChangeSeverity, terms: ComparisonTerms
+) -> ComparedCase:
     params = terms.params(what.method, what.subject, what.params).get("params") or UNSET
-    is_old = kind is Kind.REMOVED
-    change = Change(
+    is_old = kind is ChangeKind.REMOVED
+    change = DiffChange(
         kind=kind,
         severity=severity,
         pointer="" if params is UNSET else "/params",
         old=params if is_old else UNSET,
         new=UNSET if is_old else params,
     )
-    return Case(
+    return ComparedCase(
         method=what.method,
         subject=_about(what),
         old=what.place if is_old else None,
         new=None if is_old else what.place,
-        latency=None if isinstance(what, Said) or is_old else what.latency,
+        latency=None if isinstance(what, StandaloneMessage) or is_old else what.latency,
         changes=(change,),
     )
 
 
-def _about(what: Step | Said) -> str | None:
-    return what.subject if isinstance(what, Said) else what.name
+def _about(what: Step | StandaloneMessage) -> str | None:
+    return what.subject if isinstance(what, StandaloneMessage) else what.name
 
 
-def _missing(what: Step | Said, other: Steps) -> Severity:
+def _missing(what: Step | StandaloneMessage, other: SessionSteps) -> ChangeSeverity:
     """Judge what only one side has: what the other's revision does not know cannot be there."""
     if isinstance(what, Step) and what.method == _POLLS and _status(what) in _UNDER_WAY:
         return NOTE
@@ -260,7 +345,7 @@ def _missing(what: Step | Said, other: Steps) -> Severity:
     return DIFFERENT
 
 
-def _counted(steps: list[Step], terms: Terms) -> list[Step]:
+def _counted(steps: list[Step], terms: ComparisonTerms) -> list[Step]:
     """Return the steps that are to be compared."""
     methods = terms.options.methods
     if not methods and not terms.options.ignored:
@@ -272,7 +357,7 @@ def _counted(steps: list[Step], terms: Terms) -> list[Step]:
     ]
 
 
-def _key(step: Step, terms: Terms) -> Hashable:
+def _key(step: Step, terms: ComparisonTerms) -> Hashable:
     return step.side, step.method, _status(step), _params(step, terms)
 
 
@@ -280,7 +365,7 @@ def _loose_key(step: Step) -> Hashable:
     return step.side, step.method, _status(step), step.name
 
 
-def _params(what: Step | Said, terms: Terms) -> str:
+def _params(what: Step | StandaloneMessage, terms: ComparisonTerms) -> str:
     params = terms.params(what.method, what.subject, what.params)
     return fingerprint(params, dates=terms.options.dates)
 
@@ -293,14 +378,14 @@ def _status(step: Step) -> str | None:
     return str(result.get("status")) if isinstance(result, dict) else None
 
 
-def _exit(before: Steps, now: Steps) -> Case | None:
+def _exit(before: SessionSteps, now: SessionSteps) -> ComparedCase | None:
     """Return how the server left; unless the host ended it, which is the host's affair."""
     if before.exit is None or now.exit is None:
         return None
     (one, there), (two, here) = before.exit, now.exit
-    changes: list[Change] = []
+    changes: list[DiffChange] = []
     if {"code": None, "signal": None} in (one.fields, two.fields):  # An import: nobody knows how it ended.
         return None
     if not before.is_signalled and not now.is_signalled and one.fields != two.fields:
-        changes.append(Change(kind=Kind.EXIT, severity=NOTE, old=one.fields, new=two.fields))
-    return Case(method="exit", old=there, new=here, changes=tuple(changes))
+        changes.append(DiffChange(kind=ChangeKind.EXIT, severity=NOTE, old=one.fields, new=two.fields))
+    return ComparedCase(method="exit", old=there, new=here, changes=tuple(changes))

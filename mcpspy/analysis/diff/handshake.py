@@ -11,23 +11,23 @@ from typing import Any
 
 from msgspec import UNSET
 
-from mcpspy.analysis.diff.difference import Case, Change, Kind, Place, Severity
-from mcpspy.analysis.diff.steps import Steps
-from mcpspy.analysis.diff.values import deltas
-from mcpspy.analysis.diff.volatile import settled_result
+from mcpspy.analysis.diff.json_diff import deltas
+from mcpspy.analysis.diff.model import ChangeKind, ChangePosition, ChangeSeverity, ComparedCase, DiffChange
+from mcpspy.analysis.diff.normalize import settled_result
+from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.core.jsontools import spelled
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.protocol.spec import MODERN
 from mcpspy.core.session.exchange import Exchange
 
-BREAKING, DIFFERENT, NOTE = Severity
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 _OF_LEGACY = frozenset(("tasks", "logging"))
 """Capabilities that a server of 2026-07-28 has otherwise, or as an extension."""
 
 
-def handshake(old: Steps, new: Steps) -> Case | None:
+def handshake(old: SessionSteps, new: SessionSteps) -> ComparedCase | None:
     """Return how the introductions differ; None if neither session has any."""
     before, now = _answered(old), _answered(new)
     if before is None and now is None and not (old.session.revision or new.session.revision):
@@ -36,15 +36,17 @@ def handshake(old: Steps, new: Steps) -> Case | None:
     if before is not None and now is not None:
         is_across = is_other_era(old, new)
         changes += _results(_result(before), _result(now), is_across=is_across)
-    return Case(method="handshake", old=_place(old, before), new=_place(new, now), changes=tuple(changes))
+    return ComparedCase(
+        method="handshake", old=_place(old, before), new=_place(new, now), changes=tuple(changes)
+    )
 
 
-def is_other_era(old: Steps, new: Steps) -> bool:
+def is_other_era(old: SessionSteps, new: SessionSteps) -> bool:
     """Whether one session has a handshake and the other is of a revision without."""
     return ((old.session.revision or "") >= MODERN) != ((new.session.revision or "") >= MODERN)
 
 
-def _answered(steps: Steps) -> Exchange | None:
+def _answered(steps: SessionSteps) -> Exchange | None:
     """Return the introduction that counts: the last that was answered."""
     answered = [found for found, _ in steps.introductions if isinstance(found.answer, Result)]
     return answered[-1] if answered else None
@@ -55,24 +57,24 @@ def _result(exchange: Exchange) -> dict[str, Any]:
     return result if isinstance(result, dict) else {}
 
 
-def _place(steps: Steps, exchange: Exchange | None) -> Place | None:
+def _place(steps: SessionSteps, exchange: Exchange | None) -> ChangePosition | None:
     places = [place for found, place in steps.introductions if exchange is None or found is exchange]
     return places[-1] if places else None
 
 
-def _outcome(old: Steps, new: Steps) -> Iterator[Change]:
+def _outcome(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
     """Yield that nobody answers any more, or again."""
     if old.introductions and new.introductions:
         was, is_now = _answered(old) is not None, _answered(new) is not None
         if was != is_now:
-            kind = Kind.RECOVERED if is_now else Kind.ERROR
+            kind = ChangeKind.RECOVERED if is_now else ChangeKind.ERROR
             severity = DIFFERENT if is_now else BREAKING
-            yield Change(
+            yield DiffChange(
                 kind=kind, severity=severity, why=f"{_ended(old)} → {_ended(new)}", **_errors(old, new)
             )
 
 
-def _errors(old: Steps, new: Steps) -> dict[str, Any]:
+def _errors(old: SessionSteps, new: SessionSteps) -> dict[str, Any]:
     errors = {}
     for side, steps in (("old", old), ("new", new)):
         last = steps.introductions[-1][0].answer
@@ -81,14 +83,14 @@ def _errors(old: Steps, new: Steps) -> dict[str, Any]:
     return {**errors, "pointer": "/error"} if errors else {}
 
 
-def _ended(steps: Steps) -> str:
+def _ended(steps: SessionSteps) -> str:
     if _answered(steps) is not None:
         return "ok"
     last = steps.introductions[-1][0]
     return f"error {last.answer.code}: {last.answer.text}" if isinstance(last.answer, Failure) else last.state
 
 
-def _client(old: Steps, new: Steps) -> Iterator[Change]:
+def _client(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
     """Yield what the client says otherwise of itself: that is its own affair."""
     one, two = old.session, new.session
     if one.client != two.client:
@@ -97,7 +99,7 @@ def _client(old: Steps, new: Steps) -> Iterator[Change]:
         yield _note("/params/capabilities" + spelled(found.tokens), found.old, found.new)
 
 
-def _server(old: Steps, new: Steps) -> Iterator[Change]:
+def _server(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
     one, two = old.session.server, new.session.server
     if one is not None and two is not None and one != two:
         severity = NOTE if one.name == two.name else DIFFERENT
@@ -112,7 +114,7 @@ def _server(old: Steps, new: Steps) -> Iterator[Change]:
         yield _change(DIFFERENT if asked else NOTE, "/result/protocolVersion", was, is_now)
 
 
-def _wanted(steps: Steps) -> str | None:
+def _wanted(steps: SessionSteps) -> str | None:
     """Return the revision a client asked for in its handshake."""
     for exchange, _ in reversed(steps.introductions):
         if exchange.request.method == "initialize" and isinstance(params := exchange.request.params, dict):
@@ -121,7 +123,7 @@ def _wanted(steps: Steps) -> str | None:
     return None
 
 
-def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> Iterator[Change]:
+def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> Iterator[DiffChange]:
     for found in deltas(settled_result(old), settled_result(new)):
         first, *rest = found.tokens or ("",)
         pointer = "/result" + spelled(found.tokens)
@@ -138,7 +140,7 @@ def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> It
             yield _note(pointer, found.old, found.new)
 
 
-def _capability(pointer: str, old: Any, new: Any, rest: list[str], *, of_era: bool) -> Change:
+def _capability(pointer: str, old: Any, new: Any, rest: list[str], *, of_era: bool) -> DiffChange:
     """Judge a capability, or a part of one: `false` is as good as none."""
     name = ".".join(rest)
     if rest[:1] in (["experimental"], ["extensions"]) or of_era:
@@ -156,9 +158,11 @@ def _party(party: Peer | None) -> Any:
     return UNSET if party is None else party._asdict()
 
 
-def _note(pointer: str, old: Any, new: Any) -> Change:
+def _note(pointer: str, old: Any, new: Any) -> DiffChange:
     return _change(NOTE, pointer, old, new)
 
 
-def _change(severity: Severity, pointer: str, old: Any, new: Any, why: str = "") -> Change:
-    return Change(kind=Kind.HANDSHAKE, severity=severity, pointer=pointer, old=old, new=new, why=why)
+def _change(severity: ChangeSeverity, pointer: str, old: Any, new: Any, why: str = "") -> DiffChange:
+    return DiffChange(
+        kind=ChangeKind.HANDSHAKE, severity=severity, pointer=pointer, old=old, new=new, why=why
+    )

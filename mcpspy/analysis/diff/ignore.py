@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mcpspy.analysis.diff.values import inner
+from mcpspy.analysis.diff.json_diff import inner
 from mcpspy.core.jsontools import Pointer, pointer
 
 DEEP = "**"

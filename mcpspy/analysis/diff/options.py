@@ -19,7 +19,7 @@ LISTED = {
 """What an interface is made of → the methods that list it."""
 
 
-class Slower(Struct, frozen=True):
+class LatencyLimit(Struct, frozen=True):
     """How much slower is too slow: beyond `factor` times the old latency and `allowance` on top."""
 
     factor: float
@@ -40,7 +40,7 @@ class DiffOptions(Struct, frozen=True, kw_only=True):
     """What may differ."""
     dates: bool = False
     """Whether two texts are the same that differ only in dates and times."""
-    slower_than: Slower | None = None
+    slower_than: LatencyLimit | None = None
     """What is too slow; None: time is not compared."""
 
     @property
@@ -53,7 +53,7 @@ _SLOWER = re.compile(r"(?:(\d+(?:\.\d+)?)x)?\+?(?:(\d+(?:\.\d+)?)(us|ms|s))?")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-def slower(text: str) -> Slower:
+def slower(text: str) -> LatencyLimit:
     """Return what `2x`, `1.5x+20ms` or `200ms` means; raise ValueError if it means nothing."""
     found = _SLOWER.fullmatch(text)
     if found is None or text.startswith("+") or text.endswith("+") or not any(found.groups()):
@@ -63,7 +63,7 @@ def slower(text: str) -> Slower:
         raise ValueError("like 2x, 1.5x+20ms or 200ms")
     if factor is not None and float(factor) < 1:
         raise ValueError("a factor below 1 would ask it to be faster")
-    return Slower(
+    return LatencyLimit(
         1.0 if factor is None else float(factor),
         0.0 if allowance is None else float(allowance) * _UNITS[unit],
     )

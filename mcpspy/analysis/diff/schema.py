@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from mcpspy.analysis.diff.difference import Severity
-from mcpspy.analysis.diff.values import fingerprint
+from mcpspy.analysis.diff.json_diff import fingerprint
+from mcpspy.analysis.diff.model import ChangeSeverity
 from mcpspy.core.jsontools import Pointer, pointer
 
-BREAKING, DIFFERENT, NOTE = Severity
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 ANNOTATIONS = frozenset("title description examples example $comment deprecated readOnly writeOnly".split())
 """What explains and does not decide."""
@@ -41,22 +41,22 @@ _CONSTRAINTS = frozenset(
 """What restricts by being there; how far two of them differ is not told."""
 
 
-class Judgement(NamedTuple):
+class SchemaChange(NamedTuple):
     """One change of a schema."""
 
     tokens: Pointer
-    severity: Severity
+    severity: ChangeSeverity
     why: str
     old: Any
     new: Any
 
 
-def judge(old: Any, new: Any, *, is_input: bool) -> list[Judgement]:
+def judge(old: Any, new: Any, *, is_input: bool) -> list[SchemaChange]:
     """Return what changed from one schema to the other; of what clients send, or of what they read."""
     try:
         return list(_Judge(old, new, is_input).schemas(old, new, ()))
     except RecursionError:
-        return [Judgement((), DIFFERENT, "nested too deep to be judged", old, new)] if old != new else []
+        return [SchemaChange((), DIFFERENT, "nested too deep to be judged", old, new)] if old != new else []
 
 
 class _Judge:
@@ -66,16 +66,16 @@ class _Judge:
         self._seen: set[tuple[str, str]] = set()
         """References being judged: a schema may refer to itself."""
 
-    def _narrower(self) -> Severity:
+    def _narrower(self) -> ChangeSeverity:
         return BREAKING if self._is_input else NOTE
 
-    def _wider(self) -> Severity:
+    def _wider(self) -> ChangeSeverity:
         return NOTE if self._is_input else BREAKING
 
-    def _untold(self) -> Severity:
+    def _untold(self) -> ChangeSeverity:
         return BREAKING if self._is_input else DIFFERENT
 
-    def schemas(self, old: Any, new: Any, at: Pointer) -> Iterator[Judgement]:
+    def schemas(self, old: Any, new: Any, at: Pointer) -> Iterator[SchemaChange]:
         """Yield what changed from one schema, or part of one, to the other."""
         old, old_ref = _resolved(old, self._roots[0])
         new, new_ref = _resolved(new, self._roots[1])
@@ -85,7 +85,7 @@ class _Judge:
             self._seen.add((old_ref, new_ref))
         if not isinstance(old, dict) or not isinstance(new, dict):
             if fingerprint(old) != fingerprint(new):
-                yield Judgement(at, self._closing(old, new), "", old, new)
+                yield SchemaChange(at, self._closing(old, new), "", old, new)
             return
         if ("anyOf" in old or "anyOf" in new) and _is_choice(old) and _is_choice(new):
             yield from self._choices(old, new, at)
@@ -96,14 +96,14 @@ class _Judge:
             if keyword not in _PASSED_OVER | {"properties", "required"}:
                 yield from self._keyword(keyword, old.get(keyword, UNSET), new.get(keyword, UNSET), at)
 
-    def _keyword(self, keyword: str, old: Any, new: Any, at: Pointer) -> Iterator[Judgement]:
+    def _keyword(self, keyword: str, old: Any, new: Any, at: Pointer) -> Iterator[SchemaChange]:
         at = (*at, keyword)
         if keyword in _OPEN:
             closed = (True if old is UNSET else old), (True if new is UNSET else new)
             if isinstance(closed[0], dict) and isinstance(closed[1], dict):
                 yield from self.schemas(*closed, at)
             elif fingerprint(closed[0]) != fingerprint(closed[1]):
-                yield Judgement(at, self._closing(*closed), "", old, new)
+                yield SchemaChange(at, self._closing(*closed), "", old, new)
             return
         if keyword in ("oneOf", "allOf", "anyOf") and isinstance(old, list) and isinstance(new, list):
             yield from self._several(keyword, old, new, at)
@@ -111,20 +111,20 @@ class _Judge:
         if old is not UNSET and new is not UNSET and fingerprint(old) == fingerprint(new):
             return
         if keyword in ANNOTATIONS:
-            yield Judgement(at, NOTE, "", old, new)
+            yield SchemaChange(at, NOTE, "", old, new)
         elif keyword == "type":
-            yield Judgement(at, self._sets(_types(old), _types(new)), "", old, new)
+            yield SchemaChange(at, self._sets(_types(old), _types(new)), "", old, new)
         elif keyword in ("enum", "const"):
-            yield Judgement(at, self._sets(_values(keyword, old), _values(keyword, new)), "", old, new)
+            yield SchemaChange(at, self._sets(_values(keyword, old), _values(keyword, new)), "", old, new)
         elif keyword in _FROM | _UP_TO:
-            yield Judgement(at, self._bounds(old, new, rises=keyword in _FROM), "", old, new)
+            yield SchemaChange(at, self._bounds(old, new, rises=keyword in _FROM), "", old, new)
         elif keyword in _CONSTRAINTS or keyword in ("anyOf", "oneOf", "allOf"):
             severity = self._narrower() if old is UNSET else self._wider() if new is UNSET else self._untold()
-            yield Judgement(at, severity, "", old, new)
+            yield SchemaChange(at, severity, "", old, new)
         else:
-            yield Judgement(at, DIFFERENT, "", old, new)
+            yield SchemaChange(at, DIFFERENT, "", old, new)
 
-    def _properties(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[Judgement]:
+    def _properties(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[SchemaChange]:
         before, now = _dict(old.get("properties")), _dict(new.get("properties"))
         needed = _names(new.get("required"))
         for name, schema in before.items():
@@ -132,7 +132,7 @@ class _Judge:
             if name in now:
                 yield from self.schemas(schema, now[name], tokens)
             else:
-                yield Judgement(tokens, BREAKING, f"lost the property {name}", schema, UNSET)
+                yield SchemaChange(tokens, BREAKING, f"lost the property {name}", schema, UNSET)
         for name, schema in now.items():
             if name not in before:
                 tokens = (*at, "properties", name)
@@ -140,29 +140,31 @@ class _Judge:
                     why, severity = f"gained a required property {name}", self._narrower()
                 else:
                     why, severity = f"gained an optional property {name}", NOTE
-                yield Judgement(tokens, severity, why, UNSET, schema)
+                yield SchemaChange(tokens, severity, why, UNSET, schema)
 
-    def _required(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[Judgement]:
+    def _required(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[SchemaChange]:
         """Yield what became required or optional, and is not said of the property already."""
         before, now = _names(old.get("required")), _names(new.get("required"))
         was_there, is_there = _dict(old.get("properties")), _dict(new.get("properties"))
         for name in sorted(now - before):
             if name in was_there or name not in is_there:
-                yield Judgement((*at, "required"), self._narrower(), f"{name} is required now", UNSET, name)
+                yield SchemaChange(
+                    (*at, "required"), self._narrower(), f"{name} is required now", UNSET, name
+                )
         for name in sorted(before - now):
             if name in is_there or name not in was_there:
-                yield Judgement(
+                yield SchemaChange(
                     (*at, "required"), self._wider(), f"{name} is no longer required", name, UNSET
                 )
 
-    def _choices(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[Judgement]:
+    def _choices(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[SchemaChange]:
         """Yield what changed where a value may be one of several things: `anyOf`, or no more than one type."""
         for keyword in [*old, *(keyword for keyword in new if keyword not in old)]:
             if keyword in ANNOTATIONS or keyword == "default":
                 yield from self._keyword(keyword, old.get(keyword, UNSET), new.get(keyword, UNSET), at)
         yield from self._several("anyOf", _choices(old), _choices(new), (*at, "anyOf"))
 
-    def _several(self, keyword: str, old: list[Any], new: list[Any], at: Pointer) -> Iterator[Judgement]:
+    def _several(self, keyword: str, old: list[Any], new: list[Any], at: Pointer) -> Iterator[SchemaChange]:
         """Yield what changed in a list of schemas, whose order does not matter."""
         waiting: defaultdict[str, deque[tuple[int, Any]]] = defaultdict(deque)
         for number, schema in enumerate(old):
@@ -181,10 +183,10 @@ class _Judge:
         more, less = self._wider(), self._narrower()
         if keyword == "allOf":
             more, less = less, more
-        yield from (Judgement((*at, str(n)), less, "", schema, UNSET) for n, schema in left)
-        yield from (Judgement((*at, str(n)), more, "", UNSET, schema) for n, schema in unmatched)
+        yield from (SchemaChange((*at, str(n)), less, "", schema, UNSET) for n, schema in left)
+        yield from (SchemaChange((*at, str(n)), more, "", UNSET, schema) for n, schema in unmatched)
 
-    def _sets(self, old: frozenset[str] | None, new: frozenset[str] | None) -> Severity:
+    def _sets(self, old: frozenset[str] | None, new: frozenset[str] | None) -> ChangeSeverity:
         """Judge what is allowed; None is anything."""
         if old == new:
             return NOTE
@@ -192,14 +194,14 @@ class _Judge:
             return self._wider()
         return self._narrower() if old is None or new <= old else BREAKING
 
-    def _bounds(self, old: Any, new: Any, *, rises: bool) -> Severity:
+    def _bounds(self, old: Any, new: Any, *, rises: bool) -> ChangeSeverity:
         if old is UNSET or new is UNSET:
             return self._narrower() if old is UNSET else self._wider()
         if isinstance(old, int | float) and isinstance(new, int | float):
             return self._narrower() if (new > old) == rises else self._wider()
         return self._untold()
 
-    def _closing(self, old: Any, new: Any) -> Severity:
+    def _closing(self, old: Any, new: Any) -> ChangeSeverity:
         """Judge two schemas of which one is not an object: `false` allows nothing, `true` anything."""
         if not self._is_input:
             return NOTE if isinstance(old, bool | dict) and isinstance(new, bool | dict) else DIFFERENT

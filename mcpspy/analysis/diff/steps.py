@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpspy.analysis.diff.difference import Place
-from mcpspy.analysis.diff.interface import LISTINGS
-from mcpspy.analysis.diff.values import fingerprint
+from mcpspy.analysis.diff.json_diff import fingerprint
+from mcpspy.analysis.diff.listings import LISTINGS
+from mcpspy.analysis.diff.model import ChangePosition
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result, loads
 from mcpspy.core.protocol.peers import INTRODUCTIONS
 from mcpspy.core.protocol.spec import METHODS, SERVER
@@ -29,7 +29,9 @@ class Step:
 
     __slots__ = ("answers", "error", "is_subscription", "latency", "method", "params", "place", "progress", "side", "state", "subject")  # fmt: skip
 
-    def __init__(self, side: str, method: str, subject: str | None, params: Any, place: Place) -> None:
+    def __init__(
+        self, side: str, method: str, subject: str | None, params: Any, place: ChangePosition
+    ) -> None:
         self.side = side
         """Who asked."""
         self.method = method
@@ -77,12 +79,14 @@ class Step:
             self.latency = (self.latency or 0.0) + latency
 
 
-class Said:
+class StandaloneMessage:
     """What was said and asked for nothing: a notification, an answer nobody asked for, a line that is no message."""
 
     __slots__ = ("method", "params", "place", "side", "subject")
 
-    def __init__(self, side: str, method: str, subject: str | None, params: Any, place: Place) -> None:
+    def __init__(
+        self, side: str, method: str, subject: str | None, params: Any, place: ChangePosition
+    ) -> None:
         self.side = side
         self.method = method
         """In parentheses, if it is none."""
@@ -91,15 +95,15 @@ class Said:
         self.place = place
 
 
-class Steps:
+class SessionSteps:
     """What a session consists of."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.steps: list[Step] = []
-        self.said: list[Said] = []
-        self.introductions: list[tuple[Exchange, Place]] = []
-        self.exit: tuple[Note, Place] | None = None
+        self.said: list[StandaloneMessage] = []
+        self.introductions: list[tuple[Exchange, ChangePosition]] = []
+        self.exit: tuple[Note, ChangePosition] | None = None
         self.is_signalled = False
         """Whether the host asked mcpspy to end it by a signal."""
         self._asked: dict[int, int] = {}
@@ -116,15 +120,15 @@ class Steps:
                 continue
             if isinstance(what, Request):
                 assert exchange is not None
-                self._request(exchange, Place(line, exchange.number))
+                self._request(exchange, ChangePosition(line, exchange.number))
             elif isinstance(what, Note):
                 if what.kind == "exit":
-                    self.exit = what, Place(line)
+                    self.exit = what, ChangePosition(line)
                 self.is_signalled |= what.kind == "signal"
             elif not isinstance(what, Damaged):
-                self._other(what, exchange, Place(line))
+                self._other(what, exchange, ChangePosition(line))
 
-    def _request(self, exchange: Exchange, place: Place) -> None:
+    def _request(self, exchange: Exchange, place: ChangePosition) -> None:
         request = exchange.request
         if request.method in INTRODUCTIONS:
             self.introductions.append((exchange, place))
@@ -167,7 +171,7 @@ class Steps:
         for key, question in asked.items() if isinstance(asked, dict) else ():
             if not isinstance(question, dict):
                 continue
-            place = Place(self._asked.get(exchange.number, 0), exchange.number)
+            place = ChangePosition(self._asked.get(exchange.number, 0), exchange.number)
             step = Step(SERVER, str(question.get("method")), None, question.get("params"), place)
             step.state = State.UNANSWERED
             if isinstance(given, dict) and key in given:
@@ -179,20 +183,20 @@ class Steps:
         self,
         what: Notification | Result | Failure | Malformed,
         exchange: Exchange | None,
-        place: Place,
+        place: ChangePosition,
     ) -> None:
         if isinstance(what, Notification):
             if exchange is None:
-                self.said.append(Said(what.side, what.method, what.subject, what.params, place))
+                self.said.append(StandaloneMessage(what.side, what.method, what.subject, what.params, place))
         elif isinstance(what, Malformed):
             data = what.data.decode("utf-8", "backslashreplace")
-            self.said.append(Said(what.side, f"({what.why})", None, {"text": data}, place))
+            self.said.append(StandaloneMessage(what.side, f"({what.why})", None, {"text": data}, place))
         elif exchange is None or exchange.answer is not what:
             answer = {"error": what.error} if isinstance(what, Failure) else {"result": what.result}
-            self.said.append(Said(what.side, "(nobody asked)", None, answer, place))
+            self.said.append(StandaloneMessage(what.side, "(nobody asked)", None, answer, place))
 
 
-def step_of(exchange: Exchange, place: Place) -> Step:
+def step_of(exchange: Exchange, place: ChangePosition) -> Step:
     """Return the step of a single exchange."""
     request = exchange.request
     step = Step(request.side, request.method, request.subject, request.params, place)

@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.recorded import Recorded
-from mcpspy.analysis.export.wall_clock import WallClock
+from mcpspy.analysis.export.base import RecordedSession, WallClock
 from mcpspy.core.protocol.message import Failure
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
@@ -29,7 +28,7 @@ FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
-def export(sessions: Iterable[Recorded]) -> Iterator[str]:
+def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     """Yield the line of names, then the others."""
     lines = _Lines()
     table = csv.writer(lines)
@@ -55,7 +54,7 @@ class _Lines:
         return self._line
 
 
-def _cells(session: Recorded, exchange: Exchange, clock: WallClock) -> tuple[object, ...]:
+def _cells(session: RecordedSession, exchange: Exchange, clock: WallClock) -> tuple[object, ...]:
     request, answer, latency = exchange.request, exchange.answer, exchange.latency
     flaws = dict.fromkeys((*exchange.flaws, *request.flaws, *(() if answer is None else answer.flaws)))
     return (

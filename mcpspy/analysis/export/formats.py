@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import NamedTuple
 
-from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.analysis.export.base import RecordedSession
 
-Exporter = Callable[[Iterable[Recorded]], Iterator[str]]
+Exporter = Callable[[Iterable[RecordedSession]], Iterator[str]]
 """Yields the text of a file in pieces. A format that is not `several` is given one session."""
 
 
-class Format(NamedTuple):
+class ExportFormat(NamedTuple):
     """One of them."""
 
     name: str
@@ -38,20 +38,20 @@ class Format(NamedTuple):
 FORMATS = {
     each.name: each
     for each in (
-        Format(
+        ExportFormat(
             "har", ".har", "HTTP Archive 1.2, for the browser's developer tools", f"{__package__}.har", True
         ),
-        Format("html", ".html", "one page to search, without network", f"{__package__}.html", False),
-        Format("markdown", ".md", "a document: a section an exchange", f"{__package__}.markdown", True),
-        Format("mermaid", ".mmd", "a sequence diagram", f"{__package__}.mermaid", False),
-        Format("otlp", ".otlp.json", "OpenTelemetry spans, as OTLP/JSON", f"{__package__}.otlp", True),
-        Format("csv", ".csv", "a table: a line an exchange", f"{__package__}.csv", True),
-        Format("jsonl", ".jsonl", "strict JSON: a line an exchange", f"{__package__}.jsonl", True),
+        ExportFormat("html", ".html", "one page to search, without network", f"{__package__}.html", False),
+        ExportFormat("markdown", ".md", "a document: a section an exchange", f"{__package__}.markdown", True),
+        ExportFormat("mermaid", ".mmd", "a sequence diagram", f"{__package__}.mermaid", False),
+        ExportFormat("otlp", ".otlp.json", "OpenTelemetry spans, as OTLP/JSON", f"{__package__}.otlp", True),
+        ExportFormat("csv", ".csv", "a table: a line an exchange", f"{__package__}.csv", True),
+        ExportFormat("jsonl", ".jsonl", "strict JSON: a line an exchange", f"{__package__}.jsonl", True),
     )
 }
 
 
-def of_suffix(name: str) -> Format | None:
+def of_suffix(name: str) -> ExportFormat | None:
     """Return the format that a file of this name has; None if its suffix is of none."""
     fitting = [each for each in FORMATS.values() if name.lower().endswith(each.suffix)]
     return max(fitting, key=lambda each: len(each.suffix), default=None)

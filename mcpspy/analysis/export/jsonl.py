@@ -12,14 +12,12 @@ from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.export.recorded import Recorded
-from mcpspy.analysis.export.strict_json import dumps, fragment
-from mcpspy.analysis.export.wall_clock import WallClock
+from mcpspy.analysis.export.base import RecordedSession, WallClock, dumps, fragment
 from mcpspy.core.protocol.message import Failure, Message
 from mcpspy.core.session.exchange import Exchange
 
 
-def export(sessions: Iterable[Recorded]) -> Iterator[str]:
+def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     """Yield the lines."""
     for session in sessions:
         clock = WallClock(session.header.started)
@@ -27,7 +25,7 @@ def export(sessions: Iterable[Recorded]) -> Iterator[str]:
             yield dumps(_line(session, exchange, clock)) + "\n"
 
 
-def _line(session: Recorded, exchange: Exchange, clock: WallClock) -> dict[str, Any]:
+def _line(session: RecordedSession, exchange: Exchange, clock: WallClock) -> dict[str, Any]:
     request, answer = exchange.request, exchange.answer
     said: dict[str, Any] = {
         "session": session.header.id,

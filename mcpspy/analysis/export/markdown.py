@@ -14,7 +14,7 @@ from msgspec import DecodeError
 from msgspec.json import format as lay_out
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.analysis.export.base import RecordedSession
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
@@ -28,7 +28,7 @@ _CARRIERS = ("http", "http-end", "sse", "part")
 """Notes on how messages came, which a reader of the messages does not ask for."""
 
 
-def export(sessions: Iterable[Recorded]) -> Iterator[str]:
+def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     """Yield the sessions one after the other: exchanges, what belongs to none, and what nobody said."""
     for number, session in enumerate(sessions):
         if number:
@@ -45,7 +45,7 @@ def document(header: Header, changes: Iterable[tuple[Change, str]]) -> Iterator[
         yield from _section(change, note)
 
 
-def _stands(change: Change, session: Recorded) -> bool:
+def _stands(change: Change, session: RecordedSession) -> bool:
     """Whether it has a section of its own: what belongs to an exchange is in that of its request."""
     what, exchange = change.what, change.exchange
     if isinstance(what, Note):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.analysis.export.base import RecordedSession
 from mcpspy.core.protocol.message import Malformed, Message, Notification, Request, Result
 from mcpspy.core.protocol.peers import Peer, Peers
 from mcpspy.core.protocol.spec import CLIENT
@@ -33,7 +33,7 @@ _NOTED = ("exit", "error", "lost", "signal")
 """Kinds of notes that say how a session went."""
 
 
-def export(session: Recorded) -> Iterator[str]:
+def export(session: RecordedSession) -> Iterator[str]:
     """Yield the diagram, a line a message."""
     changes = list(session.changes)
     client, server = _parties(changes)

@@ -1,10 +1,20 @@
 """What a session does that the protocol does not allow: rules, and what runs them."""
 
-from mcpspy.analysis.lint.finding import Finding, Kind, Place, Severity
+from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding, Severity
 from mcpspy.analysis.lint.linter import Linter
-from mcpspy.analysis.lint.passing import PassingSession
-from mcpspy.analysis.lint.rule import Rule
+from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.selection import selected
+from mcpspy.analysis.lint.streaming import StreamingSession
 
-__all__ = ["RULES", "Finding", "Kind", "Linter", "PassingSession", "Place", "Rule", "Severity", "selected"]
+__all__ = [
+    "RULES",
+    "EntryPosition",
+    "EventKind",
+    "Finding",
+    "LintRule",
+    "Linter",
+    "Severity",
+    "StreamingSession",
+    "selected",
+]

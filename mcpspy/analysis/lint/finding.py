@@ -27,7 +27,7 @@ class Severity(StrEnum):
         return list(Severity).index(self)
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What a rule looks at."""
 
     REQUEST = "request"
@@ -44,7 +44,7 @@ class Kind(StrEnum):
     __hash__ = str.__hash__
 
 
-class Place(NamedTuple):
+class EntryPosition(NamedTuple):
     """Where an entry is in a recording."""
 
     line: int = 0
@@ -62,7 +62,7 @@ class Finding(Struct, frozen=True):
     """What is wrong, in one line; may hold text of a peer, which is not inert yet."""
     excerpt: str
     """The offending part, as the peer wrote it; not inert either. Empty if nobody wrote it."""
-    place: Place
+    place: EntryPosition
     number: int
     """Place of the change among those of its session, from 0 (`core.session.session.Change.number`)."""
     at: float

@@ -3,6 +3,11 @@
 Owns the order of things: what a change is about, who looks at it, what is
 learned from it. Takes what `core.session.session.Session.add` returns, change by
 change, so that whatever folds a session can lint it on the way; keeps no message.
+
+What the rules learn from a message, once they have looked at it.
+
+Owns the changes to `conversation`'s facts; all of them are made here, in the
+order of the wire.
 """
 
 from __future__ import annotations
@@ -10,40 +15,104 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from mcpspy.analysis.lint.conversation import Asked, Conversation, Known, forget
-from mcpspy.analysis.lint.finding import Finding, Kind, Place
-from mcpspy.analysis.lint.hearing import hear
-from mcpspy.analysis.lint.posts import Post
-from mcpspy.analysis.lint.rule import LEGACY, Rule
-from mcpspy.analysis.lint.rulebook import EXCERPT, Rulebook
+from mcpspy.analysis.lint.dispatch import EXCERPT, RuleDispatch
+from mcpspy.analysis.lint.event import LintEvent, is_odd
+from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding
+from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
-from mcpspy.analysis.lint.seen import Seen, is_odd
+from mcpspy.analysis.lint.state import ConversationState, HttpPost, LintState, PendingRequest, forget
 from mcpspy.core.protocol.mcp_headers import wanted
-from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
-from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    meta_raw,
+)
+from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, other
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import COMES_AGAIN, Change
 
-_KINDS: dict[type, Kind] = {
-    Request: Kind.REQUEST,
-    Notification: Kind.NOTIFICATION,
-    Result: Kind.RESULT,
-    Failure: Kind.FAILURE,
-    Malformed: Kind.MALFORMED,
+
+def hear(what: AnyMessage, seen: LintEvent) -> None:
+    """Take a message."""
+    conversation, side = seen.conversation, seen.side
+    if isinstance(what, Request):
+        _request(what, seen)
+        conversation.has_notified[side] = False
+        return
+    if isinstance(what, Notification):
+        if what.method == "notifications/initialized":
+            conversation.is_initialized = True
+        conversation.has_notified[side] = True
+        return
+    if isinstance(what, Malformed):
+        conversation.was_malformed[side] = True
+    else:
+        if isinstance(what, Failure) and what.id is None:
+            conversation.was_malformed[other(side)] = False
+        if seen.asked is not None:
+            _answer(what, seen, seen.asked.exchange.request)
+    conversation.has_notified[side] = conversation.has_notified[other(side)] = False
+
+
+def _request(what: Request, seen: LintEvent) -> None:
+    conversation = seen.conversation
+    assert seen.exchange is not None
+    asked = PendingRequest(seen.exchange, conversation, seen.place, seen.number, seen.revision, seen.subject)
+    seen.known.open[id(seen.exchange)] = asked
+    if meta := what.body.meta:
+        if (token := what.progress_token) is not None:
+            conversation.tokens[seen.side, token] = asked
+        if meta_raw(meta, META + "logLevel"):
+            conversation.wants_logs = True
+    conversation.hear_request(what)
+    if what.method == "initialize":
+        conversation.has_asked = True
+
+
+def _answer(what: Result | Failure, seen: LintEvent, request: Request) -> None:
+    conversation, method = seen.conversation, request.method
+    if request.body.meta and (token := request.progress_token) is not None:
+        conversation.tokens.pop((request.side, token), None)
+    conversation.hear_answer(what, method)
+    if isinstance(what, Failure):
+        if method == "initialize":
+            conversation.has_asked = False
+    elif method in INTRODUCTIONS:
+        conversation.introduced = True
+        seen.known.server_capabilities = conversation.server_capabilities
+        seen.known.revision = conversation.revision or seen.known.revision
+        conversation.is_agreed = conversation.is_agreed or method == "initialize"
+    elif method == "logging/setLevel":
+        conversation.log_level = request.subject
+    elif method == "tools/list":
+        seen.known.learn_tools(seen.result, seen.place, what.data)
+
+
+_KINDS: dict[type, EventKind] = {
+    Request: EventKind.REQUEST,
+    Notification: EventKind.NOTIFICATION,
+    Result: EventKind.RESULT,
+    Failure: EventKind.FAILURE,
+    Malformed: EventKind.MALFORMED,
 }
 
 
 class Linter:
     """The rules, and what they know of one recording."""
 
-    def __init__(self, header: Header | None = None, rules: Iterable[Rule] = RULES) -> None:
-        self._look = Rulebook(rules).look
-        self._known = Known(header.upstream if header is not None else None)
+    def __init__(self, header: Header | None = None, rules: Iterable[LintRule] = RULES) -> None:
+        self._look = RuleDispatch(rules).look
+        self._known = LintState(header.upstream if header is not None else None)
         self._ours: set[int] = set()
         """HTTP exchanges in which mcpspy had a word: they say nothing of the peers."""
 
-    def add(self, change: Change, place: Place = Place()) -> list[Finding]:  # noqa: B008 - it is immutable.
+    def add(self, change: Change, place: EntryPosition = EntryPosition()) -> list[Finding]:  # noqa: B008 - it is immutable.
         """Take the next change of the session and where its entry stands; return what is wrong with it."""
         what = change.what
         if isinstance(what, Note):
@@ -75,7 +144,7 @@ class Linter:
                 and not exchange.is_subscription
                 and request.frame.to is None
             ):
-                seen = Seen(
+                seen = LintEvent(
                     request,
                     self._known,
                     asked.conversation,
@@ -87,14 +156,14 @@ class Linter:
                     exchange,
                     asked=asked,
                 )
-                findings += self._look(Kind.END, seen)
+                findings += self._look(EventKind.END, seen)
         return findings
 
-    def _message(self, change: Change, what: AnyMessage, place: Place) -> list[Finding]:
+    def _message(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
         known, frame, exchange = self._known, what.frame, change.exchange
         conversation = known.conversation(frame.stream)
         revision = conversation.revision or known.revision
-        asked: Asked | None = None
+        asked: PendingRequest | None = None
         subject: str | None = None
         method = ""
         if isinstance(what, Request):
@@ -114,7 +183,7 @@ class Linter:
             else:  # It had its answer.
                 subject = exchange.request.subject
         kind = _KINDS[type(what)]
-        seen = Seen(
+        seen = LintEvent(
             what,
             known,
             conversation,
@@ -135,7 +204,7 @@ class Linter:
         hear(what, seen)
         return found
 
-    def _carried(self, what: AnyMessage, kind: Kind, seen: Seen, number: int) -> None:
+    def _carried(self, what: AnyMessage, kind: EventKind, seen: LintEvent, number: int) -> None:
         """Keep what an HTTP exchange carried until it ends."""
         frame = what.frame
         if frame.event_id is not None:
@@ -145,20 +214,20 @@ class Linter:
         subject = what.subject if isinstance(what, Request | Notification) else None
         post = self._post(number, seen.place, seen.number, what.at)
         post.carry(what, kind, seen.method, subject)
-        if kind is Kind.REQUEST and seen.method == "tools/call" and (tool := seen.tool) is not None:
+        if kind is EventKind.REQUEST and seen.method == "tools/call" and (tool := seen.tool) is not None:
             mirrored = tool.mirrored
             if mirrored.headers and not mirrored.wrong:
                 post.mirrored = wanted(mirrored.headers, seen.params.get("arguments"))
 
-    def _post(self, number: int, place: Place, change: int, at: float) -> Post:
+    def _post(self, number: int, place: EntryPosition, change: int, at: float) -> HttpPost:
         posts = self._known.posts
         post = posts.get(number)
         if post is None:
-            post = posts[number] = Post(place, change, at, [], [])
+            post = posts[number] = HttpPost(place, change, at, [], [])
             forget(posts)
         return post
 
-    def _repeated(self, change: Change, what: AnyMessage, place: Place) -> list[Finding]:
+    def _repeated(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
         """Look at an event that came before: as a resumed stream has it, or another one under its id."""
         frame = what.frame
         before = self._known.events.get((frame.stream, frame.event_id or ""))
@@ -167,7 +236,7 @@ class Linter:
         note = Note(what.at, "event", {"id": frame.event_id, "text": _text(what.data)})
         return self._noted(change, note, place, self._known.conversation(frame.stream), frame.side)
 
-    def _note(self, change: Change, note: Note, place: Place) -> list[Finding]:
+    def _note(self, change: Change, note: Note, place: EntryPosition) -> list[Finding]:
         fields, kind = note.fields, note.kind
         stream = fields.get("stream")
         conversation = self._known.conversation(stream if isinstance(stream, str) else None)
@@ -185,14 +254,14 @@ class Linter:
                 found += self._over(number, conversation)
         return found
 
-    def _over(self, number: int, conversation: Conversation) -> list[Finding]:
+    def _over(self, number: int, conversation: ConversationState) -> list[Finding]:
         """Look at an HTTP exchange that has ended."""
         posts = self._known.posts
         post = posts.get(number)
         if post is None or post.head is None:
             return []
         del posts[number]
-        seen = Seen(
+        seen = LintEvent(
             Note(post.at, "http", post.head),
             self._known,
             conversation,
@@ -203,18 +272,23 @@ class Linter:
             CLIENT,
             post=post,
         )
-        found = self._look(Kind.POST, seen)
+        found = self._look(EventKind.POST, seen)
         session_id = post.response.get("mcp-session-id")
         if isinstance(session_id, str) and post.introduces:
             self._known.session_ids.add(session_id)
         return found
 
     def _noted(
-        self, change: Change, note: Note, place: Place, conversation: Conversation, side: str = ""
+        self,
+        change: Change,
+        note: Note,
+        place: EntryPosition,
+        conversation: ConversationState,
+        side: str = "",
     ) -> list[Finding]:
         revision = _nearest(conversation.revision or self._known.revision)
-        seen = Seen(note, self._known, conversation, place, change.number, revision, note.kind, side)
-        return self._look(Kind.NOTE, seen)
+        seen = LintEvent(note, self._known, conversation, place, change.number, revision, note.kind, side)
+        return self._look(EventKind.NOTE, seen)
 
 
 def _is_ours(what: AnyMessage, exchange: Exchange | None) -> bool:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from mcpspy.analysis.lint.finding import Kind, Severity
+from mcpspy.analysis.lint.finding import EventKind, Severity
 from mcpspy.core.protocol.spec import REVISIONS
 
 if TYPE_CHECKING:
-    from mcpspy.analysis.lint.seen import Seen
+    from mcpspy.analysis.lint.event import LintEvent
 
 ERROR, WARNING, INFO = Severity
 
@@ -27,12 +27,12 @@ LEGACY = "2025-11-25"
 """The last revision with a handshake."""
 
 
-MESSAGES = (Kind.REQUEST, Kind.NOTIFICATION, Kind.RESULT, Kind.FAILURE)
-EVERY_LINE = (*MESSAGES, Kind.MALFORMED)
-ANSWERS = (Kind.RESULT, Kind.FAILURE)
+MESSAGES = (EventKind.REQUEST, EventKind.NOTIFICATION, EventKind.RESULT, EventKind.FAILURE)
+EVERY_LINE = (*MESSAGES, EventKind.MALFORMED)
+ANSWERS = (EventKind.RESULT, EventKind.FAILURE)
 
 
-class Told(NamedTuple):
+class Report(NamedTuple):
     """What a rule says of what it saw."""
 
     message: str
@@ -40,14 +40,14 @@ class Told(NamedTuple):
     """A value, or bytes as they came; None for the message as a whole."""
 
 
-Look: TypeAlias = Callable[["Seen"], Iterable[Told]]
+Look: TypeAlias = Callable[["LintEvent"], Iterable[Report]]
 
-Only: TypeAlias = Callable[[Kind, str, str], bool]
+Only: TypeAlias = Callable[[EventKind, str, str], bool]
 """Kind, method and side → whether a rule looks at all there is of them: asked once for each."""
 
 
 @dataclass(frozen=True)
-class Rule:
+class LintRule:
     """One rule."""
 
     code: str
@@ -56,7 +56,7 @@ class Rule:
     """What is wrong when it fires, in a line."""
     page: str
     """Page of the specification, from the revision on."""
-    on: tuple[Kind, ...]
+    on: tuple[EventKind, ...]
     about: frozenset[str] | None
     """Methods (of an answer: of its request), kinds of note, or what an HTTP exchange carried (`posts`); None for all.
     `rpc.*` is all that begin so.
@@ -96,7 +96,7 @@ class Rule:
             return f"{self.until} and earlier"
         return self.since if self.since == self.until else f"{self.since} to {self.until}"
 
-    def concerns(self, kind: Kind, method: str, side: str) -> bool:
+    def concerns(self, kind: EventKind, method: str, side: str) -> bool:
         """Whether it looks at such things, from that side."""
         return (
             kind in self.on
@@ -123,7 +123,7 @@ _CODE = re.compile(r"[A-Z]{3,4}\d{3}")
 _REVISION_PAGE = re.compile(r"\d{4}-\d{2}-\d{2}/\S+")
 
 
-class Rules(list[Rule]):
+class RuleFamily(list[LintRule]):
     """The rules of one family, and the decorator that adds one."""
 
     def rule(
@@ -133,7 +133,7 @@ class Rules(list[Rule]):
         summary: str,
         *,
         page: str,
-        on: Kind | tuple[Kind, ...],
+        on: EventKind | tuple[EventKind, ...],
         about: str | tuple[str, ...] | None = None,
         by: str | None = None,
         only: Only | None = None,
@@ -164,12 +164,12 @@ class Rules(list[Rule]):
             if not look.__doc__:
                 raise ValueError(f"{code}: it does not say why")
             self.append(
-                Rule(
+                LintRule(
                     code=code,
                     severity=severity,
                     summary=summary,
                     page=page,
-                    on=(on,) if isinstance(on, Kind) else on,
+                    on=(on,) if isinstance(on, EventKind) else on,
                     about=None if about is None else frozenset((about,) if isinstance(about, str) else about),
                     by=by,
                     only=only,

@@ -33,11 +33,11 @@ _SCHEMES = ("http:", "https:", "file:", "ftp:")
 _DIALECTS = ("2020-12/schema", "2019-09/schema", "draft-07/schema", "draft-06/schema", "draft-04/schema")
 
 
-class Outside(Exception):  # noqa: N818 - Says what was asked for.
+class ExternalReference(Exception):  # noqa: N818 - Says what was asked for.
     """A `$ref` led out of its schema."""
 
 
-class Checked(NamedTuple):
+class CheckedSchema(NamedTuple):
     """A schema, looked at."""
 
     validator: Validator | None
@@ -64,18 +64,18 @@ class Checked(NamedTuple):
             return []
 
 
-class Schemas:
+class SchemaCache:
     """The schemas of a session."""
 
     def __init__(self) -> None:
-        self._checked: OrderedDict[bytes, Checked] = OrderedDict()
+        self._checked: OrderedDict[bytes, CheckedSchema] = OrderedDict()
 
-    def check(self, schema: Any) -> Checked:
+    def check(self, schema: Any) -> CheckedSchema:
         """Return what there is to be said of a schema."""
         try:
             key = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)
         except TypeError:
-            return Checked(None, None)
+            return CheckedSchema(None, None)
         found = self._checked.get(key)
         if found is None:
             found = self._checked[key] = _check(schema, key)
@@ -104,32 +104,36 @@ def _is_dialect(reference: str) -> bool:
     return "json-schema.org/" in reference and reference.rstrip("#").endswith(_DIALECTS)
 
 
-def _check(schema: Any, written: bytes) -> Checked:
+def _check(schema: Any, written: bytes) -> CheckedSchema:
     from jsonschema_rs import ReferencingError, ValidationError, validator_for
 
     if len(written) > LARGE:
-        return Checked(None, None)
+        return CheckedSchema(None, None)
     dialect = schema.get("$schema") if isinstance(schema, dict) else None
     if dialect is not None and not (isinstance(dialect, str) and _is_dialect(dialect)):
-        return Checked(None, None if isinstance(dialect, str) else "$schema is not a string")
+        return CheckedSchema(None, None if isinstance(dialect, str) else "$schema is not a string")
     try:
         validator = validator_for(schema, retriever=_outside, validate_formats=False)
-        effort = Effort(schema)
-        return Checked(validator, None, effort.fan) if effort.steps <= EFFORT else Checked(None, None)
+        effort = SchemaCost(schema)
+        return (
+            CheckedSchema(validator, None, effort.fan)
+            if effort.steps <= EFFORT
+            else CheckedSchema(None, None)
+        )
     except ReferencingError as error:
-        return Checked(None, _first_line(error))
+        return CheckedSchema(None, _first_line(error))
     except ValidationError as error:
         if outside_references(schema):
-            return Checked(None, None)  # It is told by its own rule.
+            return CheckedSchema(None, None)  # It is told by its own rule.
         where = "".join(f"/{step}" for step in error.instance_path)
-        return Checked(None, f"{where or '(itself)'}: {_first_line(error)}")
+        return CheckedSchema(None, f"{where or '(itself)'}: {_first_line(error)}")
     except RecursionError:
-        return Checked(None, None)
+        return CheckedSchema(None, None)
     except ValueError as error:
-        return Checked(None, _first_line(error))
+        return CheckedSchema(None, _first_line(error))
 
 
-class Effort:
+class SchemaCost:
     """How much work a schema can make, before it is let at a value."""
 
     def __init__(self, schema: Any) -> None:
@@ -197,7 +201,7 @@ def _depth(value: Any) -> int:
 
 
 def _outside(uri: str) -> Any:
-    raise Outside(uri)
+    raise ExternalReference(uri)
 
 
 def _first_line(error: Exception) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcpspy.analysis.lint.rule import Rule
+from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import RULES
 
 
-def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
+def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[LintRule, ...]:
     """Return the rules that are left; raise ValueError with the word that is none of their codes.
 
     Nothing selected is everything. Words may hold several codes, with commas between.
@@ -29,7 +29,7 @@ def _codes(words: Iterable[str]) -> list[str]:
     return codes
 
 
-def _longest(rule: Rule, codes: list[str], none: int) -> int:
+def _longest(rule: LintRule, codes: list[str], none: int) -> int:
     """Return how many letters of a rule's code are named; without any codes, what that counts as."""
     if not codes:
         return none

@@ -4,8 +4,8 @@
 bytes an answer and no messages; `Group` is a row of its tables.
 """
 
-from mcpspy.analysis.stats.fold import Stats
-from mcpspy.analysis.stats.group import Chains, Group, merged
-from mcpspy.analysis.stats.spread import Spread, Times
+from mcpspy.analysis.stats.collector import StatsCollector
+from mcpspy.analysis.stats.group import ChainCounts, MessageGroup, merged
+from mcpspy.analysis.stats.quantiles import Distribution, Durations
 
-__all__ = ["Chains", "Group", "Spread", "Stats", "Times", "merged"]
+__all__ = ["ChainCounts", "Distribution", "Durations", "MessageGroup", "StatsCollector", "merged"]

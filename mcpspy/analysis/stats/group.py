@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from mcpspy.analysis.stats.spread import Spread
+from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.session.exchange import State
 
 BY_SUBJECT = frozenset({"tools/call", "prompts/get", "resources/read"})
@@ -19,7 +19,7 @@ FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED})
 """States of what was answered, and badly."""
 
 
-class Kind(StrEnum):
+class GroupKind(StrEnum):
     """What is counted."""
 
     REQUEST = "request"
@@ -28,18 +28,18 @@ class Kind(StrEnum):
     __hash__ = str.__hash__  # Enum's own is Python, and is asked for every message.
 
 
-class States(dict[State, int]):
+class StateCounts(dict[State, int]):
     """State → how many requests; of a state that none came to, 0."""
 
     def __missing__(self, _: State) -> int:
         return 0
 
 
-class Chains:
+class ChainCounts:
     """Calls that took more than one request, because the server asked back (2026-07-28, input required)."""
 
     def __init__(self) -> None:
-        self.whole = Spread()
+        self.whole = Distribution()
         """Seconds from the first request to the last answer, of each that came to its end."""
         self.served = 0.0
         """Seconds of that in which the server had a request to answer."""
@@ -50,7 +50,7 @@ class Chains:
         return len(self.whole)
 
 
-class Group:
+class MessageGroup:
     """What is counted of requests, or notifications, that are alike."""
 
     __slots__ = (
@@ -67,7 +67,7 @@ class Group:
         "took",
     )
 
-    def __init__(self, side: str, kind: Kind, method: str, subject: str | None = None) -> None:
+    def __init__(self, side: str, kind: GroupKind, method: str, subject: str | None = None) -> None:
         self.side = side
         """Who sends them."""
         self.kind = kind
@@ -76,15 +76,15 @@ class Group:
         self.subject = subject
         """Which tool, prompt or resource; None: any, or the method has none."""
         self.count = 0
-        self.states = States()
+        self.states = StateCounts()
         """What became of the requests; they add up to `count`."""
         self.late_errors = 0
         """Errors that came after their request had been cancelled."""
         self.sent = self.back = 0
         """Bytes of the messages themselves, and of the answers to them."""
-        self.took = Spread()
+        self.took = Distribution()
         """Seconds from request to answer; of subscriptions, which stay open by design, none."""
-        self.chains = Chains()
+        self.chains = ChainCounts()
 
     @property
     def errors(self) -> int:
@@ -97,10 +97,10 @@ class Group:
         return self.states[State.PENDING]
 
 
-def merged(groups: Iterable[Group], method: str = "") -> Group:
+def merged(groups: Iterable[MessageGroup], method: str = "") -> MessageGroup:
     """Return several groups of one side and kind as one. Nothing may be added to them any more."""
     groups = list(groups)
-    whole = Group(groups[0].side, groups[0].kind, method)
+    whole = MessageGroup(groups[0].side, groups[0].kind, method)
     for group in groups:
         whole.count += group.count
         for state, count in group.states.items():
@@ -110,6 +110,6 @@ def merged(groups: Iterable[Group], method: str = "") -> Group:
         whole.back += group.back
         whole.chains.served += group.chains.served
         whole.chains.requests += group.chains.requests
-    whole.took = Spread.union([group.took for group in groups])
-    whole.chains.whole = Spread.union([group.chains.whole for group in groups])
+    whole.took = Distribution.union([group.took for group in groups])
+    whole.chains.whole = Distribution.union([group.chains.whole for group in groups])
     return whole

@@ -2,31 +2,136 @@
 
 Owns the filter, and what a group and the largest messages take of a message.
 Refuses to know how a message was read, and which answer is whose.
+
+The groups of a session, and the largest messages.
+
+Owns finding the group that something belongs to, and that there are not more
+of them than anybody reads: a session that reads a million resources is counted
+all the same, in one line.
 """
 
 from __future__ import annotations
 
-from mcpspy.analysis.stats.call import Answer, Call, seen
-from mcpspy.analysis.stats.groups import Groups, Large
+from heapq import heappush, heappushpop
+from typing import NamedTuple
+
+from mcpspy.analysis.stats.calls import StatsAnswer, StatsCall, seen
+from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind, MessageGroup, merged
 from mcpspy.core.protocol.message import AnyMessage, Notification
-from mcpspy.core.protocol.spec import other
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.query.item import ExchangeItem
 from mcpspy.core.query.parser import Query
 from mcpspy.core.session.exchange import State
 
+MOST = 2000
+"""Groups there may be, before what is new is counted with others of its kind."""
 
-class Tables:
+
+_Key = tuple[str, str, str | None]
+"""Who sends it, the method, and what it is about."""
+
+
+class LargeMessage(NamedTuple):
+    """A message that is among the largest."""
+
+    size: int
+    """Bytes."""
+    order: int
+    """The later of two, the less."""
+    line: int
+    at: float
+    side: str
+    kind: str
+    """`request`, `notification`, `result`, `error`, `malformed`."""
+    method: str = ""
+    subject: str = ""
+    id: str = ""
+
+
+class MessageGroups:
+    """What was counted, by what it is."""
+
+    def __init__(self, top: int) -> None:
+        self._requests: dict[_Key, MessageGroup] = {}
+        self._notifications: dict[_Key, MessageGroup] = {}
+        self._top = top
+        self._largest: list[LargeMessage] = []
+        self.least = 0 if top else 1 << 62
+        """A message that is not larger is not among the largest."""
+
+    def requests(self, side: str, method: str, subject: str) -> MessageGroup:
+        """Return the group of a request; a subject that its method is not counted by does not matter."""
+        key = side, method, subject if method in BY_SUBJECT else None
+        return self._requests.get(key) or self._new(GroupKind.REQUEST, key)
+
+    def notifications(self, side: str, method: str) -> MessageGroup:
+        """Return the group of a notification."""
+        key = side, method, None
+        return self._notifications.get(key) or self._new(GroupKind.NOTIFICATION, key)
+
+    def of(self, side: str, kind: GroupKind) -> list[MessageGroup]:
+        """Return the groups of one side."""
+        return [group for group in self._known(kind).values() if group.side == side]
+
+    def total(self, side: str) -> MessageGroup:
+        """Return all requests of one side."""
+        return merged([MessageGroup(side, GroupKind.REQUEST, ""), *self.of(side, GroupKind.REQUEST)])
+
+    @property
+    def all(self) -> list[MessageGroup]:
+        """Every group in which something was counted, the client's first."""
+        return [
+            group
+            for side in (CLIENT, SERVER)
+            for kind in GroupKind
+            for group in self.of(side, kind)
+            if group.count
+        ]
+
+    @property
+    def largest(self) -> list[LargeMessage]:
+        """The largest messages, the largest first."""
+        return sorted(self._largest, reverse=True)
+
+    def weigh(self, large: LargeMessage) -> None:
+        """Keep it if it is among the largest."""
+        if len(self._largest) < self._top:
+            heappush(self._largest, large)
+        else:
+            heappushpop(self._largest, large)
+        if len(self._largest) == self._top:
+            self.least = self._largest[0].size
+
+    def _known(self, kind: GroupKind) -> dict[_Key, MessageGroup]:
+        return self._requests if kind is GroupKind.REQUEST else self._notifications
+
+    def _new(self, kind: GroupKind, key: _Key) -> MessageGroup:
+        """Return a new group; where there are too many, one for what has none of its own."""
+        known = self._known(kind)
+        side, method, about = key
+        if len(self._requests) + len(self._notifications) >= MOST:
+            key = side, method if (side, method, None) in known else "", None
+            if about is not None and any(of[:2] == (side, method) for of in known):
+                key = side, method, None
+            if key in known:
+                return known[key]
+        side, method, about = key
+        group = known[key] = MessageGroup(side, kind, method, about)
+        return group
+
+
+class StatsTables:
     """The groups of a session, as far as a filter finds what belongs to them."""
 
     def __init__(self, query: Query | None, top: int) -> None:
         """Begin with nothing; `top`: how many large messages are kept."""
-        self.groups = Groups(top)
+        self.groups = MessageGroups(top)
         self.wanted = query.matches if query is not None else None
         """The filter, if there is one."""
         self.reads_text = query is not None and query.reads_text
         """Whether it has to be given the bytes of the messages."""
 
-    def settled(self, call: Call, answer: Answer | None) -> None:
+    def settled(self, call: StatsCall, answer: StatsAnswer | None) -> None:
         """Count a request if it is wanted: what became of it is known."""
         if self.wanted is not None and not self.wanted(seen(call, answer)):
             return
@@ -40,7 +145,7 @@ class Tables:
         if call.size > self.groups.least:
             self._weigh_request(call)
 
-    def answered(self, call: Call, at: float, size: int, line: int, *, is_failure: bool = False) -> None:
+    def answered(self, call: StatsCall, at: float, size: int, line: int, *, is_failure: bool = False) -> None:
         """Count a request that is wanted, and its answer."""
         group, state, groups = call.group, call.state, self.groups
         group.count += 1
@@ -61,7 +166,7 @@ class Tables:
         if size > groups.least:
             kind = "error" if is_failure else "result"
             side = other(group.side)
-            groups.weigh(Large(size, -line, line, at, side, kind, call.method, call.subject, call.id))
+            groups.weigh(LargeMessage(size, -line, line, at, side, kind, call.method, call.subject, call.id))
 
     def told(self, message: Notification, line: int) -> None:
         """Count a notification if it is wanted."""
@@ -83,7 +188,7 @@ class Tables:
                 return
         self.told_plainly(side, method, size)
         if size > self.groups.least:
-            self.groups.weigh(Large(size, -line, line, at, side, "notification", method, subject))
+            self.groups.weigh(LargeMessage(size, -line, line, at, side, "notification", method, subject))
 
     def told_plainly(self, side: str, method: str, size: int) -> None:
         """Count a notification that is wanted, and not one of the largest messages."""
@@ -95,10 +200,10 @@ class Tables:
         """Weigh a message that is neither of a call nor a notification; no filter finds such."""
         size = len(message.data)
         if self.wanted is None and size > self.groups.least:
-            self.groups.weigh(Large(size, -line, line, message.at, message.side, kind))
+            self.groups.weigh(LargeMessage(size, -line, line, message.at, message.side, kind))
 
-    def _weigh_request(self, call: Call) -> None:
+    def _weigh_request(self, call: StatsCall) -> None:
         size, line, side = call.size, call.line, call.group.side
         self.groups.weigh(
-            Large(size, -line, line, call.at, side, "request", call.method, call.subject, call.id)
+            LargeMessage(size, -line, line, call.at, side, "request", call.method, call.subject, call.id)
         )

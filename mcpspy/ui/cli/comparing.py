@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from mcpspy.analysis.diff import Difference, DiffOptions, Severity, ignored, slower
+from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, SessionDiff, ignored, slower
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.ui.cli.options import describe
@@ -37,8 +37,8 @@ def configure_comparison(parser: argparse.ArgumentParser) -> None:
     describe(parser, options, repeated=("--ignore",))
     parser.add_argument(
         "--fail-on",
-        choices=[str(severity) for severity in Severity],
-        default=str(Severity.DIFFERENT),
+        choices=[str(severity) for severity in ChangeSeverity],
+        default=str(ChangeSeverity.DIFFERENT),
         help="exit with 1 from this weight on (default: different; notes alone are fine)",
     )
     reports = {
@@ -66,13 +66,13 @@ def options_of(args: argparse.Namespace, only: frozenset[str] = frozenset()) -> 
     return DiffOptions(only=only, ignored=tuple(patterns), dates=args.dates, slower_than=limit)
 
 
-def report(difference: Difference, titles: tuple[str, str], args: argparse.Namespace) -> int:
+def report(difference: SessionDiff, titles: tuple[str, str], args: argparse.Namespace) -> int:
     """Print the report, write those that are asked for; return the exit code.
 
     `titles` name the old session and the new one. A file that is `-` is printed
     in place of the report.
     """
-    fail_on = Severity(args.fail_on)
+    fail_on = ChangeSeverity(args.fail_on)
     if args.json:
         from mcpspy.ui.diff.document import document
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mcpspy.analysis.export import FORMATS, Format, Recorded, of_suffix
+from mcpspy.analysis.export import FORMATS, ExportFormat, RecordedSession, of_suffix
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.sanitize import sanitize
@@ -89,7 +89,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _format(args: argparse.Namespace) -> Format:
+def _format(args: argparse.Namespace) -> ExportFormat:
     """Return the format that is meant; raise UsageError if it is not clear, or an option is not for it."""
     is_file = args.output not in (None, STDOUT)
     if args.endpoint is not None:
@@ -118,7 +118,7 @@ class _Sessions:
         self.exchanges = 0
         self.count = 0
 
-    def __iter__(self) -> Iterator[Recorded]:
+    def __iter__(self) -> Iterator[RecordedSession]:
         for which, path in self._found:
             recorded = _read(which, path, self._query)
             self.count += 1
@@ -132,7 +132,7 @@ class _Sessions:
         return f"{requests}{found} in {self.count} session{'s' * (self.count != 1)}"
 
 
-def _read(which: str, path: Path, query: Query | None) -> Recorded:
+def _read(which: str, path: Path, query: Query | None) -> RecordedSession:
     """Read a session as it is now."""
     recording = Recording(path)
     # Before it is read: what ends meanwhile was live then, and may yet be answered.
@@ -145,7 +145,7 @@ def _read(which: str, path: Path, query: Query | None) -> Recorded:
     if not is_live:
         session.end()
     title = Path(which).stem if which.endswith(".jsonl") else which
-    return Recorded(recording.header, title, session.changes, kept(query))
+    return RecordedSession(recording.header, title, session.changes, kept(query))
 
 
 def _refuse_recording(path: Path) -> None:

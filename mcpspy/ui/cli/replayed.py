@@ -10,7 +10,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from mcpspy.analysis.diff import Difference, Severity, compare
+from mcpspy.analysis.diff import ChangeSeverity, SessionDiff, compare
 from mcpspy.core.replay.carry_hints import suggestions
 from mcpspy.core.replay.subset import as_recorded, reduced
 from mcpspy.core.replay.substitution import SubstitutionRule
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcpspy.io.replay import Played
 
 
-def compared(session: Session, played: Played, args: argparse.Namespace) -> Difference:
+def compared(session: Session, played: Played, args: argparse.Namespace) -> SessionDiff:
     """Compare with what was recorded of the requests that were made."""
     if played.unsent:
         made = {sent.cue.exchange.number for sent in played.sent if sent.cue.exchange is not None}
@@ -39,7 +39,7 @@ def compared(session: Session, played: Played, args: argparse.Namespace) -> Diff
 
 
 def tell(
-    judged: list[tuple[Played, Difference]],
+    judged: list[tuple[Played, SessionDiff]],
     args: argparse.Namespace,
     carry: tuple[SubstitutionRule, ...],
     seconds: float,
@@ -69,12 +69,12 @@ def tell(
     return FINDINGS if bad else code
 
 
-def _is_well(played: Played, difference: Difference, args: argparse.Namespace) -> bool:
+def _is_well(played: Played, difference: SessionDiff, args: argparse.Namespace) -> bool:
     """Whether all was asked, and answered as it was."""
-    return not played.unsent and played.stopped is None and difference.is_same(Severity(args.fail_on))
+    return not played.unsent and played.stopped is None and difference.is_same(ChangeSeverity(args.fail_on))
 
 
-def update(replacement: Replacement, judged: tuple[Played, Difference], args: argparse.Namespace) -> int:
+def update(replacement: Replacement, judged: tuple[Played, SessionDiff], args: argparse.Namespace) -> int:
     """Put the new session in the recording's place, unless nothing changed or it is not whole; return the exit code."""
     played, difference = judged
     if played.stopped is not None or played.unsent:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.strict_json import fragment
+from mcpspy.analysis.export.base import fragment
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.redact.placeholder import PLACEHOLDER

@@ -7,7 +7,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from mcpspy.analysis.stats import Stats
+from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.store import Recording, State
@@ -100,7 +100,7 @@ def _counted(path: Path, title: str, query: Query | None, top: int) -> Counted:
     # Before it is read: what ends meanwhile was live then, and its end is not counted.
     is_live = recording.state is State.LIVE
     counted_back(query, path, recording.header)
-    stats = Stats(recording.header, query, top)
+    stats = StatsCollector(recording.header, query, top)
     parts: list[Path] = []
     with closing(scanned(path, is_live=is_live)) as blocks:
         for block in blocks:

@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 from msgspec import UNSET
 
-from mcpspy.analysis.diff import Case, Change, Difference, Severity
+from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.ui.diff.words import TOO_DEEP, place
 
 
 def document(
-    difference: Difference, titles: tuple[str, str], *, fail_on: Severity = Severity.DIFFERENT
+    difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
 ) -> bytes:
     """Return the document, with a line end. `titles` name the old session and the new one."""
     changes = [_change(case, change) for case, change in difference.changes]
@@ -44,7 +44,7 @@ def _written(change: dict[str, Any]) -> dict[str, Any]:
     return finite
 
 
-def _change(case: Case, change: Change) -> dict[str, Any]:
+def _change(case: ComparedCase, change: DiffChange) -> dict[str, Any]:
     return {
         "kind": str(change.kind),
         "severity": str(change.severity),

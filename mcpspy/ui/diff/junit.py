@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from xml.etree import ElementTree as ET
 
-from mcpspy.analysis.diff import Case, Change, Difference, Severity
+from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.diff import lines, words
 from mcpspy.ui.xml import plain
@@ -19,7 +19,9 @@ WIDE = 500
 """Characters of a value."""
 
 
-def junit(difference: Difference, titles: tuple[str, str], *, fail_on: Severity = Severity.DIFFERENT) -> str:
+def junit(
+    difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
+) -> str:
     """Return the document. `titles` name the old session and the new one."""
     cases = difference.cases
     failed = [case for case in cases if _grave(case, fail_on)]
@@ -47,7 +49,7 @@ def junit(difference: Difference, titles: tuple[str, str], *, fail_on: Severity 
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _fill(element: ET.Element, case: Case, fail_on: Severity) -> None:
+def _fill(element: ET.Element, case: ComparedCase, fail_on: ChangeSeverity) -> None:
     grave = _grave(case, fail_on)
     if grave:
         first = min(grave, key=lambda change: change.severity.rank)
@@ -58,11 +60,11 @@ def _fill(element: ET.Element, case: Case, fail_on: Severity) -> None:
         ET.SubElement(element, "system-out").text = plain("\n".join(map(_text, lesser)))
 
 
-def _grave(case: Case, fail_on: Severity) -> list[Change]:
+def _grave(case: ComparedCase, fail_on: ChangeSeverity) -> list[DiffChange]:
     return [change for change in case.changes if change.severity.rank <= fail_on.rank]
 
 
-def _text(change: Change) -> str:
+def _text(change: DiffChange) -> str:
     body = [f"  {mark} {line}" for mark, line in lines.body(change, WIDE)]
     return "\n".join([f"{change.severity}: {lines.head(change)}", *body])
 

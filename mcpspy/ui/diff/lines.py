@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterator
 from itertools import islice
 
-from mcpspy.analysis.diff import Change, Severity
+from mcpspy.analysis.diff import ChangeSeverity, DiffChange
 from mcpspy.ui.diff import words
 
 OLD, NEW, SAME = "-", "+", " "
@@ -21,14 +21,14 @@ WEIGHED = 4_000
 """Lines of two texts that are compared line by line; beyond, they are values like any other."""
 
 
-def head(change: Change, kind_width: int = 0, *, beside: Severity | None = None) -> str:
+def head(change: DiffChange, kind_width: int = 0, *, beside: ChangeSeverity | None = None) -> str:
     """Return what stands first: kind, pointer, what is to be said; and the weight, if it is not that of its case."""
     weight = "" if beside in (None, change.severity) else f"({change.severity})"
     parts = (f"{change.kind:{kind_width}}", words.short(change.pointer), words.said(change), weight)
     return "  ".join(part for part in parts if part)
 
 
-def body(change: Change, width: int) -> Iterator[tuple[str, str]]:
+def body(change: DiffChange, width: int) -> Iterator[tuple[str, str]]:
     """Yield the old and the new, each line with its mark."""
     if (pair := words.texts(change)) is not None and len(pair[0]) + len(pair[1]) <= WEIGHED:
         yield from _texts(*pair, width)

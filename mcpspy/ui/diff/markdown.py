@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mcpspy.analysis.diff import Case, Difference, Severity
+from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, SessionDiff
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.diff import lines, words
 
@@ -27,7 +27,7 @@ SHOWN = 20
 
 
 def markdown(
-    difference: Difference, titles: tuple[str, str], *, fail_on: Severity = Severity.DIFFERENT
+    difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
 ) -> str:
     verdict = words.verdict(difference, fail_on)
     told = [
@@ -67,17 +67,20 @@ def _longest_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
 
 
-def _table(difference: Difference) -> str:
+def _table(difference: SessionDiff) -> str:
     """Return how many changes there are of each kind and weight: our own words only."""
     changes = [change for _, change in difference.changes]
     kinds = list(dict.fromkeys(change.kind for change in changes))
     rows = [
-        [str(kind), *(_count(sum(c.kind is kind and c.severity is s for c in changes)) for s in Severity)]
+        [
+            str(kind),
+            *(_count(sum(c.kind is kind and c.severity is s for c in changes)) for s in ChangeSeverity),
+        ]
         for kind in kinds
     ]
-    heads = ["", *map(str, Severity)]
+    heads = ["", *map(str, ChangeSeverity)]
     return "\n".join(
-        f"| {' | '.join(cells)} |" for cells in (heads, ["---", *["--:"] * len(Severity)], *rows)
+        f"| {' | '.join(cells)} |" for cells in (heads, ["---", *["--:"] * len(ChangeSeverity)], *rows)
     )
 
 
@@ -85,7 +88,7 @@ def _count(number: int) -> str:
     return str(number) if number else ""
 
 
-def _case(case: Case) -> str:
+def _case(case: ComparedCase) -> str:
     where = words.places(case)
     title = f"**{case.severity}** {span(words.about(case))}" + (f" ({where})" if where else "")
     block: list[str] = []
@@ -97,6 +100,6 @@ def _case(case: Case) -> str:
     return f"{title}\n\n{fence(block)}"
 
 
-def _rank(case: Case) -> int:
+def _rank(case: ComparedCase) -> int:
     assert case.severity is not None
     return case.severity.rank

@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.diff import Change, Difference, Kind, Severity
+from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, DiffChange, SessionDiff
 from mcpspy.ui.diff import lines, words
 
-TONES = {Severity.BREAKING: rows.BAD, Severity.DIFFERENT: rows.OPEN, Severity.NOTE: rows.QUIET}
+TONES = {
+    ChangeSeverity.BREAKING: rows.BAD,
+    ChangeSeverity.DIFFERENT: rows.OPEN,
+    ChangeSeverity.NOTE: rows.QUIET,
+}
 _MARKS = {lines.OLD: rows.BAD, lines.NEW: rows.OK, lines.SAME: rows.QUIET}
 
-KINDS = max(map(len, Kind))
+KINDS = max(map(len, ChangeKind))
 """Columns of the longest kind."""
 
 WIDE = 120
@@ -23,7 +27,7 @@ WIDE = 120
 
 
 def terminal(
-    difference: Difference, *, width: int = 0, fail_on: Severity = Severity.DIFFERENT
+    difference: SessionDiff, *, width: int = 0, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
 ) -> Iterator[tuple[str, str | None]]:
     """Yield the lines of the report, each with its tone; `width` 0 for lines of any length."""
     for case in difference.changed:
@@ -39,7 +43,7 @@ def terminal(
     yield words.verdict(difference, fail_on), None if difference.is_same(fail_on) else rows.BAD
 
 
-def _change(change: Change, severity: Severity, width: int) -> Iterator[tuple[str, str | None]]:
+def _change(change: DiffChange, severity: ChangeSeverity, width: int) -> Iterator[tuple[str, str | None]]:
     head = f"  {lines.head(change, KINDS, beside=severity)}"
     room = (width or WIDE) - 6
     old, new = words.values(change, room)

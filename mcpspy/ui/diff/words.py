@@ -11,13 +11,20 @@ from typing import Any
 
 from msgspec import UNSET
 
-from mcpspy.analysis.diff import Case, Change, Difference, Kind, Place, Severity
+from mcpspy.analysis.diff import (
+    ChangeKind,
+    ChangePosition,
+    ChangeSeverity,
+    ComparedCase,
+    DiffChange,
+    SessionDiff,
+)
 from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize
 
 _SAID = {
-    Kind.ADDED: "only the new session has it",
-    Kind.REMOVED: "only the old session has it",
+    ChangeKind.ADDED: "only the new session has it",
+    ChangeKind.REMOVED: "only the old session has it",
 }
 
 TOO_DEEP = "(nested too deep)"
@@ -36,12 +43,12 @@ def short(text: str) -> str:
     return text if len(text) <= LONG else text[: LONG - 1] + "…"
 
 
-def about(case: Case) -> str:
+def about(case: ComparedCase) -> str:
     """Return what was compared: `tools/call forecast`."""
     return short(case.about)
 
 
-def places(case: Case) -> str:
+def places(case: ComparedCase) -> str:
     """Return where it stands: `exchange 3 → 4, line 12 → 14`; once, if it is the same."""
     said = []
     exchanges = [None if place is None else place.exchange for place in (case.old, case.new)]
@@ -58,23 +65,23 @@ def _both(numbers: list[int | None]) -> str:
     return new if old == new else f"{old} {ARROW} {new}"
 
 
-def place(where: Place | None) -> dict[str, int]:
+def place(where: ChangePosition | None) -> dict[str, int]:
     if where is None:
         return {}
     return {"line": where.line, **({} if where.exchange is None else {"exchange": where.exchange})}
 
 
-def said(change: Change) -> str:
+def said(change: DiffChange) -> str:
     """Return what is to be said of a change besides its kind, its pointer and its values; may be nothing."""
     return short(change.why) or _SAID.get(change.kind, "")
 
 
-def values(change: Change, width: int) -> tuple[str | None, str | None]:
+def values(change: DiffChange, width: int) -> tuple[str | None, str | None]:
     """Return the old and the new value in one line each, at most `width` characters; None if there is none.
 
     What they begin with alike is left out where that is needed to show what differs.
     """
-    if change.kind is Kind.LATENCY:
+    if change.kind is ChangeKind.LATENCY:
         return duration(change.old), duration(change.new)
     old, new = (None if value is UNSET else one_line(value) for value in (change.old, change.new))
     if old is None or new is None:
@@ -93,7 +100,7 @@ def one_line(value: Any) -> str:
         return TOO_DEEP
 
 
-def texts(change: Change) -> tuple[list[str], list[str]] | None:
+def texts(change: DiffChange) -> tuple[list[str], list[str]] | None:
     """Return the lines of two texts of which one has several; None of any other values."""
     old, new = change.old, change.new
     if not isinstance(old, str) or not isinstance(new, str) or "\n" not in old + new:
@@ -101,11 +108,11 @@ def texts(change: Change) -> tuple[list[str], list[str]] | None:
     return [sanitize(line) for line in old.split("\n")], [sanitize(line) for line in new.split("\n")]
 
 
-def verdict(difference: Difference, fail_on: Severity) -> str:
+def verdict(difference: SessionDiff, fail_on: ChangeSeverity) -> str:
     """Return the one line that says it all: `changed: 1 breaking, 2 notes; 43 of 45 alike`."""
     counts = difference.counts
-    notes = counts[Severity.NOTE]
-    found = [f"{counts[severity]} {severity}" for severity in Severity if counts[severity]]
+    notes = counts[ChangeSeverity.NOTE]
+    found = [f"{counts[severity]} {severity}" for severity in ChangeSeverity if counts[severity]]
     if notes > 1:
         found[-1] += "s"
     compared = len(difference.cases)

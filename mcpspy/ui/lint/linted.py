@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from mcpspy.analysis.lint import RULES, Finding, Rule
+from mcpspy.analysis.lint import RULES, Finding, LintRule
 from mcpspy.core.sanitize import sanitize
 
-RULES_BY_CODE: dict[str, Rule] = {rule.code: rule for rule in RULES}
+RULES_BY_CODE: dict[str, LintRule] = {rule.code: rule for rule in RULES}
 
 
 class Linted(NamedTuple):

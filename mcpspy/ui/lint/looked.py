@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from mcpspy.analysis.lint import RULES, Finding, Linter, PassingSession, Place, Rule
+from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, LintRule, StreamingSession
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.io.blocks import RecordingScan
 from mcpspy.io.store import Recording, State
@@ -19,7 +19,7 @@ from mcpspy.io.store import Recording, State
 class Looked:
     """A recording, as far as it has been looked through."""
 
-    def __init__(self, path: Path, rules: Iterable[Rule] = RULES) -> None:
+    def __init__(self, path: Path, rules: Iterable[LintRule] = RULES) -> None:
         """Read the header; raise UsageError or CannotStart if that cannot be."""
         self._rules = rules
         recording = Recording(path)
@@ -33,7 +33,7 @@ class Looked:
     def findings(self, show: Callable[[int, int], None] = lambda _, __: None) -> Iterator[Finding]:
         """Yield what the rules find; `show` is told how many bytes of how many have been read."""
         scan, parts = self._scan, self.parts
-        session, linter = PassingSession(self._header), Linter(self._header, self._rules)
+        session, linter = StreamingSession(self._header), Linter(self._header, self._rules)
         add, look = session.add, linter.add
         number = 0
         for block in scan:
@@ -43,7 +43,7 @@ class Looked:
             for line in block.lines:
                 number += 1
                 for change in add(read_entry(line)):
-                    yield from look(change, Place(number, len(parts)))
+                    yield from look(change, EntryPosition(number, len(parts)))
             show(scan.read, scan.size)
         if not self._is_live:
             session.end()

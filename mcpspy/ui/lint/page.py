@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcpspy.analysis.lint import RULES, Rule
+from mcpspy.analysis.lint import RULES, LintRule
 from mcpspy.analysis.lint.rules import FAMILIES
 from mcpspy.ui.lint.linted import visible
 
@@ -85,7 +85,7 @@ def _lines() -> Iterator[str]:
             yield from _rule(rule)
 
 
-def _rule(rule: Rule) -> Iterator[str]:
+def _rule(rule: LintRule) -> Iterator[str]:
     yield f"\n### {rule.code}\n\n"
     yield f"**{rule.summary}** · {rule.severity} · {rule.revisions} · [specification]({rule.url})\n\n"
     yield " ".join(rule.explanation.split()) + "\n"

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mcpspy import __version__
-from mcpspy.analysis.lint import Finding, Rule, Severity
+from mcpspy.analysis.lint import Finding, LintRule, Severity
 from mcpspy.ui.lint.linted import RULES_BY_CODE, Linted, visible
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -47,7 +47,7 @@ def sarif(linted: Sequence[Linted]) -> str:
     return json.dumps(log, indent=2) + "\n"
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: LintRule) -> dict[str, Any]:
     return {
         "id": rule.code,
         "shortDescription": {"text": rule.summary},

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.lint import Finding, Rule, Severity
+from mcpspy.analysis.lint import Finding, LintRule, Severity
 from mcpspy.ui.lint.linted import counted, visible
 
 TONES = {Severity.ERROR: rows.BAD, Severity.WARNING: rows.OPEN, Severity.INFO: rows.QUIET}
@@ -56,7 +56,7 @@ def verdict(counts: Counter[Severity], recordings: int) -> Toned:
     return f"{', '.join(said)} in {where}", TONES[min(counts, key=lambda severity: severity.rank)]
 
 
-def explanation(rule: Rule, width: int = 0) -> Iterator[Toned]:
+def explanation(rule: LintRule, width: int = 0) -> Iterator[Toned]:
     """Yield everything there is to be said of a rule."""
     yield f"{rule.code} ({rule.severity}): {rule.summary}", TONES[rule.severity]
     yield "", None

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-from mcpspy.analysis.diff import DiffOptions, Severity, compare, ignored, unlisted
+from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare, ignored, unlisted
 from mcpspy.analysis.diff.options import LISTED
 from mcpspy.analysis.lint import Severity as LintSeverity
 from mcpspy.analysis.lint import selected
@@ -76,7 +76,7 @@ def assert_matches(
     if unknown := set(only) - set(LISTED):
         raise ValueError(f"only={sorted(unknown)}: there are {', '.join(LISTED)}")
     options = DiffOptions(only=frozenset(only), ignored=tuple(map(ignored, ignore)), dates=dates)
-    least = Severity(fail_on)
+    least = ChangeSeverity(fail_on)
     new, old = _paths(session), _paths(recording)
     if len(new) != len(old):
         raise AssertionError(f"{_counted(new)} now, {_counted(old)} in the recording")

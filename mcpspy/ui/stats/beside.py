@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.stats import Group, merged
-from mcpspy.analysis.stats.group import BY_SUBJECT, Kind
+from mcpspy.analysis.stats import MessageGroup, merged
+from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.ui.cli.output import cells, cut
 from mcpspy.ui.stats import table
@@ -64,10 +64,10 @@ def _wholes(sessions: Sequence[Counted]) -> Lines:
 
 def _requests(sessions: Sequence[Counted], side: str, look: table.Look) -> Lines:
     """Yield every method and what it was called for, session under session."""
-    by_method: dict[str, dict[str | None, list[tuple[str, Group]]]] = {}
+    by_method: dict[str, dict[str | None, list[tuple[str, MessageGroup]]]] = {}
     for counted in sessions:
-        alike: dict[str, list[Group]] = {}
-        for group in counted.stats.groups.of(side, Kind.REQUEST):
+        alike: dict[str, list[MessageGroup]] = {}
+        for group in counted.stats.groups.of(side, GroupKind.REQUEST):
             if group.count:
                 alike.setdefault(group.method, []).append(group)
         for name, groups in alike.items():
@@ -92,11 +92,11 @@ def _requests(sessions: Sequence[Counted], side: str, look: table.Look) -> Lines
         yield f"  and {hidden:,} more: --top {look.top + hidden}", rows.QUIET
 
 
-def _rows(same: Sequence[tuple[str, Group]], depth: int) -> list[table.Row]:
+def _rows(same: Sequence[tuple[str, MessageGroup]], depth: int) -> list[table.Row]:
     return [table.Row(cut(title, TITLE), group, group.took.times(), depth) for title, group in same]
 
 
-def _ordered(found: Iterable[T], of: Callable[[T], Sequence[tuple[str, Group]]], sort: str) -> list[T]:
+def _ordered(found: Iterable[T], of: Callable[[T], Sequence[tuple[str, MessageGroup]]], sort: str) -> list[T]:
     """Return what several sessions have, with the largest sum first."""
     key = table.SORTS[sort]
     return sorted(found, key=lambda each: -sum(key(group, group.took.times()) for _, group in of(each)))

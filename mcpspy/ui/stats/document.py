@@ -12,10 +12,10 @@ from typing import Any
 
 import orjson
 
-from mcpspy.analysis.stats import Group, Spread, Stats
-from mcpspy.analysis.stats.fold import KINDS
-from mcpspy.analysis.stats.group import Kind
-from mcpspy.analysis.stats.groups import Large
+from mcpspy.analysis.stats import Distribution, MessageGroup, StatsCollector
+from mcpspy.analysis.stats.collector import KINDS
+from mcpspy.analysis.stats.group import GroupKind
+from mcpspy.analysis.stats.tables import LargeMessage
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
@@ -97,7 +97,7 @@ def _session(counted: Counted) -> dict[str, Any]:
     }
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: MessageGroup) -> dict[str, Any]:
     said: dict[str, Any] = {
         "from": group.side,
         "kind": str(group.kind),
@@ -106,7 +106,7 @@ def _group(group: Group) -> dict[str, Any]:
         "count": group.count,
         "sent": group.sent,
     }
-    if group.kind is Kind.NOTIFICATION:
+    if group.kind is GroupKind.NOTIFICATION:
         return said
     said |= {
         "errors": group.errors,
@@ -124,7 +124,7 @@ def _group(group: Group) -> dict[str, Any]:
     return said
 
 
-def _times(spread: Spread) -> dict[str, Any] | None:
+def _times(spread: Distribution) -> dict[str, Any] | None:
     times = spread.times()
     if not times.answers:
         return None
@@ -139,7 +139,7 @@ def _times(spread: Spread) -> dict[str, Any] | None:
     }
 
 
-def _large(stats: Stats, large: Large) -> dict[str, Any]:
+def _large(stats: StatsCollector, large: LargeMessage) -> dict[str, Any]:
     part, line = stats.place(large.line)
     return {
         "size": large.size,

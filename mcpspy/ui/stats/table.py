@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.stats import Group, Times, merged
+from mcpspy.analysis.stats import Durations, MessageGroup, merged
 from mcpspy.analysis.stats.group import BY_SUBJECT
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.cli.output import cells, cut
@@ -23,7 +23,7 @@ NARROWEST, WIDEST = 14, 60
 LEAST, MOST = 6, 40
 """Columns of the bars."""
 
-SORTS: dict[str, Callable[[Group, Times], float]] = {
+SORTS: dict[str, Callable[[MessageGroup, Durations], float]] = {
     "time": lambda group, times: times.total,
     "count": lambda group, times: group.count,
     "errors": lambda group, times: group.errors,
@@ -53,8 +53,8 @@ class Row(NamedTuple):
     """A line of a table."""
 
     label: str
-    group: Group
-    times: Times
+    group: MessageGroup
+    times: Durations
     depth: int = 0
 
 
@@ -69,7 +69,7 @@ def _number(number: int) -> str:
     return f"{number:,}" if number else "·"
 
 
-def _time(of: Callable[[Times], float]) -> Callable[[Row], str]:
+def _time(of: Callable[[Durations], float]) -> Callable[[Row], str]:
     return lambda row: span(of(row.times)) if row.times.answers else "·"
 
 
@@ -93,9 +93,9 @@ COLUMNS = (
 )
 
 
-def methods(groups: Sequence[Group], sort: str) -> list[list[Row]]:
+def methods(groups: Sequence[MessageGroup], sort: str) -> list[list[Row]]:
     """Return the methods of one side in order, each with what it was called for below it."""
-    by_method: dict[str, list[Group]] = {}
+    by_method: dict[str, list[MessageGroup]] = {}
     for group in groups:
         by_method.setdefault(group.method, []).append(group)
     found = []

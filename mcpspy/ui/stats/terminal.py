@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.stats import Stats
-from mcpspy.analysis.stats.group import Kind
+from mcpspy.analysis.stats import StatsCollector
+from mcpspy.analysis.stats.group import GroupKind
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.stats import table
@@ -57,7 +57,7 @@ def _fact(label: str, text: str, tone: str | None = None) -> tuple[str, str | No
     return f"{label:{LABEL}}{text}".rstrip(), tone
 
 
-def _facts(stats: Stats, width: int, bars: Bars) -> Lines:
+def _facts(stats: StatsCollector, width: int, bars: Bars) -> Lines:
     yield _fact("time", rows.duration(stats.last_at))
     sides = " · ".join(
         f"{arrow(side)} {stats.messages[side]:,} ({rows.size(stats.bytes[side])})"
@@ -90,7 +90,7 @@ def _facts(stats: Stats, width: int, bars: Bars) -> Lines:
         yield _fact("in flight", bars.profile(flight.profile(room)) + tail)
 
 
-def _handshake(stats: Stats) -> str:
+def _handshake(stats: StatsCollector) -> str:
     handshakes = stats.handshakes
     first, answer = handshakes.first, handshakes.first_answer
     if first is None:
@@ -103,8 +103,8 @@ def _handshake(stats: Stats) -> str:
     return text + (f" · {handshakes.count:,} in all" if handshakes.count > 1 else "")
 
 
-def _requests(stats: Stats, side: str, look: table.Look) -> Lines:
-    groups = [group for group in stats.groups.of(side, Kind.REQUEST) if group.count]
+def _requests(stats: StatsCollector, side: str, look: table.Look) -> Lines:
+    groups = [group for group in stats.groups.of(side, GroupKind.REQUEST) if group.count]
     if not groups:
         return
     found, hidden = [], 0
@@ -117,11 +117,11 @@ def _requests(stats: Stats, side: str, look: table.Look) -> Lines:
         yield f"  and {hidden:,} more: --top {look.top + hidden}", rows.QUIET
 
 
-def _notifications(stats: Stats, top: int) -> Lines:
+def _notifications(stats: StatsCollector, top: int) -> Lines:
     groups = [
         group
         for side in (CLIENT, SERVER)
-        for group in stats.groups.of(side, Kind.NOTIFICATION)
+        for group in stats.groups.of(side, GroupKind.NOTIFICATION)
         if group.count
     ]
     if not groups:
@@ -136,7 +136,7 @@ def _notifications(stats: Stats, top: int) -> Lines:
         yield f"  and {len(groups) - top:,} more: --top {len(groups)}", rows.QUIET
 
 
-def _histogram(stats: Stats, width: int, bars: Bars) -> Lines:
+def _histogram(stats: StatsCollector, width: int, bars: Bars) -> Lines:
     took = stats.groups.total(CLIENT).took
     if len(took) < 2:
         return
@@ -160,7 +160,7 @@ def _bound(seconds: float) -> str:
     return "0"
 
 
-def _chains(stats: Stats) -> Lines:
+def _chains(stats: StatsCollector) -> Lines:
     groups = [group for group in stats.groups.all if len(group.chains)]
     if not groups:
         return
@@ -194,7 +194,7 @@ def _largest(counted: Counted) -> Lines:
         )
 
 
-def _waiting(stats: Stats, top: int) -> Lines:
+def _waiting(stats: StatsCollector, top: int) -> Lines:
     for call in stats.waiting[:top]:
         about = sanitize(" ".join(filter(None, (call.method, call.subject))))
         waited = span(max(stats.last_at - call.at, 0.0))

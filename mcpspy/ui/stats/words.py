@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.stats import Group, Stats
+from mcpspy.analysis.stats import MessageGroup, StatsCollector
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
@@ -20,7 +20,7 @@ class Counted(NamedTuple):
 
     title: str
     """What a person calls it."""
-    stats: Stats
+    stats: StatsCollector
     is_live: bool
     paths: tuple[str, ...]
     """Its files."""
@@ -74,17 +74,17 @@ def ending(counted: Counted) -> str:
     return rows.ending(counted.stats.exit) or "died: it has no exit note"
 
 
-def states(group: Group) -> str:
+def states(group: MessageGroup) -> str:
     """Return what became of requests: `12: 9 ok, 2 error, 1 no answer`."""
     parts = ", ".join(f"{group.states[state]:,} {state}" for state in State if group.states[state])
     return f"{group.count:,}: {parts}" if parts else "0"
 
 
-def method(group: Group) -> str:
+def method(group: MessageGroup) -> str:
     return sanitize(group.method) or f"(other {group.kind}s)"
 
 
-def subject(group: Group) -> str:
+def subject(group: MessageGroup) -> str:
     return "(others)" if group.subject is None else sanitize(group.subject) or '""'
 
 

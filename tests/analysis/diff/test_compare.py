@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from mcpspy.analysis.diff import (
-    Case,
-    Change,
-    Difference,
+    ChangeKind,
+    ChangePosition,
+    ChangeSeverity,
+    ComparedCase,
+    DiffChange,
     DiffOptions,
-    Kind,
-    Place,
-    Severity,
+    SessionDiff,
     compare,
     compare_exchanges,
     ignored,
@@ -30,7 +30,7 @@ from mcpspy.analysis.diff import (
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.session import Session
 
-BREAKING, DIFFERENT, NOTE = Severity
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 Message = dict[str, Any]
 Make = Callable[..., Session]
@@ -48,7 +48,7 @@ def said(id_: int, text: str, **more: Any) -> tuple[str, Message]:
     return "server", {"id": id_, "result": {"content": [{"type": "text", "text": text}], **more}}
 
 
-def only(difference: Difference) -> tuple[Case, Change]:
+def only(difference: SessionDiff) -> tuple[ComparedCase, DiffChange]:
     """Return the one change there is."""
     (found,) = difference.changes
     return found
@@ -72,7 +72,7 @@ def test_two_recordings_of_one_server_differ_in_what_is_volatile_alone(recorded:
         "resources/read demo://resource/dynamic/text/1",
         "/result/contents/0/text",
     )
-    assert (case.old, case.new) == (Place(40, 15), Place(42, 16))
+    assert (case.old, case.new) == (ChangePosition(40, 15), ChangePosition(42, 16))
     assert compare(old, new, DiffOptions(dates=True)).changes == []
     pattern = ignored("resources/read demo://resource/dynamic/* /result/contents/*/text")
     assert compare(old, new, DiffOptions(ignored=(pattern,))).changes == []
@@ -88,13 +88,13 @@ def test_sessions_of_two_eras_differ_in_what_the_server_does(recorded: Recorded)
 
     told = {(case.about, change.kind, change.severity) for case, change in difference.changes}
     assert told == {
-        ("handshake", Kind.HANDSHAKE, NOTE),
-        ("notifications/initialized", Kind.REMOVED, NOTE),
-        ("elicitation/create", Kind.REQUEST, DIFFERENT),
-        ("prompts/get greet", Kind.ERROR, DIFFERENT),
-        ("subscriptions/listen", Kind.ADDED, NOTE),
-        ("tools/call touch", Kind.ADDED, DIFFERENT),
-        ("ping", Kind.REMOVED, NOTE),
+        ("handshake", ChangeKind.HANDSHAKE, NOTE),
+        ("notifications/initialized", ChangeKind.REMOVED, NOTE),
+        ("elicitation/create", ChangeKind.REQUEST, DIFFERENT),
+        ("prompts/get greet", ChangeKind.ERROR, DIFFERENT),
+        ("subscriptions/listen", ChangeKind.ADDED, NOTE),
+        ("tools/call touch", ChangeKind.ADDED, DIFFERENT),
+        ("ping", ChangeKind.REMOVED, NOTE),
     }
 
 
@@ -106,7 +106,7 @@ def test_a_tool_that_is_gone_is_breaking(edited: Edited, recorded: Recorded) -> 
 
     case, change = only(compare(recorded("peer-sdk-legacy"), edited("peer-sdk-legacy", edit)))
 
-    assert (case.method, change.kind, change.severity) == ("tools/list", Kind.INTERFACE, BREAKING)
+    assert (case.method, change.kind, change.severity) == ("tools/list", ChangeKind.INTERFACE, BREAKING)
     assert (change.pointer, change.why, change.new) == (
         "/result/tools/echo",
         "lost the tool echo",
@@ -148,7 +148,7 @@ def test_an_error_where_there_was_none_is_breaking(edited: Edited, recorded: Rec
     case, change = only(compare(old, new))
 
     assert (change.kind, change.severity, change.why) == (
-        Kind.ERROR,
+        ChangeKind.ERROR,
         BREAKING,
         "ok → error -32603: boom",
     )
@@ -156,7 +156,7 @@ def test_an_error_where_there_was_none_is_breaking(edited: Edited, recorded: Rec
     assert case.new == case.old
 
     case, change = only(compare(new, old))
-    assert (change.kind, change.severity) == (Kind.RECOVERED, DIFFERENT)
+    assert (change.kind, change.severity) == (ChangeKind.RECOVERED, DIFFERENT)
 
 
 def test_a_result_that_changed_names_the_place(edited: Edited, recorded: Recorded) -> None:
@@ -168,8 +168,8 @@ def test_a_result_that_changed_names_the_place(edited: Edited, recorded: Recorde
     old, new = recorded("memory-sdk-auto"), edited("memory-sdk-auto", edit)
 
     assert {(change.kind, change.severity, change.pointer) for _, change in compare(old, new).changes} == {
-        (Kind.RESULT, DIFFERENT, "/result/content/0/text/entities"),
-        (Kind.RESULT, DIFFERENT, "/result/content/0/text/things"),
+        (ChangeKind.RESULT, DIFFERENT, "/result/content/0/text/entities"),
+        (ChangeKind.RESULT, DIFFERENT, "/result/content/0/text/things"),
     }
 
 
@@ -182,7 +182,7 @@ def test_a_call_that_is_missing_and_one_that_is_new(edited: Edited, recorded: Re
     case, change = only(compare(whole, less))
     assert (case.about, change.kind, change.severity) == (
         "tools/call get-structured-content",
-        Kind.REMOVED,
+        ChangeKind.REMOVED,
         DIFFERENT,
     )
     assert (change.pointer, change.old["name"], case.new) == (
@@ -191,7 +191,7 @@ def test_a_call_that_is_missing_and_one_that_is_new(edited: Edited, recorded: Re
         None,
     )
     case, change = only(compare(less, whole))
-    assert (change.kind, case.old, change.old) == (Kind.ADDED, None, UNSET)
+    assert (change.kind, case.old, change.old) == (ChangeKind.ADDED, None, UNSET)
 
 
 def test_what_is_missing_stands_where_it_was(record: Make) -> None:
@@ -215,9 +215,9 @@ def test_the_order_of_requests_is_compared_with_as_few_moves_as_can_be(record: M
 
     case, change = only(compare(session([0, 1, 2, 3, 4]), session([0, 4, 1, 2, 3])))
 
-    assert (change.kind, change.severity) == (Kind.ORDER, DIFFERENT)
+    assert (change.kind, change.severity) == (ChangeKind.ORDER, DIFFERENT)
     assert change.why == "request 5 of the client, now request 2"
-    assert case.new == Place(4, 1)
+    assert case.new == ChangePosition(4, 1)
 
 
 def test_the_order_in_which_answers_come_is_none(record: Make) -> None:
@@ -235,7 +235,7 @@ def test_time_is_compared_when_asked_for_and_of_repeated_requests_the_median(rec
     assert compare(quick, slow, DiffOptions(slower_than=slower("4x"))).changes == []
     _, change = only(compare(quick, slow, DiffOptions(slower_than=slower("2x"))))
     assert (change.kind, change.severity, change.why) == (
-        Kind.LATENCY,
+        ChangeKind.LATENCY,
         DIFFERENT,
         "the median of 3 such requests",
     )
@@ -264,7 +264,7 @@ def test_the_same_request_many_times_is_paired_first_with_first(record: Make) ->
 
     case, change = only(compare(old, new))
 
-    assert (case.old, case.new) == (Place(2470, 1234), Place(2470, 1234))
+    assert (case.old, case.new) == (ChangePosition(2470, 1234), ChangePosition(2470, 1234))
     assert (change.old, change.new) == ("a", "b")
 
 
@@ -277,7 +277,7 @@ def test_a_request_of_the_server_that_no_longer_comes(edited: Edited, recorded: 
 
     assert (case.method, change.kind, change.severity) == (
         "sampling/createMessage",
-        Kind.REMOVED,
+        ChangeKind.REMOVED,
         DIFFERENT,
     )
 
@@ -295,8 +295,8 @@ def test_progress_that_is_less_and_a_log_message_that_is_other(edited: Edited, r
 
     told = [(case.about, change.kind, change.pointer) for case, change in difference.changes]
     assert told == [
-        ("tools/call slow", Kind.PROGRESS, "/progress/2"),
-        ("notifications/message error", Kind.NOTIFICATION, "/params/data"),
+        ("tools/call slow", ChangeKind.PROGRESS, "/progress/2"),
+        ("notifications/message error", ChangeKind.NOTIFICATION, "/params/data"),
     ]
     assert not difference.is_same()
 
@@ -308,8 +308,8 @@ def test_what_is_no_message_is_compared_too(record: Make) -> None:
     difference = compare(old, new)
 
     assert [(case.about, change.kind, change.severity) for case, change in difference.changes] == [
-        ("(not JSON)", Kind.ADDED, DIFFERENT),
-        ("(nobody asked)", Kind.ADDED, DIFFERENT),
+        ("(not JSON)", ChangeKind.ADDED, DIFFERENT),
+        ("(nobody asked)", ChangeKind.ADDED, DIFFERENT),
     ]
 
 
@@ -319,7 +319,7 @@ def test_an_answer_that_never_comes_is_breaking_and_the_exit_a_note(record: Make
 
     (_, lost), (left, change) = compare(old, new).changes
 
-    assert (lost.kind, lost.severity, lost.why) == (Kind.ERROR, BREAKING, "ok → no answer")
+    assert (lost.kind, lost.severity, lost.why) == (ChangeKind.ERROR, BREAKING, "ok → no answer")
     assert (left.method, change.severity, change.new["code"]) == ("exit", NOTE, 3)
 
 
@@ -366,7 +366,7 @@ def test_an_interface_change_is_told_once_however_often_it_is_listed(record: Mak
 
     case, change = only(compare(session(["a", "b"]), session(["a"])))
 
-    assert (change.why, case.new) == ("lost the tool b", Place(2, 0))
+    assert (change.why, case.new) == ("lost the tool b", ChangePosition(2, 0))
 
 
 def test_of_an_interface_it_is_no_matter_how_often_it_was_listed(record: Make) -> None:
@@ -380,7 +380,7 @@ def test_of_an_interface_it_is_no_matter_how_often_it_was_listed(record: Make) -
     assert compare(session(1), session(3), tools).changes == []
     assert compare(session(3), session(1), tools).changes == []
     assert len(compare(session(1), session(3)).changes) == 2
-    assert only(compare(session(1), record([]), tools))[1].kind is Kind.REMOVED
+    assert only(compare(session(1), record([]), tools))[1].kind is ChangeKind.REMOVED
 
 
 def test_a_part_of_the_interface_alone(edited: Edited, recorded: Recorded) -> None:
@@ -414,8 +414,8 @@ def test_what_is_ignored_in_params_does_not_keep_requests_apart(record: Make) ->
 
     options = DiffOptions(ignored=(ignored("/params/arguments/now"),))
 
-    assert [change.kind for _, change in compare(old, new, options).changes] == [Kind.ORDER]
-    assert {change.kind for _, change in compare(old, new).changes} == {Kind.REQUEST}
+    assert [change.kind for _, change in compare(old, new, options).changes] == [ChangeKind.ORDER]
+    assert {change.kind for _, change in compare(old, new).changes} == {ChangeKind.REQUEST}
 
 
 def test_a_method_can_be_left_out_as_a_whole(edited: Edited, recorded: Recorded) -> None:
@@ -484,7 +484,7 @@ def test_the_same_tool_with_other_arguments_is_one_change_and_its_result_none(re
     _, change = only(compare(old, new))
 
     assert (change.kind, change.pointer, change.old, change.new) == (
-        Kind.REQUEST,
+        ChangeKind.REQUEST,
         "/params/arguments/city",
         "Oslo",
         "Rome",
@@ -497,7 +497,7 @@ def test_another_request_that_fails_breaks_nothing(record: Make) -> None:
 
     _, (_, change) = compare(old, new).changes
 
-    assert (change.kind, change.severity) == (Kind.ERROR, DIFFERENT)
+    assert (change.kind, change.severity) == (ChangeKind.ERROR, DIFFERENT)
 
 
 def test_polls_of_a_task_are_as_many_as_they_are(edited: Edited, recorded: Recorded) -> None:
@@ -523,8 +523,8 @@ def test_two_exchanges_are_compared_by_themselves(recorded: Recorded) -> None:
     other = compare_exchanges(calls[0], calls[1])
 
     assert same.changes == ()
-    assert same.new == Place(0, calls[0].number)
-    assert {change.kind for change in other.changes} == {Kind.REQUEST}
+    assert same.new == ChangePosition(0, calls[0].number)
+    assert {change.kind for change in other.changes} == {ChangeKind.REQUEST}
 
 
 def test_cases_are_in_the_order_of_the_new_session(recorded: Recorded) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff.difference import Kind, Severity
 from mcpspy.analysis.diff.handshake import handshake, is_other_era
-from mcpspy.analysis.diff.steps import Steps
+from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity
+from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.core.session.session import Session
 
-BREAKING, DIFFERENT, NOTE = Severity
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
 Make = Callable[..., Session]
 
 RESULT = {
@@ -33,8 +33,8 @@ def initialize(result: dict[str, Any] | None, asked: str = "2025-11-25", client:
     return said
 
 
-def told(record: Make, old: Any, new: Any) -> list[tuple[str, Severity, str]]:
-    case = handshake(Steps(record(old)), Steps(record(new)))
+def told(record: Make, old: Any, new: Any) -> list[tuple[str, ChangeSeverity, str]]:
+    case = handshake(SessionSteps(record(old)), SessionSteps(record(new)))
     assert case is not None
     return [(change.pointer, change.severity, change.why) for change in case.changes]
 
@@ -86,19 +86,19 @@ def test_another_revision_is_a_note_if_another_was_asked_for(record: Make) -> No
 def test_a_handshake_that_fails_is_breaking(record: Make) -> None:
     refused = {"code": -32602, "message": "too old"}
 
-    case = handshake(Steps(record(initialize(RESULT))), Steps(record(initialize(refused))))
+    case = handshake(SessionSteps(record(initialize(RESULT))), SessionSteps(record(initialize(refused))))
     assert case is not None
     first = case.changes[0]
     assert (first.kind, first.severity, first.why) == (
-        Kind.ERROR,
+        ChangeKind.ERROR,
         BREAKING,
         "ok → error -32602: too old",
     )
     assert first.new == refused
     assert told(record, initialize(RESULT), initialize(None))[0] == ("", BREAKING, "ok → no answer")
-    case = handshake(Steps(record(initialize(None))), Steps(record(initialize(RESULT))))
+    case = handshake(SessionSteps(record(initialize(None))), SessionSteps(record(initialize(RESULT))))
     assert case is not None
-    assert case.changes[0].kind is Kind.RECOVERED
+    assert case.changes[0].kind is ChangeKind.RECOVERED
 
 
 def test_a_probe_that_was_refused_is_no_difference(record: Make) -> None:
@@ -124,11 +124,11 @@ def test_a_revision_that_is_no_longer_supported_is_breaking(record: Make) -> Non
 
 
 def test_eras_are_told_apart(record: Make, recorded: Callable[[str], Session]) -> None:
-    legacy, modern = Steps(recorded("peer-sdk-legacy")), Steps(recorded("peer-sdk-modern"))
+    legacy, modern = SessionSteps(recorded("peer-sdk-legacy")), SessionSteps(recorded("peer-sdk-modern"))
 
     assert is_other_era(legacy, modern)
-    assert not is_other_era(modern, Steps(recorded("peer-sdk-auto")))
-    assert handshake(Steps(record([])), Steps(record([]))) is None
+    assert not is_other_era(modern, SessionSteps(recorded("peer-sdk-auto")))
+    assert handshake(SessionSteps(record([])), SessionSteps(record([]))) is None
 
 
 def test_across_eras_only_what_is_gone_as_a_whole_is_breaking(record: Make) -> None:

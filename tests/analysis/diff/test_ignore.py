@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.analysis.diff.ignore import Ignored, cut, ignored, is_cut
-from mcpspy.analysis.diff.values import deltas
+from mcpspy.analysis.diff.json_diff import deltas
 from mcpspy.core.jsontools import pointer
 
 RESULT = {"result": {"a": 1, "items": [{"at": 1, "n": 1}, {"at": 2, "n": 2}], "text": '{"at":5,"b":6}'}}

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.analysis.diff.options import DiffOptions, Slower, slower
+from mcpspy.analysis.diff.options import DiffOptions, LatencyLimit, slower
 
 
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
-        ("2x", Slower(2.0)),
-        ("1.5x", Slower(1.5)),
-        ("2x+50ms", Slower(2.0, 0.05)),
-        ("200ms", Slower(1.0, 0.2)),
-        ("1s", Slower(1.0, 1.0)),
-        ("1x+5ms", Slower(1.0, 0.005)),
-        ("2000us", Slower(1.0, 0.002)),
+        ("2x", LatencyLimit(2.0)),
+        ("1.5x", LatencyLimit(1.5)),
+        ("2x+50ms", LatencyLimit(2.0, 0.05)),
+        ("200ms", LatencyLimit(1.0, 0.2)),
+        ("1s", LatencyLimit(1.0, 1.0)),
+        ("1x+5ms", LatencyLimit(1.0, 0.005)),
+        ("2000us", LatencyLimit(1.0, 0.002)),
     ],
 )
-def test_a_limit_is_read(text: str, limit: Slower) -> None:
+def test_a_limit_is_read(text: str, limit: LatencyLimit) -> None:
     assert slower(text) == limit
 
 

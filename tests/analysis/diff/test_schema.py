@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.analysis.diff.difference import Severity
+from mcpspy.analysis.diff.model import ChangeSeverity
 from mcpspy.analysis.diff.schema import judge
 
-BREAKING, DIFFERENT, NOTE = Severity
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 STRING, NUMBER, INTEGER = {"type": "string"}, {"type": "number"}, {"type": "integer"}
 NULL = {"type": "null"}
 OBJECT = {"type": "object", "properties": {"a": STRING}, "required": ["a"]}
 
 
-def weights(old: Any, new: Any, *, is_input: bool = True) -> list[tuple[str, Severity]]:
+def weights(old: Any, new: Any, *, is_input: bool = True) -> list[tuple[str, ChangeSeverity]]:
     return [("/".join(found.tokens), found.severity) for found in judge(old, new, is_input=is_input)]
 
 
@@ -97,7 +97,9 @@ def test_an_output_that_allows_more_is_breaking_and_one_that_allows_less_a_note(
     ],
     ids=str,
 )  # fmt: skip
-def test_a_change_of_an_input_weighs(old: Any, new: Any, told: list[tuple[str, Severity]] | None) -> None:
+def test_a_change_of_an_input_weighs(
+    old: Any, new: Any, told: list[tuple[str, ChangeSeverity]] | None
+) -> None:
     if told is None:  # Nobody can say; but it is said, and nothing is raised.
         assert weights(old, new)
     else:
@@ -132,4 +134,4 @@ SCHEMAS = st.recursive(
 @given(SCHEMAS, SCHEMAS, st.booleans())
 def test_a_schema_is_the_same_as_itself_and_any_two_can_be_judged(old: Any, new: Any, is_input: bool) -> None:
     assert judge(old, old, is_input=is_input) == []
-    assert all(found.severity in Severity for found in judge(old, new, is_input=is_input))
+    assert all(found.severity in ChangeSeverity for found in judge(old, new, is_input=is_input))

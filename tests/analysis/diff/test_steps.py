@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mcpspy.analysis.diff.difference import Place
-from mcpspy.analysis.diff.steps import Steps
+from mcpspy.analysis.diff.model import ChangePosition
+from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Session
@@ -26,7 +26,7 @@ def answer(id_: int, **result: Any) -> tuple[str, dict[str, Any]]:
 def test_a_question_and_the_call_that_answers_it_are_one_call_and_a_request_of_the_server(
     recorded: Recorded,
 ) -> None:
-    steps = Steps(recorded("peer-sdk-modern")).steps
+    steps = SessionSteps(recorded("peer-sdk-modern")).steps
 
     calls = [step for step in steps if step.subject == "ask"]
     asked = [step for step in steps if step.side == "server"]
@@ -35,14 +35,14 @@ def test_a_question_and_the_call_that_answers_it_are_one_call_and_a_request_of_t
         (State.OK, 1, 33),
     ]
     assert [(step.method, step.params["message"], step.result["action"], step.place) for step in asked] == [
-        ("elicitation/create", "Which colour?", "accept", Place(30, 11)),
-        ("elicitation/create", "Will you decline?", "decline", Place(34, 13)),
+        ("elicitation/create", "Which colour?", "accept", ChangePosition(30, 11)),
+        ("elicitation/create", "Will you decline?", "decline", ChangePosition(34, 13)),
     ]
 
 
 def test_a_question_that_nobody_answers_is_a_request_without_an_answer(record: Make) -> None:
     question = {"method": "elicitation/create", "params": {"message": "?"}}
-    steps = Steps(
+    steps = SessionSteps(
         record(
             [
                 ask(1, "tools/call", name="a"),
@@ -67,7 +67,7 @@ def test_pages_are_one_list_and_the_last_cursor_is_its_own(record: Make) -> None
         answer(3, tools=[]),
     ]
 
-    whole, alone = Steps(record(said)).steps
+    whole, alone = SessionSteps(record(said)).steps
 
     assert whole.result == {"tools": [{"name": "a"}, {"name": "b"}], "nextCursor": "2", "_meta": {"v": 1}}
     assert whole.latency is not None
@@ -76,7 +76,7 @@ def test_pages_are_one_list_and_the_last_cursor_is_its_own(record: Make) -> None
 
 
 def test_what_belongs_to_a_request_is_said_of_it_alone(recorded: Recorded) -> None:
-    found = Steps(recorded("peer-sdk-legacy"))
+    found = SessionSteps(recorded("peer-sdk-legacy"))
 
     slow = next(step for step in found.steps if step.subject == "slow")
     hang = next(step for step in found.steps if step.subject == "hang")
@@ -93,7 +93,7 @@ def test_what_belongs_to_a_request_is_said_of_it_alone(recorded: Recorded) -> No
 def test_lines_are_those_of_the_file_and_a_batch_has_one(record: Make) -> None:
     batch = b'[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]'
 
-    said = Steps(record([("client", batch), ("client", {"method": "c"})])).said
+    said = SessionSteps(record([("client", batch), ("client", {"method": "c"})])).said
 
     assert [(one.method, one.place.line) for one in said] == [("a", 2), ("b", 2), ("c", 3)]
 
@@ -105,11 +105,11 @@ def test_an_event_that_comes_again_counts_once(record: Make) -> None:
     for _ in range(2):
         session.add(Frame(0.0, "server", b'{"jsonrpc":"2.0","method":"a"}', "1", 1, "\n", "e1"))
 
-    assert len(Steps(session).said) == 1
+    assert len(SessionSteps(session).said) == 1
 
 
 def test_which_thing_a_step_is_about(record: Make) -> None:
-    steps = Steps(
+    steps = SessionSteps(
         record(
             [
                 ask(1, "tools/call", name="a"),
@@ -128,6 +128,6 @@ def test_what_mcpspy_asked_is_no_step() -> None:
         b'{"t":3,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","method":"tools/list"}}',
         b'{"t":4,"from":"server","to":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","result":{}}}',
     ]
-    steps = Steps(Session().add_all(map(read_entry, lines)))
+    steps = SessionSteps(Session().add_all(map(read_entry, lines)))
 
     assert [step.method for step in steps.steps] == ["ping"]

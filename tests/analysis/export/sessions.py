@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from mcpspy.analysis.export import Recorded
+from mcpspy.analysis.export import RecordedSession
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 from mcpspy.core.session.session import Change, Session
 from mcpspy.io.store import Recording
@@ -29,12 +29,12 @@ def everything(change: Change) -> bool:
     return True
 
 
-def recorded(path: Path, keep: Callable[[Change], bool] = everything) -> Recorded:
+def recorded(path: Path, keep: Callable[[Change], bool] = everything) -> RecordedSession:
     """Return a recording, read to its end."""
     recording = Recording(path)
     session = Session(recording.header).add_all(recording)
     session.end()
-    return Recorded(recording.header, path.stem, session.changes, keep)
+    return RecordedSession(recording.header, path.stem, session.changes, keep)
 
 
 def said(
@@ -42,12 +42,12 @@ def said(
     header: Header = HEADER,
     keep: Callable[[Change], bool] = everything,
     is_over: bool = True,
-) -> Recorded:
+) -> RecordedSession:
     """Return a session of these entries."""
     session = Session(header).add_all(entries)
     if is_over:
         session.end()
-    return Recorded(header, header.name, session.changes, keep)
+    return RecordedSession(header, header.name, session.changes, keep)
 
 
 def client(at: float, data: bytes, http: int | None = None) -> Frame:

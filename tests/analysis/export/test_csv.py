@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.analysis.export import Recorded
+from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.csv import COLUMNS, FORMULA, export
 from mcpspy.core.sanitize import sanitize
 from tests.analysis.export.sessions import EVERY, call, client, failure, recorded, result, said
 
 
-def table(*sessions: Recorded) -> list[dict[str, str]]:
+def table(*sessions: RecordedSession) -> list[dict[str, str]]:
     text = "".join(export(sessions))
     rows = list(csv.reader(text.split("\r\n")[:-1], strict=True))
     assert text.count("\n") == text.count("\r\n") == len(rows), "a line end ends a line, and is CR LF"

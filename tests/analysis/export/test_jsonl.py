@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import orjson
 import pytest
 
-from mcpspy.analysis.export import Recorded
+from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.jsonl import export
 from tests.analysis.export.sessions import EVERY, call, client, failure, recorded, result, said, server
 
@@ -19,7 +19,7 @@ def refused(constant: str) -> NoReturn:
     raise AssertionError(f"{constant} is no JSON")
 
 
-def lines(session: Recorded) -> list[dict[str, Any]]:
+def lines(session: RecordedSession) -> list[dict[str, Any]]:
     """Return the lines as two strict parsers read them."""
     text = "".join(export([session]))
     assert text == "" or text.endswith("\n")

@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from mcpspy.analysis.lint import RULES, Finding, Linter, PassingSession, Place
-from mcpspy.analysis.lint.example import entries_of, header_of
-from mcpspy.analysis.lint.rule import Rule, Rules
+from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, StreamingSession
+from mcpspy.analysis.lint.examples import entries_of, header_of
+from mcpspy.analysis.lint.rule import LintRule, RuleFamily
 from mcpspy.core.recording.decode import Note
 
 BESIDE = {
@@ -22,17 +22,17 @@ BESIDE = {
 def findings(example: str) -> tuple[Finding, ...]:
     """Return what all rules find in an example; the number of the entry stands for its line."""
     header = header_of(example)
-    session, linter = PassingSession(header), Linter(header)
+    session, linter = StreamingSession(header), Linter(header)
     found = []
     for number, entry in enumerate(entries_of(example), 2):
         for change in session.add(entry):
-            found += linter.add(change, Place(number))
+            found += linter.add(change, EntryPosition(number))
         if isinstance(entry, Note) and entry.kind == "exit":
             found += linter.end()
     return tuple(found)
 
 
-def prove(rule: Rule) -> None:
+def prove(rule: LintRule) -> None:
     """Hold a rule against its examples: it fires on each wrong one, alone, and nothing fires on a right one."""
     for example in rule.invalid:
         codes = {finding.code for finding in findings(example)}
@@ -42,7 +42,7 @@ def prove(rule: Rule) -> None:
         assert not findings(example), example
 
 
-def each(rules: Rules) -> pytest.MarkDecorator:
+def each(rules: RuleFamily) -> pytest.MarkDecorator:
     """Return what runs a test with every rule of a module."""
     assert set(rules) <= set(RULES), "a module of rules that RULES does not have"
     return pytest.mark.parametrize("rule", rules, ids=lambda rule: rule.code)

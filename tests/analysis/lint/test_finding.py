@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.lint import Place, Severity
+from mcpspy.analysis.lint import EntryPosition, Severity
 
 
 def test_the_gravest_ranks_first() -> None:
@@ -10,4 +10,4 @@ def test_the_gravest_ranks_first() -> None:
 
 
 def test_a_place_that_nobody_counted_is_line_0_of_the_first_part() -> None:
-    assert Place() == (0, 1)
+    assert EntryPosition() == (0, 1)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.analysis.lint import RULES, Finding, Linter, PassingSession, Place
-from mcpspy.analysis.lint.example import entries_of, header_of
+from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, StreamingSession
+from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.core.protocol.spec import META, METHODS, REVISIONS
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.session.session import Session
@@ -25,12 +25,12 @@ RECORDINGS = Path(__file__).parents[3] / "recordings"
 def lint(
     entries: Iterable[Entry], session: Session | None = None, header: Header | None = None
 ) -> list[Finding]:
-    session = session or PassingSession(header)
+    session = session or StreamingSession(header)
     linter = Linter(header)
     found = []
     for number, entry in enumerate(entries, 2):
         for change in session.add(entry):
-            found += linter.add(change, Place(number))
+            found += linter.add(change, EntryPosition(number))
     session.end()
     return found + linter.end()
 
@@ -43,7 +43,7 @@ def test_a_finding_says_where_and_what() -> None:
     (finding,) = findings("@ bare\n* stderr {}\n<< DEBUG: hello")
 
     assert finding == Finding(
-        "ENV101", RULES[0].severity, "not JSON on stdout", "DEBUG: hello", Place(3), 1, 4.0, "server"
+        "ENV101", RULES[0].severity, "not JSON on stdout", "DEBUG: hello", EntryPosition(3), 1, 4.0, "server"
     )
 
 
@@ -144,7 +144,7 @@ def test_a_damaged_line_is_a_gap_in_the_recording() -> None:
 def test_a_lone_rule_knows_what_the_others_would_have_learned() -> None:
     example = next(rule for rule in RULES if rule.code == "DATA302").invalid[0]
     only = [rule for rule in RULES if rule.code == "DATA302"]
-    session, linter = PassingSession(header_of(example)), Linter(header_of(example), only)
+    session, linter = StreamingSession(header_of(example)), Linter(header_of(example), only)
 
     found = [f for entry in entries_of(example) for change in session.add(entry) for f in linter.add(change)]
 
@@ -152,7 +152,7 @@ def test_a_lone_rule_knows_what_the_others_would_have_learned() -> None:
 
 
 def test_rules_ask_for_no_more_than_the_latest() -> None:
-    session, linter = PassingSession(), Linter()
+    session, linter = StreamingSession(), Linter()
     kept = linter._known
     for number in range(5_200):
         ask = {

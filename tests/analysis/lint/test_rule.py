@@ -8,21 +8,26 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.lint import RULES, Kind, Severity
-from mcpspy.analysis.lint.rule import Rules, Told
+from mcpspy.analysis.lint import RULES, EventKind, Severity
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.rule import Report, RuleFamily
 from mcpspy.analysis.lint.rules import FAMILIES
-from mcpspy.analysis.lint.seen import Seen
 
-GOOD: dict[str, Any] = {"page": "2025-11-25/basic", "on": Kind.REQUEST, "valid": ("a",), "invalid": ("b",)}
+GOOD: dict[str, Any] = {
+    "page": "2025-11-25/basic",
+    "on": EventKind.REQUEST,
+    "valid": ("a",),
+    "invalid": ("b",),
+}
 
 
-def look(seen: Seen) -> Iterator[Told]:
+def look(seen: LintEvent) -> Iterator[Report]:
     """Because."""
     yield from ()
 
 
 def test_a_rule_keeps_what_it_was_given() -> None:
-    rules = Rules()
+    rules = RuleFamily()
     rules.rule("ENV101", Severity.INFO, "wrong", **GOOD, about="ping", since="2025-06-18")(look)
     (rule,) = rules
 
@@ -48,7 +53,7 @@ def test_a_rule_keeps_what_it_was_given() -> None:
     ids=["taken", "no code", "no valid", "no invalid", "no page"],
 )
 def test_a_rule_that_does_not_tell_all_is_refused(code: str, more: dict[str, Any]) -> None:
-    rules = Rules()
+    rules = RuleFamily()
     rules.rule("ENV101", Severity.INFO, "wrong", **GOOD)(look)
 
     with pytest.raises(ValueError, match=code):
@@ -56,11 +61,11 @@ def test_a_rule_that_does_not_tell_all_is_refused(code: str, more: dict[str, Any
 
 
 def test_a_rule_says_why() -> None:
-    def silent(_: Seen) -> Iterator[Told]:
+    def silent(_: LintEvent) -> Iterator[Report]:
         yield from ()
 
     with pytest.raises(ValueError, match="does not say why"):
-        Rules().rule("ENV101", Severity.INFO, "wrong", **GOOD)(silent)
+        RuleFamily().rule("ENV101", Severity.INFO, "wrong", **GOOD)(silent)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,7 @@ def test_a_rule_says_why() -> None:
     ids=["all", "since", "until", "both", "one"],
 )
 def test_the_revisions_are_said_in_words(bounds: dict[str, str], words: str) -> None:
-    rules = Rules()
+    rules = RuleFamily()
     rules.rule(
         "ENV101",
         Severity.INFO,

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.lint.schemas import Schemas, outside_references
+from mcpspy.analysis.lint.schemas import SchemaCache, outside_references
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
 def why(schema: Any) -> str | None:
-    return Schemas().check(schema).why
+    return SchemaCache().check(schema).why
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_schema_that_is_none_is_told_with_its_place(schema: Any, words: str) -
 
 
 def test_what_breaks_a_schema_is_told_with_its_place() -> None:
-    checked = Schemas().check(NUMBER)
+    checked = SchemaCache().check(NUMBER)
 
     assert checked.breaches({"n": 1}) == []
     assert checked.breaches({"n": "1"}) == ['/n: "1" is not of type "integer"']
@@ -63,8 +63,8 @@ def test_what_breaks_a_schema_is_told_with_its_place() -> None:
 
 def test_drafts_differ() -> None:
     lists = {"items": [{"type": "integer"}]}
-    old = Schemas().check({"$schema": "http://json-schema.org/draft-07/schema#", **lists})
-    new = Schemas().check({"prefixItems": [{"type": "integer"}]})
+    old = SchemaCache().check({"$schema": "http://json-schema.org/draft-07/schema#", **lists})
+    new = SchemaCache().check({"prefixItems": [{"type": "integer"}]})
 
     assert old.breaches(["a"])
     assert new.breaches(["a"])
@@ -72,7 +72,7 @@ def test_drafts_differ() -> None:
 
 
 def test_a_schema_is_read_once() -> None:
-    schemas = Schemas()
+    schemas = SchemaCache()
 
     assert schemas.check(NUMBER).validator is schemas.check(dict(reversed(NUMBER.items()))).validator
 
@@ -90,7 +90,7 @@ def test_nothing_is_fetched() -> None:
     with http.server.HTTPServer(("127.0.0.1", 0), Trap) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
         reference = f"http://127.0.0.1:{server.server_port}/x.json"
-        checked = Schemas().check({"properties": {"a": {"$ref": reference}}})
+        checked = SchemaCache().check({"properties": {"a": {"$ref": reference}}})
         server.shutdown()
 
     assert asked == []
@@ -104,7 +104,7 @@ def test_nothing_is_fetched() -> None:
 )
 def test_a_value_that_json_has_no_word_for_does_no_harm(value: Any) -> None:
     for schema in (NUMBER, {"type": "string", "pattern": "^(a+)+$"}, {"multipleOf": 3}):
-        Schemas().check(schema).breaches(value)
+        SchemaCache().check(schema).breaches(value)
 
 
 def test_a_schema_made_to_be_slow_is_left_alone() -> None:
@@ -115,7 +115,7 @@ def test_a_schema_made_to_be_slow_is_left_alone() -> None:
     deep: Any = {"type": "string"}
     for _ in range(300):
         deep = {"properties": {"a": deep}}
-    schemas = Schemas()
+    schemas = SchemaCache()
 
     assert schemas.check(doubling(4)).breaches(1)
     assert schemas.check(doubling(40)).validator is None
@@ -125,7 +125,7 @@ def test_a_schema_made_to_be_slow_is_left_alone() -> None:
 
 
 def test_a_value_made_to_be_slow_is_left_alone() -> None:
-    forked = Schemas().check(
+    forked = SchemaCache().check(
         {"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, "b": {"type": "null"}}}
     )
     value: Any = {"b": 1}
@@ -134,7 +134,9 @@ def test_a_value_made_to_be_slow_is_left_alone() -> None:
         value = {"a": value}
     assert forked.breaches(value) == []
 
-    tree = Schemas().check({"properties": {"children": {"items": {"$ref": "#"}}, "name": {"type": "string"}}})
+    tree = SchemaCache().check(
+        {"properties": {"children": {"items": {"$ref": "#"}}, "name": {"type": "string"}}}
+    )
     grown: Any = {"name": 1}
     for _ in range(40):
         grown = {"children": [grown]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mcpspy.analysis.stats import Group, Stats
+from mcpspy.analysis.stats import MessageGroup, StatsCollector
 from mcpspy.core.query.parser import parse
 from mcpspy.core.recording.decode import Header
 
@@ -73,16 +73,18 @@ class Talk:
             at, "client", {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
         )
 
-    def stats(self, query: str | None = None, *, is_over: bool = True, top: int = 10) -> Stats:
+    def stats(self, query: str | None = None, *, is_over: bool = True, top: int = 10) -> StatsCollector:
         """Return its numbers."""
-        stats = Stats(HEADER, None if query is None else parse(query), top)
+        stats = StatsCollector(HEADER, None if query is None else parse(query), top)
         stats.begin_part()
         stats.add_lines(self.lines)
         stats.finish(is_over=is_over)
         return stats
 
 
-def group(stats: Stats, method: str, subject: str | None = None, side: str = "client") -> Group:
+def group(
+    stats: StatsCollector, method: str, subject: str | None = None, side: str = "client"
+) -> MessageGroup:
     """Return the one group of this name."""
     (found,) = [
         each for each in stats.groups.all if (each.method, each.subject, each.side) == (method, subject, side)

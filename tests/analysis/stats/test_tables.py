@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.stats.call import Answer, Call
-from mcpspy.analysis.stats.tables import Tables
+from mcpspy.analysis.stats.calls import StatsAnswer, StatsCall
+from mcpspy.analysis.stats.tables import StatsTables
 from mcpspy.core.query.parser import parse
 from mcpspy.core.session.exchange import State
 
 
-def call(tables: Tables, tool: str, at: float, state: State = State.OK) -> Call:
+def call(tables: StatsTables, tool: str, at: float, state: State = State.OK) -> StatsCall:
     group = tables.groups.requests("client", "tools/call", tool)
-    made = Call(at, 10, 0, "1", "tools/call", group, tool)
+    made = StatsCall(at, 10, 0, "1", "tools/call", group, tool)
     made.state = state
     return made
 
 
 def test_a_call_that_the_filter_does_not_find_is_in_no_table() -> None:
-    tables = Tables(parse("tool:a"), 5)
-    tables.settled(call(tables, "a", 1.0), Answer(1.5, 20, 1))
-    tables.settled(call(tables, "b", 2.0), Answer(2.5, 30, 3))
+    tables = StatsTables(parse("tool:a"), 5)
+    tables.settled(call(tables, "a", 1.0), StatsAnswer(1.5, 20, 1))
+    tables.settled(call(tables, "b", 2.0), StatsAnswer(2.5, 30, 3))
 
     (group,) = tables.groups.all
     assert (group.subject, group.count, group.sent, group.back) == ("a", 1, 10, 20)
@@ -26,7 +26,7 @@ def test_a_call_that_the_filter_does_not_find_is_in_no_table() -> None:
 
 
 def test_a_call_without_an_answer_has_a_state_and_no_time() -> None:
-    tables = Tables(None, 0)
+    tables = StatsTables(None, 0)
     tables.settled(call(tables, "a", 1.0, State.UNANSWERED), None)
 
     (group,) = tables.groups.all
@@ -34,7 +34,7 @@ def test_a_call_without_an_answer_has_a_state_and_no_time() -> None:
 
 
 def test_an_answer_before_its_request_took_no_time_and_a_late_error_is_an_error() -> None:
-    tables = Tables(None, 0)
+    tables = StatsTables(None, 0)
     tables.answered(call(tables, "a", 2.0, State.LATE), 1.0, 20, 1, is_failure=True)
 
     (group,) = tables.groups.all

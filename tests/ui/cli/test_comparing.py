@@ -8,13 +8,28 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mcpspy.analysis.diff import Case, Change, Difference, Kind, Severity, Slower
+from mcpspy.analysis.diff import (
+    ChangeKind,
+    ChangeSeverity,
+    ComparedCase,
+    DiffChange,
+    LatencyLimit,
+    SessionDiff,
+)
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.ui.cli.comparing import configure_comparison, options_of, report
 
 TITLES = ("a", "b")
-NOTED = Difference((Case(method="a", changes=(Change(kind=Kind.RESULT, severity=Severity.NOTE),)),))
-CHANGED = Difference((Case(method="a", changes=(Change(kind=Kind.RESULT, severity=Severity.DIFFERENT),)),))
+NOTED = SessionDiff(
+    (ComparedCase(method="a", changes=(DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.NOTE),)),)
+)
+CHANGED = SessionDiff(
+    (
+        ComparedCase(
+            method="a", changes=(DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.DIFFERENT),)
+        ),
+    )
+)
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
@@ -30,7 +45,7 @@ def test_options_mean_what_they_say() -> None:
     )
 
     assert [found.method for found in options.ignored] == ["*", "ping"]
-    assert (options.dates, options.slower_than) == (True, Slower(2.0, 1.0))
+    assert (options.dates, options.slower_than) == (True, LatencyLimit(2.0, 1.0))
     assert options.only == {"tools"}
     assert options_of(parsed()).ignored == ()
 

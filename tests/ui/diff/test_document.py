@@ -7,11 +7,18 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff import Case, Change, Difference, Kind, Place, Severity
+from mcpspy.analysis.diff import (
+    ChangeKind,
+    ChangePosition,
+    ChangeSeverity,
+    ComparedCase,
+    DiffChange,
+    SessionDiff,
+)
 from mcpspy.ui.diff.document import document
 
 
-def read(difference: Difference, **options: Any) -> dict[str, Any]:
+def read(difference: SessionDiff, **options: Any) -> dict[str, Any]:
     def refuse(name: str) -> None:
         pytest.fail(f"{name} is no JSON")
 
@@ -19,7 +26,7 @@ def read(difference: Difference, **options: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_document_has_every_change_whole(difference: Difference, hostile: str) -> None:
+def test_a_document_has_every_change_whole(difference: SessionDiff, hostile: str) -> None:
     said = read(difference)
 
     assert (said["same"], said["old"], said["new"], said["compared"]) == (False, "a", "b", 7)
@@ -38,18 +45,18 @@ def test_a_document_has_every_change_whole(difference: Difference, hostile: str)
     assert said["changes"][4]["new"] is None
 
 
-def test_what_fails_is_what_was_asked_to(difference: Difference) -> None:
-    noted = Difference(difference.cases[:2])
+def test_what_fails_is_what_was_asked_to(difference: SessionDiff) -> None:
+    noted = SessionDiff(difference.cases[:2])
 
     assert read(noted)["same"] is True
-    assert read(noted, fail_on=Severity.NOTE)["same"] is False
+    assert read(noted, fail_on=ChangeSeverity.NOTE)["same"] is False
 
 
 def test_any_value_can_be_told() -> None:
     odd = [2**80, float("nan"), float("inf"), "\ud800", None]
-    change = Change(kind=Kind.RESULT, severity=Severity.NOTE, old=odd, new={"x": odd})
+    change = DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.NOTE, old=odd, new={"x": odd})
 
-    (said,) = read(Difference((Case(method="a", changes=(change,)),)))["changes"]
+    (said,) = read(SessionDiff((ComparedCase(method="a", changes=(change,)),)))["changes"]
 
     assert said["old"]["value"] == [2**80, None, None, "\ud800", None]
 
@@ -59,11 +66,11 @@ def test_a_value_that_cannot_be_written_is_told_to_be_that() -> None:
     for _ in range(5000):
         deep = [deep]
     changes = (
-        Change(kind=Kind.RESULT, severity=Severity.NOTE, old=deep),
-        Change(kind=Kind.RESULT, severity=Severity.NOTE, old=2**80),
+        DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.NOTE, old=deep),
+        DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.NOTE, old=2**80),
     )
 
-    said = read(Difference((Case(method="a", old=Place(2), changes=changes),)))["changes"]
+    said = read(SessionDiff((ComparedCase(method="a", old=ChangePosition(2), changes=changes),)))["changes"]
 
     assert [(change["old"]["value"], change["new"]) for change in said] == [
         ("(nested too deep)", None),

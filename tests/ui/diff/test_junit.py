@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from mcpspy.analysis.diff import Difference, Severity
+from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
 from mcpspy.ui.diff.junit import junit
 
 ALLOWED = {
@@ -42,8 +42,8 @@ def valid(text: str) -> ET.Element:
     return root
 
 
-def test_a_document_is_valid_whatever_peers_say(difference: Difference, hostile: str) -> None:
-    root = valid(junit(difference, (hostile, "b"), fail_on=Severity.DIFFERENT))
+def test_a_document_is_valid_whatever_peers_say(difference: SessionDiff, hostile: str) -> None:
+    root = valid(junit(difference, (hostile, "b"), fail_on=ChangeSeverity.DIFFERENT))
 
     names = [case.attrib["name"] for case in root.iter("testcase")]
     assert names[:3] == ["handshake", "ping", "ping #2"]
@@ -59,12 +59,12 @@ def test_a_document_is_valid_whatever_peers_say(difference: Difference, hostile:
     assert root.attrib["time"] == "1.750000"
 
 
-def test_what_fails_is_what_was_asked_to(difference: Difference) -> None:
-    strict = valid(junit(difference, ("a", "b"), fail_on=Severity.NOTE))
-    lax = valid(junit(difference, ("a", "b"), fail_on=Severity.BREAKING))
+def test_what_fails_is_what_was_asked_to(difference: SessionDiff) -> None:
+    strict = valid(junit(difference, ("a", "b"), fail_on=ChangeSeverity.NOTE))
+    lax = valid(junit(difference, ("a", "b"), fail_on=ChangeSeverity.BREAKING))
 
     assert (strict.attrib["failures"], lax.attrib["failures"]) == ("4", "1")
 
 
 def test_nothing_compared_is_valid_too() -> None:
-    assert valid(junit(Difference(()), ("a", "b"))).attrib["tests"] == "0"
+    assert valid(junit(SessionDiff(()), ("a", "b"))).attrib["tests"] == "0"

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.diff import Change, Kind, Severity
+from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, DiffChange
 from mcpspy.ui.diff import lines
 
-NOTE = Severity.NOTE
+NOTE = ChangeSeverity.NOTE
 
 
-def text_change(old: str, new: str) -> Change:
-    return Change(kind=Kind.RESULT, severity=NOTE, pointer="/result/t", old=old, new=new)
+def text_change(old: str, new: str) -> DiffChange:
+    return DiffChange(kind=ChangeKind.RESULT, severity=NOTE, pointer="/result/t", old=old, new=new)
 
 
 def test_a_head_says_kind_pointer_and_why(hostile: str) -> None:
-    change = Change(kind=Kind.ERROR, severity=NOTE, pointer="/error/\x1b", why="ok → no answer")
+    change = DiffChange(kind=ChangeKind.ERROR, severity=NOTE, pointer="/error/\x1b", why="ok → no answer")
 
     assert lines.head(change) == r"error  /error/\x1b  ok → no answer"
     assert lines.head(change, 8) == r"error     /error/\x1b  ok → no answer"
     assert lines.head(change, beside=NOTE) == lines.head(change)
-    assert lines.head(change, beside=Severity.BREAKING).endswith("  (note)")
-    assert "\x1b" not in lines.head(Change(kind=Kind.ERROR, severity=NOTE, pointer=hostile, why=hostile))
+    assert lines.head(change, beside=ChangeSeverity.BREAKING).endswith("  (note)")
+    assert "\x1b" not in lines.head(
+        DiffChange(kind=ChangeKind.ERROR, severity=NOTE, pointer=hostile, why=hostile)
+    )
 
 
 def test_values_have_a_line_each() -> None:
     assert list(lines.body(text_change("a", "b"), 80)) == [("-", '"a"'), ("+", '"b"')]
-    assert list(lines.body(Change(kind=Kind.ADDED, severity=NOTE, new=None), 80)) == [("+", "null")]
-    assert list(lines.body(Change(kind=Kind.ADDED, severity=NOTE), 80)) == []
+    assert list(lines.body(DiffChange(kind=ChangeKind.ADDED, severity=NOTE, new=None), 80)) == [("+", "null")]
+    assert list(lines.body(DiffChange(kind=ChangeKind.ADDED, severity=NOTE), 80)) == []
 
 
 def test_two_texts_are_told_line_by_line_with_what_stands_around() -> None:

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from mcpspy.analysis.diff import Case, Change, Difference, Kind, Severity
+from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.ui.diff.markdown import MOST, SHOWN, fence, markdown, span
 
 GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})
@@ -19,11 +19,11 @@ def blocks(text: str) -> list[str]:
     return [token.type for token in GITHUB.parse(text) if token.nesting >= 0]
 
 
-def change(**fields: object) -> Change:
-    return Change(**{"kind": Kind.RESULT, "severity": Severity.NOTE, **fields})  # type: ignore[arg-type]
+def change(**fields: object) -> DiffChange:
+    return DiffChange(**{"kind": ChangeKind.RESULT, "severity": ChangeSeverity.NOTE, **fields})  # type: ignore[arg-type]
 
 
-def test_a_report_has_a_verdict_a_table_and_the_gravest_first(difference: Difference) -> None:
+def test_a_report_has_a_verdict_a_table_and_the_gravest_first(difference: SessionDiff) -> None:
     said = markdown(difference, ("old.jsonl", "new.jsonl"))
 
     assert said.startswith("### mcpspy diff: changed: 1 breaking, 4 different, 2 notes; 3 of 7 alike\n")
@@ -35,7 +35,7 @@ def test_a_report_has_a_verdict_a_table_and_the_gravest_first(difference: Differ
     assert "- b\n+ B\n" in said
 
 
-def test_nothing_a_peer_says_is_markup(difference: Difference, hostile: str) -> None:
+def test_nothing_a_peer_says_is_markup(difference: SessionDiff, hostile: str) -> None:
     """The blocks are ours alone, and all that peers said stands in code."""
     said = markdown(difference, (hostile, "b"))
     tokens = GITHUB.parse(said)
@@ -79,11 +79,11 @@ def test_a_fence_holds_its_lines_and_no_line_ends_it(lines: list[str]) -> None:
 
 def test_a_report_fits_into_a_comment() -> None:
     cases = tuple(
-        Case(method="tools/call", subject=f"t{n}", changes=(change(old="x" * 500, new="y"),))
+        ComparedCase(method="tools/call", subject=f"t{n}", changes=(change(old="x" * 500, new="y"),))
         for n in range(1000)
     )
 
-    said = markdown(Difference(cases), ("a", "b"))
+    said = markdown(SessionDiff(cases), ("a", "b"))
 
     assert len(said) < MOST + 200
     left = re.search(r"… (\d+) more: `mcpspy diff` shows them all", said)
@@ -92,15 +92,17 @@ def test_a_report_fits_into_a_comment() -> None:
 
 
 def test_of_very_many_changes_of_one_request_some_are_shown() -> None:
-    case = Case(method="a", changes=tuple(change(pointer=f"/result/{n}", new=n) for n in range(SHOWN + 7)))
+    case = ComparedCase(
+        method="a", changes=tuple(change(pointer=f"/result/{n}", new=n) for n in range(SHOWN + 7))
+    )
 
-    said = markdown(Difference((case,)), ("a", "b"))
+    said = markdown(SessionDiff((case,)), ("a", "b"))
 
     assert said.count("@@ result") == SHOWN
     assert "… 7 more changes" in said
 
 
 def test_nothing_changed_is_a_verdict() -> None:
-    said = markdown(Difference((Case(method="a"),)), ("a", "b"))
+    said = markdown(SessionDiff((ComparedCase(method="a"),)), ("a", "b"))
 
     assert blocks(said) == ["heading_open", "inline", "paragraph_open", "inline"]

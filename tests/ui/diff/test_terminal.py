@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.diff import Case, Change, Difference, Kind, Severity
+from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.ui.diff.terminal import terminal
 
 
-def test_each_change_is_told_under_what_it_is_a_change_of(difference: Difference) -> None:
+def test_each_change_is_told_under_what_it_is_a_change_of(difference: SessionDiff) -> None:
     said = list(terminal(difference))
 
     assert said[0] == ("note       handshake", rows.QUIET)
@@ -23,16 +23,20 @@ def test_each_change_is_told_under_what_it_is_a_change_of(difference: Difference
     assert said[-1] == ("changed: 1 breaking, 4 different, 2 notes; 3 of 7 alike", rows.BAD)
 
 
-def test_nothing_of_a_peer_is_interpreted(difference: Difference) -> None:
+def test_nothing_of_a_peer_is_interpreted(difference: SessionDiff) -> None:
     for line, _ in terminal(difference):
         assert not set(line) & set("\x1b\x07\u202e\n\x00\ud800")
 
 
 def test_values_that_do_not_fit_have_their_own_lines() -> None:
-    change = Change(
-        kind=Kind.RESULT, severity=Severity.DIFFERENT, pointer="/result/a", old="x" * 30, new="y" * 30
+    change = DiffChange(
+        kind=ChangeKind.RESULT,
+        severity=ChangeSeverity.DIFFERENT,
+        pointer="/result/a",
+        old="x" * 30,
+        new="y" * 30,
     )
-    difference = Difference((Case(method="a", changes=(change,)),))
+    difference = SessionDiff((ComparedCase(method="a", changes=(change,)),))
 
     assert len(list(terminal(difference, width=100))) == 3
     narrow = list(terminal(difference, width=60))
@@ -44,4 +48,4 @@ def test_values_that_do_not_fit_have_their_own_lines() -> None:
 
 
 def test_nothing_changed_is_one_line() -> None:
-    assert list(terminal(Difference((Case(method="a"),)))) == [("same: 1 of 1 alike", None)]
+    assert list(terminal(SessionDiff((ComparedCase(method="a"),)))) == [("same: 1 of 1 alike", None)]

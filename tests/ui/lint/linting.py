@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mcpspy.analysis.lint import Finding, Place, Severity
+from mcpspy.analysis.lint import EntryPosition, Finding, Severity
 from mcpspy.ui.lint.linted import Linted
 
 EVIL = "a\x1b[2J\u202e]]> <b> & %0A\n::error::, \ud800"
@@ -14,7 +14,7 @@ def finding(code: str = "ENV101", severity: Severity = Severity.ERROR, **more: o
     fields = {
         "message": "not JSON",
         "excerpt": "DEBUG",
-        "place": Place(7),
+        "place": EntryPosition(7),
         "number": 5,
         "at": 1.5,
         "side": "server",
@@ -28,4 +28,6 @@ def linted(
     return Linted(title, [Path(part) for part in parts], list(findings))
 
 
-HOSTILE = linted(finding(message=EVIL, excerpt=EVIL), finding("LIFE201", Severity.WARNING, place=Place(3, 2)))
+HOSTILE = linted(
+    finding(message=EVIL, excerpt=EVIL), finding("LIFE201", Severity.WARNING, place=EntryPosition(3, 2))
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.lint import Place
+from mcpspy.analysis.lint import EntryPosition
 from mcpspy.ui.lint.linted import RULES_BY_CODE, counted, visible
 from tests.ui.lint.linting import finding, linted
 
@@ -11,7 +11,7 @@ def test_a_finding_is_in_the_file_of_its_part() -> None:
     recording = linted()
 
     assert recording.path(finding()) == "a b.jsonl"
-    assert recording.path(finding(place=Place(3, 2))) == "a b.part2.jsonl"
+    assert recording.path(finding(place=EntryPosition(3, 2))) == "a b.part2.jsonl"
 
 
 def test_a_number_has_its_noun() -> None:

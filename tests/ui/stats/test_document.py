@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.stats import Stats
+from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.recording.decode import read_header
 from mcpspy.ui.stats.document import document
 from mcpspy.ui.stats.words import Counted
@@ -64,7 +64,7 @@ def test_what_json_has_no_word_for_is_written_all_the_same() -> None:
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_the_numbers_of_a_real_session_add_up(path: Path) -> None:
     header, *lines = path.read_bytes().split(b"\n")[:-1]
-    stats = Stats(read_header(header))
+    stats = StatsCollector(read_header(header))
     stats.add_lines(lines)
     stats.finish(is_over=True)
     found = json.loads(document(Counted("x", stats, False, (str(path),))))

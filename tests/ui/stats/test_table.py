@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.stats.group import Kind
+from mcpspy.analysis.stats.group import GroupKind
 from mcpspy.ui.cli.output import cells
 from mcpspy.ui.stats.bars import Bars
 from mcpspy.ui.stats.table import SORTS, Look, Row, lines, methods
@@ -19,7 +19,7 @@ def talk() -> Talk:
 
 def found(sort: str, of: Talk | None = None, *, is_over: bool = True) -> list[list[Row]]:
     stats = (of or talk()).stats(is_over=is_over)
-    return methods([group for group in stats.groups.of("client", Kind.REQUEST) if group.count], sort)
+    return methods([group for group in stats.groups.of("client", GroupKind.REQUEST) if group.count], sort)
 
 
 def labels(sort: str) -> list[list[str]]:

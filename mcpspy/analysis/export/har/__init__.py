@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mcpspy import __version__
-from mcpspy.analysis.export.har import exchanges, pseudo
-from mcpspy.analysis.export.recorded import Recorded
-from mcpspy.analysis.export.strict_json import dumps
-from mcpspy.analysis.export.wall_clock import WallClock
+from mcpspy.analysis.export.base import RecordedSession, WallClock, dumps
+from mcpspy.analysis.export.har import http, stdio
 from mcpspy.core.sanitize import sanitize
 
 COMMENT = (
@@ -22,7 +20,7 @@ COMMENT = (
 )
 
 
-def export(sessions: Iterable[Recorded]) -> Iterator[str]:
+def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     """Yield the archive: a page a session, whose entries are read while it is written."""
     creator = {"name": "mcpspy", "version": __version__}
     pages: list[dict[str, Any]] = []
@@ -38,7 +36,7 @@ def export(sessions: Iterable[Recorded]) -> Iterator[str]:
                 "pageTimings": {},
             }
         )
-        entries = exchanges.entries if session.header.transport == "http" else pseudo.entries
+        entries = http.entries if session.header.transport == "http" else stdio.entries
         for entry in entries(session):
             yield f"{before}\n{dumps({'pageref': page, **entry})}"
             before = ","

@@ -18,8 +18,8 @@ from typing import Any
 import orjson
 
 from mcpspy import __version__
-from mcpspy.analysis.export.html.entries import Entries, target
-from mcpspy.analysis.export.recorded import Recorded
+from mcpspy.analysis.export.base import RecordedSession
+from mcpspy.analysis.export.html.rows import HtmlRows, target
 from mcpspy.core.sanitize import sanitize
 
 SCRIPTS = (
@@ -39,7 +39,7 @@ POLICY = (
 )
 
 
-def export(session: Recorded) -> Iterator[str]:
+def export(session: RecordedSession) -> Iterator[str]:
     """Yield the page in pieces: what is shown at once, the bodies, the rows, the script."""
     style, script = _part("page.css"), _script()
     before, after = _part("page.html").split("<!-- data -->\n")
@@ -50,7 +50,7 @@ def export(session: Recorded) -> Iterator[str]:
         about=escape(target(session.header)),
         style=style,
     )
-    entries = Entries(session)
+    entries = HtmlRows(session)
     for bodies in entries.blocks():
         yield _block("bodies", bodies)
     yield _block(

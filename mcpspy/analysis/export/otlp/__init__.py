@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from mcpspy.analysis.export.otlp.resource import resource, scope
-from mcpspy.analysis.export.otlp.spans import Spans
-from mcpspy.analysis.export.recorded import Recorded
-from mcpspy.analysis.export.strict_json import dumps
+from mcpspy.analysis.export.base import RecordedSession, dumps
+from mcpspy.analysis.export.otlp.attributes import resource, scope
+from mcpspy.analysis.export.otlp.spans import SessionSpans
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 BATCH = 512
 """Spans a request, as OpenTelemetry's own exporters send them: some collectors take 4 MB at most."""
 
 
-def export(sessions: Iterable[Recorded]) -> Iterator[str]:
+def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     """Yield one ExportTraceServiceRequest (opentelemetry-proto, collector/trace/v1)."""
     yield '{"resourceSpans":['
     before = ""
@@ -32,7 +31,7 @@ def export(sessions: Iterable[Recorded]) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def batches(sessions: Iterable[Recorded], most: int = BATCH) -> Iterator[tuple[int, bytes]]:
+def batches(sessions: Iterable[RecordedSession], most: int = BATCH) -> Iterator[tuple[int, bytes]]:
     """Yield requests with so many spans at most, each with how many it has."""
     for session in sessions:
         for begin, spans in _sides(session):
@@ -42,12 +41,12 @@ def batches(sessions: Iterable[Recorded], most: int = BATCH) -> Iterator[tuple[i
                 yield len(batch), body.encode()
 
 
-def _sides(session: Recorded) -> Iterator[tuple[str, list[str]]]:
+def _sides(session: RecordedSession) -> Iterator[tuple[str, list[str]]]:
     """Yield for each side that asked for anything how its spans are introduced, and the spans, written out.
 
     Who a side is may be said in its last message, so all of them wait for that: as text they take least.
     """
-    spans = Spans(session)
+    spans = SessionSpans(session)
     said: dict[str, list[str]] = {CLIENT: [], SERVER: []}
     for side, span in spans:
         said[side].append(dumps(span))

@@ -3,18 +3,66 @@
 Owns the attributes of MCP's spans (semantic-conventions-genai, docs/gen-ai/mcp.md,
 status Development) and which end of a request is an error. Leaves out what is
 opt-in there: arguments and results.
+
+Whose telemetry it is, and how a value is written in OTLP/JSON.
+
+Owns that a session reports as two services: the client what it asked for, the
+server what it asked for. So either looks in a viewer as if it were traced itself.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from mcpspy.analysis.export.otlp.resource import Value
+from mcpspy import __version__
 from mcpspy.core.protocol.message import Failure, Notification, Request, loads
+from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.session.exchange import Exchange, State
+
+Value = str | int | bool | list[str]
+
+_LARGEST = 1 << 63
+
+
+def attributes(values: dict[str, Value | None]) -> list[dict[str, Any]]:
+    """Return attributes as OTLP/JSON has them; what is None is left out."""
+    return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None]
+
+
+def resource(header: Header, party: Peer | None, side: str) -> dict[str, Any]:
+    """Return the resource of one side (semantic conventions, resource/service)."""
+    name = party.name if party is not None else side if side == CLIENT else header.name or side
+    version = party.version if party is not None else None
+    return {
+        "attributes": attributes(
+            {
+                "service.name": name,
+                "service.version": version or None,
+                "mcpspy.recording.id": header.id,
+                "mcpspy.recording.name": header.name or None,
+            }
+        )
+    }
+
+
+def scope() -> dict[str, str]:
+    """Return the instrumentation scope."""
+    return {"name": "mcpspy", "version": __version__}
+
+
+def _value(value: Value) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        # 64-bit integers are texts in the JSON of Protocol Buffers.
+        return {"intValue": str(value)} if abs(value) < _LARGEST else {"stringValue": str(value)}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_value(each) for each in value]}}
+    return {"stringValue": value}
+
 
 _RESOURCES = (
     "resources/read",
@@ -32,7 +80,7 @@ _ERRORS = {
 """`error.type` where there is no code. The convention names the first; the others are custom, as it allows."""
 
 
-class Conversation(NamedTuple):
+class StreamAttributes(NamedTuple):
     """What is the same for all that was said in one stream."""
 
     revision: str | None
@@ -47,7 +95,7 @@ def span_name(message: Request | Notification) -> str:
     return message.method
 
 
-def said_of(message: Request | Notification, of: Conversation) -> dict[str, Value | None]:
+def said_of(message: Request | Notification, of: StreamAttributes) -> dict[str, Value | None]:
     """Return what a message says of itself."""
     method, subject = message.method, message.subject
     revision = message.revision if isinstance(message, Request) else None

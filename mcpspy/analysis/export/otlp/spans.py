@@ -4,24 +4,85 @@ Owns when a span begins and ends, and what it hangs under: the peer's own trace
 if the message says so, else the request whose progress or whose HTTP stream it
 is, else nothing. Every span is of kind CLIENT: it is what who asked would have
 reported. A request that still waits has none yet.
+
+Which trace a span belongs to, and its own number there.
+
+Owns the numbers: what a peer says in `_meta.traceparent` (W3C Trace Context;
+MCP's SEP-414 has the key), else ones made of the recording's id, so that the
+same recording always has the same spans and may be sent twice.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
-from mcpspy.analysis.export.otlp.attributes import Conversation, carried_by, error_of, said_of, span_name
-from mcpspy.analysis.export.otlp.context import Context, own_trace, said_context, span_id
-from mcpspy.analysis.export.otlp.resource import attributes
-from mcpspy.analysis.export.recorded import Recorded
-from mcpspy.analysis.export.wall_clock import WallClock
-from mcpspy.core.protocol.message import Failure, Notification, Request, Result
+from mcpspy.analysis.export.base import RecordedSession, WallClock
+from mcpspy.analysis.export.otlp.attributes import (
+    StreamAttributes,
+    attributes,
+    carried_by,
+    error_of,
+    said_of,
+    span_name,
+)
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result, decoded, meta_raw
 from mcpspy.core.protocol.peers import Peer, Peers
 from mcpspy.core.protocol.spec import CLIENT
-from mcpspy.core.recording.decode import Note
+from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
+
+_TRACEPARENT = re.compile(
+    r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
+)
+
+SAMPLED = 0x01
+REMOTE = 0x300
+"""That it is known whether the parent is in another process, and that it is (trace.proto, SpanFlags)."""
+
+
+class SpanContext(NamedTuple):
+    """Where a span hangs."""
+
+    trace: str
+    """32 hex digits."""
+    parent: str = ""
+    """The parent's 16 hex digits; empty if it has none."""
+    flags: int = SAMPLED
+    state: str = ""
+    """`tracestate`, as it came."""
+
+
+def own_trace(header: Header) -> str:
+    """Return the trace of whatever in a session belongs to no other."""
+    return _digits(header, "trace", 16)
+
+
+def span_id(header: Header, what: str, number: int) -> str:
+    """Return the number of a span: `what` is the kind of thing, `number` which of them."""
+    return _digits(header, f"{what} {number}", 8)
+
+
+def said_context(message: Request | Notification) -> SpanContext | None:
+    """Return the context that a message brings; None if it brings none that is valid."""
+    meta = message.body.meta
+    said = decoded(meta_raw(meta, "traceparent")) if bytes(meta) else None
+    found = _TRACEPARENT.fullmatch(said) if isinstance(said, str) else None
+    if found is None or (found[1] == "00" and found[5]):  # Only later versions may say more.
+        return None
+    state = decoded(meta_raw(meta, "tracestate"))
+    return SpanContext(
+        found[2], found[3], int(found[4], 16) & 0xFF | REMOTE, state if isinstance(state, str) else ""
+    )
+
+
+def _digits(header: Header, what: str, size: int) -> str:
+    text = f"{header.id} {header.started} {what}".encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=size, person=b"mcpspy otlp").hexdigest()
+
 
 Span = dict[str, Any]
 
@@ -32,10 +93,10 @@ STATUS_ERROR = 2
 SESSION_ID = "mcp-session-id"
 
 
-class Spans:
+class SessionSpans:
     """What a session reports, each with who would have reported it."""
 
-    def __init__(self, session: Recorded) -> None:
+    def __init__(self, session: RecordedSession) -> None:
         self._session = session
         self._header = session.header
         self._clock = WallClock(session.header.started)
@@ -117,7 +178,7 @@ class Spans:
     def _id_of(self, exchange: Exchange) -> str:
         return span_id(self._header, "exchange", exchange.number)
 
-    def _context(self, message: Request | Notification, about: Exchange | None) -> Context:
+    def _context(self, message: Request | Notification, about: Exchange | None) -> SpanContext:
         """Return where a span hangs; `about` is the request that a notification reports on."""
         said = said_context(message)
         if said is not None:
@@ -126,7 +187,7 @@ class Spans:
             # What comes in the stream that answers a POST belongs to its request (2025-11-25, transports).
             about = self._posted.get(message.frame.http)
         if about is None:
-            return Context(own_trace(self._header))
+            return SpanContext(own_trace(self._header))
         above = self._context(about.request, None)
         return above._replace(parent=self._id_of(about))
 
@@ -134,13 +195,13 @@ class Spans:
         self,
         message: Request | Notification,
         number: str,
-        context: Context,
+        context: SpanContext,
         end: float,
         error: dict[str, Any],
     ) -> Span:
         stream = message.frame.stream
         parties = self._parties.get(stream)
-        of = Conversation(parties.revision if parties is not None else None, self._sessions.get(stream))
+        of = StreamAttributes(parties.revision if parties is not None else None, self._sessions.get(stream))
         carried = carried_by(self._header, message.side)
         span = {
             "traceId": context.trace,

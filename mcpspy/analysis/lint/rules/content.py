@@ -8,11 +8,11 @@ from binascii import a2b_base64
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.finding import Kind
-from mcpspy.analysis.lint.rule import ERROR, WARNING, Rules, Told
-from mcpspy.analysis.lint.seen import Seen
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.rule import ERROR, WARNING, Report, RuleFamily
 
-RULES = Rules()
+RULES = RuleFamily()
 rule = RULES.rule
 
 TYPES: dict[str, tuple[str, dict[str, type]]] = {
@@ -41,7 +41,7 @@ _ANSWERED = ("tools/call", "prompts/get", "sampling/createMessage", "resources/r
 _LISTS = {"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}  # fmt: skip
 
 
-def blocks_of(seen: Seen) -> list[Any]:
+def blocks_of(seen: LintEvent) -> list[Any]:
     """Return the content blocks of a tool's result or a prompt."""
     found = seen.blocks
     if found is None:
@@ -57,7 +57,7 @@ def blocks_of(seen: Seen) -> list[Any]:
     return found
 
 
-def resources_of(seen: Seen) -> list[dict[str, Any]]:
+def resources_of(seen: LintEvent) -> list[dict[str, Any]]:
     """Return the contents of resources: read, or embedded."""
     contents = seen.result.get("contents") if seen.method == "resources/read" else None
     found = (
@@ -73,7 +73,7 @@ def resources_of(seen: Seen) -> list[dict[str, Any]]:
     return found
 
 
-def listed_of(seen: Seen) -> list[dict[str, Any]]:
+def listed_of(seen: LintEvent) -> list[dict[str, Any]]:
     """Return what a listing lists."""
     items = seen.result.get(_LISTS.get(seen.method, ""))
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
@@ -84,7 +84,7 @@ def listed_of(seen: Seen) -> list[dict[str, Any]]:
     ERROR,
     "a content block of a type that there is not",
     page="2025-11-25/schema#contentblock",
-    on=Kind.RESULT,
+    on=EventKind.RESULT,
     about=("tools/call", "prompts/get"),
     beyond_text=True,
     valid=(_CALL % _TEXT, _CALL % _IMAGE, _CALL % '{"type":"resource_link","uri":"a:b","name":"c"}'),
@@ -94,19 +94,19 @@ def listed_of(seen: Seen) -> list[dict[str, Any]]:
         "@ 2024-11-05\n" + _CALL % '{"type":"audio","data":"aGk=","mimeType":"audio/wav"}',
     ),
 )
-def unknown(seen: Seen) -> Iterator[Told]:
+def unknown(seen: LintEvent) -> Iterator[Report]:
     """Text, image and resource; audio since 2025-03-26, resource_link since 2025-06-18. Clients refuse the whole
     result over another one. Structured results belong into `structuredContent`.
     """
     for block in blocks_of(seen):
         kind = block.get("type") if isinstance(block, dict) else None
         if not isinstance(kind, str) or kind not in TYPES:
-            yield Told(
+            yield Report(
                 "a content block without a type" if kind is None else f"no type of content: {str(kind)[:40]}",
                 block,
             )
         elif seen.revision is not None and TYPES[kind][0] > seen.revision:
-            yield Told(f"{kind} came with {TYPES[kind][0]}; this is {seen.revision}", block)
+            yield Report(f"{kind} came with {TYPES[kind][0]}; this is {seen.revision}", block)
 
 
 @rule(
@@ -114,7 +114,7 @@ def unknown(seen: Seen) -> Iterator[Told]:
     ERROR,
     "a content block without what its type must hold",
     page="2025-11-25/schema#contentblock",
-    on=Kind.RESULT,
+    on=EventKind.RESULT,
     about=("tools/call", "prompts/get"),
     beyond_text=True,
     valid=(_CALL % _TEXT, _CALL % '{"type":"resource","resource":{"uri":"a:b","text":"c"}}'),
@@ -124,7 +124,7 @@ def unknown(seen: Seen) -> Iterator[Told]:
         _CALL % '{"type":"resource","uri":"a:b"}',
     ),
 )
-def incomplete(seen: Seen) -> Iterator[Told]:
+def incomplete(seen: LintEvent) -> Iterator[Report]:
     """Text has `text`, a string; image and audio `data` and `mimeType`; resource a `resource`; resource_link `uri`
     and `name`.
     """
@@ -133,7 +133,7 @@ def incomplete(seen: Seen) -> Iterator[Told]:
         if isinstance(kind, str) and kind in TYPES:
             for name, held in TYPES[kind][1].items():
                 if not isinstance(block.get(name), held):
-                    yield Told(
+                    yield Report(
                         f"{kind} without {name}"
                         if name not in block
                         else f"{name} of {kind} is no {_WORDS[held]}",
@@ -149,7 +149,7 @@ _WORDS: dict[type, str] = {str: "string", dict: "object"}
     ERROR,
     "base64 that is none",
     page="2025-11-25/server/tools#image-content",
-    on=Kind.RESULT,
+    on=EventKind.RESULT,
     about=("tools/call", "prompts/get", "resources/read"),
     beyond_text=True,
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","blob":"aGk="}'),
@@ -159,7 +159,7 @@ _WORDS: dict[type, str] = {str: "string", dict: "object"}
         _READ % '{"uri":"a:b","blob":"aG-_"}',
     ),
 )
-def base64(seen: Seen) -> Iterator[Told]:
+def base64(seen: LintEvent) -> Iterator[Report]:
     """`data` and `blob` are standard Base64 with padding: no `data:` URL, not the alphabet of URLs."""
     given: list[Any] = [
         block.get("data")
@@ -172,7 +172,7 @@ def base64(seen: Seen) -> Iterator[Told]:
             try:
                 a2b_base64(data.replace("\n", "").replace("\r", ""), strict_mode=True)
             except (BadBase64, ValueError) as error:
-                yield Told(f"no Base64: {'a data: URL' if data.startswith('data:') else error}", data)
+                yield Report(f"no Base64: {'a data: URL' if data.startswith('data:') else error}", data)
 
 
 @rule(
@@ -180,19 +180,19 @@ def base64(seen: Seen) -> Iterator[Told]:
     WARNING,
     "a mimeType that is none",
     page="2025-11-25/server/resources#resource",
-    on=Kind.RESULT,
+    on=EventKind.RESULT,
     about=(*_ANSWERED, *_LISTS),
     beyond_text=True,
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","text":"c","mimeType":"text/plain; charset=utf-8"}'),
     invalid=(_CALL % _IMAGE.replace("image/png", "png"), _READ % '{"uri":"a:b","text":"c","mimeType":""}'),
 )
-def mime(seen: Seen) -> Iterator[Told]:
+def mime(seen: LintEvent) -> Iterator[Report]:
     """A media type is `type/subtype`, as in `image/png`; hosts choose by it how to show what it belongs to."""
     blocks = [block for block in blocks_of(seen) if isinstance(block, dict)]
     for thing in (*blocks, *resources_of(seen), *listed_of(seen)):
         given = thing.get("mimeType")
         if isinstance(given, str) and not _MIME.fullmatch(given):
-            yield Told(f"no media type: {given[:60]!r}", given)
+            yield Report(f"no media type: {given[:60]!r}", given)
 
 
 @rule(
@@ -200,13 +200,13 @@ def mime(seen: Seen) -> Iterator[Told]:
     WARNING,
     "a uri that is none",
     page="2025-11-25/server/resources#resource",
-    on=Kind.RESULT,
+    on=EventKind.RESULT,
     about=("resources/list", "resources/read", "tools/call", "prompts/get", "roots/list"),
     beyond_text=True,
     valid=(_LIST % "file:///a/b.txt", _LIST % "note://1"),
     invalid=(_LIST % "/a/b.txt", _READ % '{"uri":"b.txt","text":"c"}', _LIST % "file:///a b.txt"),
 )
-def uri(seen: Seen) -> Iterator[Told]:
+def uri(seen: LintEvent) -> Iterator[Report]:
     """A URI has a scheme, and no spaces in it: `file:///a/b%20c.txt`, not a path. Clients that parse it refuse others."""
     things = [*resources_of(seen)]
     if seen.method == "roots/list":
@@ -219,7 +219,7 @@ def uri(seen: Seen) -> Iterator[Told]:
     for thing in things:
         given = thing.get("uri")
         if isinstance(given, str) and not _URI.fullmatch(given):
-            yield Told(f"no URI: {given[:80]!r}", given)
+            yield Report(f"no URI: {given[:80]!r}", given)
 
 
 @rule(
@@ -227,17 +227,17 @@ def uri(seen: Seen) -> Iterator[Told]:
     ERROR,
     "a resource's content that is neither text nor blob",
     page="2025-11-25/server/resources#resource-contents",
-    on=Kind.RESULT,
+    on=EventKind.RESULT,
     about=("resources/read", "tools/call", "prompts/get"),
     beyond_text=True,
     valid=(_READ % '{"uri":"a:b","text":""}',),
     invalid=(_READ % '{"uri":"a:b"}', _READ % '{"uri":"a:b","text":{"c":1}}'),
 )
-def neither(seen: Seen) -> Iterator[Told]:
+def neither(seen: LintEvent) -> Iterator[Report]:
     """What is read is `text`, a string, or `blob`, in Base64."""
     for content in resources_of(seen):
         if not isinstance(content.get("text"), str) and not isinstance(content.get("blob"), str):
-            yield Told("neither text nor blob, as strings", content)
+            yield Report("neither text nor blob, as strings", content)
 
 
 @rule(
@@ -245,7 +245,7 @@ def neither(seen: Seen) -> Iterator[Told]:
     WARNING,
     "an icon that cannot be shown",
     page="2025-11-25/basic#icons",
-    on=Kind.RESULT,
+    on=EventKind.RESULT,
     about=(*_LISTS, "initialize"),
     since="2025-11-25",
     valid=(
@@ -259,7 +259,7 @@ def neither(seen: Seen) -> Iterator[Told]:
         _ICON % '{"src":"https://example.com/a.png","sizes":["large"]}',
     ),
 )
-def icon(seen: Seen) -> Iterator[Told]:
+def icon(seen: LintEvent) -> Iterator[Report]:
     """`src` is an https or data URI (clients must refuse others), `sizes` a list of `48x48` or `any`."""
     info = seen.result.get("serverInfo")
     for thing in (*listed_of(seen), *([info] if isinstance(info, dict) else [])):
@@ -268,13 +268,13 @@ def icon(seen: Seen) -> Iterator[Told]:
             src = one.get("src") if isinstance(one, dict) else None
             sizes = one.get("sizes", []) if isinstance(one, dict) else []
             if not isinstance(src, str):
-                yield Told("an icon without src", one)
+                yield Report("an icon without src", one)
             elif not src.lower().startswith(_ICONS):
-                yield Told(f"an icon at {src[:60]}: neither https nor data", one)
+                yield Report(f"an icon at {src[:60]}: neither https nor data", one)
             elif not isinstance(sizes, list) or not all(
                 isinstance(size, str) and _SIZE.fullmatch(size) for size in sizes
             ):
-                yield Told('sizes of an icon are a list of "48x48" or "any"', one)
+                yield Report('sizes of an icon are a list of "48x48" or "any"', one)
 
 
 @rule(
@@ -282,7 +282,7 @@ def icon(seen: Seen) -> Iterator[Told]:
     WARNING,
     "annotations out of range",
     page="2025-11-25/server/resources#annotations",
-    on=Kind.RESULT,
+    on=EventKind.RESULT,
     about=(*_ANSWERED, "resources/list", "resources/templates/list"),
     beyond_text=True,
     valid=(
@@ -295,7 +295,7 @@ def icon(seen: Seen) -> Iterator[Told]:
         _CALL % '{"type":"text","text":"a","annotations":{"lastModified":"yesterday"}}',
     ),
 )
-def annotated(seen: Seen) -> Iterator[Told]:
+def annotated(seen: LintEvent) -> Iterator[Report]:
     """`priority` is from 0 to 1, `audience` a list of "user" and "assistant", `lastModified` a time of ISO 8601."""
     blocks = [block for block in blocks_of(seen) if isinstance(block, dict)]
     for thing in (*blocks, *resources_of(seen), *listed_of(seen)):
@@ -304,15 +304,15 @@ def annotated(seen: Seen) -> Iterator[Told]:
             yield from _annotations(given)
 
 
-def _annotations(given: dict[str, Any]) -> Iterator[Told]:
+def _annotations(given: dict[str, Any]) -> Iterator[Report]:
     priority, audience, modified = (
         given.get("priority", 0),
         given.get("audience", []),
         given.get("lastModified"),
     )
     if isinstance(priority, bool) or not isinstance(priority, int | float) or not 0 <= priority <= 1:
-        yield Told("priority is not from 0 to 1", given)
+        yield Report("priority is not from 0 to 1", given)
     if not isinstance(audience, list) or any(one not in ("user", "assistant") for one in audience):
-        yield Told('audience is not a list of "user" and "assistant"', given)
+        yield Report('audience is not a list of "user" and "assistant"', given)
     if modified is not None and not (isinstance(modified, str) and _TIME.fullmatch(modified)):
-        yield Told("lastModified is no time of ISO 8601", given)
+        yield Report("lastModified is no time of ISO 8601", given)

@@ -1,15 +1,19 @@
-"""Error codes, and whether they mean what was meant."""
+"""Error codes, and whether they mean what was meant.
+
+Whether requests get their answers, cancellations their requests; and what will be taken out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcpspy.analysis.lint.finding import Kind
-from mcpspy.analysis.lint.rule import ERROR, INFO, LEGACY, WARNING, Rules, Told
-from mcpspy.analysis.lint.seen import Seen
-from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, SERVER
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.rule import ANSWERS, ERROR, INFO, LEGACY, WARNING, Report, RuleFamily
+from mcpspy.core.protocol.message import text
+from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, SERVER, other
 
-RULES = Rules()
+RULES = RuleFamily()
 rule = RULES.rule
 
 CODES = "2026-07-28/basic#error-codes"
@@ -23,7 +27,7 @@ _CALL = '"name":"a"'
     ERROR,
     "an error code that this revision does not have",
     page=CODES,
-    on=Kind.FAILURE,
+    on=EventKind.FAILURE,
     since=MODERN,
     valid=(
         "@ 2026-07-28\n" + _FAIL % ("resources/read", '"uri":"a:b"', -32602),
@@ -35,15 +39,15 @@ _CALL = '"name":"a"'
         "@ 2026-07-28\n" + _FAIL % ("tools/call", _CALL, -32050),
     ),
 )
-def removed(seen: Seen) -> Iterator[Told]:
+def removed(seen: LintEvent) -> Iterator[Report]:
     """-32020 to -32099 are the specification's own, and it defines three of them; -32002 and -32042 were taken out
     with 2026-07-28: a resource that is not found is -32602.
     """
     code = seen.failure.code
     if code in (-32002, -32042):
-        yield Told(f"{code} is not an error code any more ({ERRORS[code]}, until {LEGACY})")
+        yield Report(f"{code} is not an error code any more ({ERRORS[code]}, until {LEGACY})")
     elif code is not None and -32099 <= code <= -32020 and code not in ERRORS:
-        yield Told(f"{code} is reserved, and not defined")
+        yield Report(f"{code} is reserved, and not defined")
 
 
 @rule(
@@ -51,7 +55,7 @@ def removed(seen: Seen) -> Iterator[Told]:
     WARNING,
     "an error code that means something else",
     page="2025-11-25/server/tools#error-handling",
-    on=Kind.FAILURE,
+    on=EventKind.FAILURE,
     until=LEGACY,
     valid=(
         _FAIL % ("resources/read", '"uri":"a:b"', -32002),
@@ -63,15 +67,15 @@ def removed(seen: Seen) -> Iterator[Told]:
         "@ 2025-06-18\n" + _FAIL % ("tools/call", _CALL, -32042),
     ),
 )
-def misused(seen: Seen) -> Iterator[Told]:
+def misused(seen: LintEvent) -> Iterator[Report]:
     """-32002 is a resource that is not found: for an unknown tool or prompt it is -32602. -32042, an elicitation by
     URL, is of 2025-11-25 alone.
     """
     code = seen.failure.code
     if code == -32002 and seen.method and not seen.method.startswith("resources/"):
-        yield Told(f"-32002 (resource not found) for {seen.method}")
+        yield Report(f"-32002 (resource not found) for {seen.method}")
     elif code == -32042 and seen.revision is not None and seen.revision < LEGACY:
-        yield Told(f"-32042 came with {LEGACY}; this is {seen.revision}")
+        yield Report(f"-32042 came with {LEGACY}; this is {seen.revision}")
 
 
 @rule(
@@ -79,12 +83,12 @@ def misused(seen: Seen) -> Iterator[Told]:
     WARNING,
     "method not found, for a method that was declared",
     page="2025-11-25/server/tools#error-handling",
-    on=Kind.FAILURE,
+    on=EventKind.FAILURE,
     by=SERVER,
     valid=(_FAIL % ("tools/call", _CALL, -32602), _FAIL % ("x/y", "", -32601)),
     invalid=(_FAIL % ("tools/call", _CALL, -32601), _FAIL % ("prompts/get", _CALL, -32601)),
 )
-def found(seen: Seen) -> Iterator[Told]:
+def found(seen: LintEvent) -> Iterator[Report]:
     """The server declared the capability, so it has the method: an unknown tool, prompt or resource is -32602
     (invalid params). A task that a tool needs (`taskSupport`) is the exception, and says so.
     """
@@ -98,7 +102,7 @@ def found(seen: Seen) -> Iterator[Told]:
         and "task" not in seen.failure.text.lower()
         and method.subject in ("name", "uri")
     ):
-        yield Told(f"-32601 for {seen.method} {about or ''}, which the server declared".replace("  ", " "))
+        yield Report(f"-32601 for {seen.method} {about or ''}, which the server declared".replace("  ", " "))
 
 
 @rule(
@@ -106,14 +110,138 @@ def found(seen: Seen) -> Iterator[Told]:
     INFO,
     "an error code from the range that JSON-RPC keeps",
     page="https://www.jsonrpc.org/specification#error_object",
-    on=Kind.FAILURE,
+    on=EventKind.FAILURE,
     valid=(_FAIL % ("tools/call", _CALL, -32603), _FAIL % ("tools/call", _CALL, 404)),
     invalid=(_FAIL % ("tools/call", _CALL, -32500), _FAIL % ("tools/call", _CALL, -32768)),
 )
-def reserved(seen: Seen) -> Iterator[Told]:
+def reserved(seen: LintEvent) -> Iterator[Report]:
     """-32768 to -32100 are JSON-RPC's own, and it defines five of them. Codes of an application are outside of
     -32768 to -32000.
     """
     code = seen.failure.code
     if code is not None and -32768 <= code <= -32100 and code not in ERRORS:
-        yield Told(f"{code} is reserved by JSON-RPC, and not defined")
+        yield Report(f"{code} is reserved by JSON-RPC, and not defined")
+
+
+CANCELLATION = "2025-11-25/basic/utilities/cancellation#behavior-requirements"
+
+PING = '> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'
+BYE = '\n* eof {"from":"client"}\n* exit {"code":0}'
+_CANCEL = '> {"method":"notifications/cancelled","params":{"requestId":%s}}'
+
+
+@rule(
+    "LIFE201",
+    WARNING,
+    "a request that was never answered",
+    page="2025-11-25/basic#responses",
+    on=EventKind.END,
+    valid=(
+        PING + BYE,
+        '> {"id":2,"method":"ping"}\n' + _CANCEL % 2 + BYE,
+        '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{}}}' + BYE,
+    ),
+    invalid=('> {"id":2,"method":"ping"}\n* eof {"from":"client"}\n* exit {"code":0}',),
+)
+def unanswered(seen: LintEvent) -> Iterator[Report]:
+    """The session ended, and it still waited. A handler that never returns, a deadlock, an exception that nobody
+    turned into an error; or a client that left too early.
+    """
+    about = f" {seen.request.subject}" if seen.request.subject else ""
+    yield Report(f"{seen.method}{about} was never answered by the {other(seen.side)}")
+
+
+@rule(
+    "LIFE202",
+    INFO,
+    "an answer to what was cancelled",
+    page=CANCELLATION,
+    on=ANSWERS,
+    odd=True,
+    valid=('> {"id":2,"method":"ping"}\n' + _CANCEL % 2,),
+    invalid=('> {"id":2,"method":"ping"}\n' + _CANCEL % 2 + '\n< {"id":2,"result":{}}',),
+)
+def late(seen: LintEvent) -> Iterator[Report]:
+    """A cancelled request should not be answered any more. That the two cross on their way is allowed, and cannot be
+    told from outside: look whether the work was stopped.
+    """
+    if seen.flaw == "answered after it was cancelled":
+        yield Report(f"{seen.method} was answered after it was cancelled")
+
+
+@rule(
+    "LIFE203",
+    ERROR,
+    "a cancellation of nothing",
+    page=CANCELLATION,
+    on=EventKind.NOTIFICATION,
+    about="notifications/cancelled",
+    valid=('> {"id":2,"method":"ping"}\n' + _CANCEL % 2, PING + "\n" + _CANCEL % 2),
+    invalid=(
+        _CANCEL % 9,
+        '> {"method":"notifications/cancelled"}',
+        '< {"id":2,"method":"ping"}\n' + _CANCEL % 2 + '\n> {"id":2,"result":{}}',
+    ),
+)
+def of_nothing(seen: LintEvent) -> Iterator[Report]:
+    """Each side cancels its own requests, by the id it gave them. That the answer is on its way already is fine."""
+    if seen.flaw is not None and seen.flaw.startswith("cancels "):
+        asked = text(seen.notification.body.request_id)
+        yield Report(seen.flaw if asked is None else f"{seen.flaw}: requestId {asked[:40]}")
+
+
+@rule(
+    "LIFE204",
+    ERROR,
+    "a cancellation of initialize",
+    page=CANCELLATION,
+    on=EventKind.NOTIFICATION,
+    about="notifications/cancelled",
+    until=LEGACY,
+    valid=('> {"id":2,"method":"ping"}\n' + _CANCEL % 2,),
+    invalid=(
+        '@ bare\n> {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n'
+        + _CANCEL % 1,
+    ),
+)
+def of_initialize(seen: LintEvent) -> Iterator[Report]:
+    """A client must not cancel `initialize`: end the session instead."""
+    if seen.flaw is None and seen.exchange is not None and seen.exchange.request.method == "initialize":
+        yield Report("cancels initialize")
+
+
+_DEPRECATED = {"sampling/createMessage": "sampling", "roots/list": "roots"}
+_ASKS = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"%s","params":{%s}}}}}'
+
+
+@rule(
+    "LIFE112",
+    INFO,
+    "something that will be taken out",
+    page="2026-07-28/changelog",
+    on=EventKind.RESULT,
+    about=("tools/call", "prompts/get", "resources/read"),
+    since=MODERN,
+    once=True,
+    beyond_text=True,
+    valid=(
+        _ASKS % ("elicitation/create", '"message":"a","requestedSchema":{"type":"object","properties":{}}'),
+    ),
+    invalid=(
+        _ASKS % ("roots/list", ""),
+        _ASKS % ("sampling/createMessage", '"messages":[],"maxTokens":1'),
+    ),
+)
+def deprecated(seen: LintEvent) -> Iterator[Report]:
+    """Roots and sampling are deprecated with 2026-07-28: they work, and new servers should do without. A tool takes a
+    folder as an argument, or asks the person for it. Told once.
+    """
+    requests = seen.result.get("inputRequests") if seen.is_result else None
+    asked = [
+        request.get("method")
+        for request in (requests.values() if isinstance(requests, dict) else ())
+        if isinstance(request, dict)
+    ]
+    for method in asked:
+        if isinstance(method, str) and method in _DEPRECATED:
+            yield Report(f"{_DEPRECATED[method]} is deprecated: {method}")

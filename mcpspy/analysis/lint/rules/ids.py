@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mcpspy.analysis.lint.finding import Kind
-from mcpspy.analysis.lint.rule import ANSWERS, ERROR, LEGACY, WARNING, Rules, Told
-from mcpspy.analysis.lint.seen import Seen
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.rule import ANSWERS, ERROR, LEGACY, WARNING, Report, RuleFamily
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.spec import CLIENT, MODERN, other
 
-RULES = Rules()
+RULES = RuleFamily()
 rule = RULES.rule
 
 REQUESTS = "2025-11-25/basic#requests"
@@ -24,7 +24,7 @@ PING = '> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'
     ERROR,
     "an id that is neither a string nor an integer",
     page=REQUESTS,
-    on=Kind.REQUEST,
+    on=EventKind.REQUEST,
     odd=True,
     valid=(PING, '> {"id":"a","method":"ping"}\n< {"id":"a","result":{}}'),
     invalid=(
@@ -33,10 +33,10 @@ PING = '> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'
         '> {"id":true,"method":"ping"}\n< {"id":true,"result":{}}',
     ),
 )
-def kind(seen: Seen) -> Iterator[Told]:
+def kind(seen: LintEvent) -> Iterator[Report]:
     """The SDKs take such a request for a notification, or drop it: it is never answered. `null` is forbidden by name."""
     if any(flaw.startswith("id is ") for flaw in seen.message.flaws):
-        yield Told(f"the id {seen.request.id[:40]} is neither a string nor an integer")
+        yield Report(f"the id {seen.request.id[:40]} is neither a string nor an integer")
 
 
 @rule(
@@ -44,7 +44,7 @@ def kind(seen: Seen) -> Iterator[Told]:
     ERROR,
     "an id that another request still waits under",
     page=REQUESTS,
-    on=Kind.REQUEST,
+    on=EventKind.REQUEST,
     odd=True,
     valid=(
         PING,
@@ -54,12 +54,12 @@ def kind(seen: Seen) -> Iterator[Told]:
         '> {"id":2,"method":"ping"}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n< {"id":2,"result":{}}',
     ),
 )
-def in_flight(seen: Seen) -> Iterator[Told]:
+def in_flight(seen: LintEvent) -> Iterator[Report]:
     """Two requests wait for an answer under one id: nobody can tell whose it is. Each side counts by itself, so the
     server's 2 is not the client's 2.
     """
     if seen.flaw is not None and seen.flaw.endswith("is in use by an unanswered request"):
-        yield Told(seen.flaw)
+        yield Report(seen.flaw)
 
 
 @rule(
@@ -67,7 +67,7 @@ def in_flight(seen: Seen) -> Iterator[Told]:
     ERROR,
     "an id that was used before",
     page=REQUESTS,
-    on=Kind.REQUEST,
+    on=EventKind.REQUEST,
     until=LEGACY,
     odd=True,
     valid=(
@@ -81,10 +81,10 @@ def in_flight(seen: Seen) -> Iterator[Told]:
         '> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
     ),
 )
-def used(seen: Seen) -> Iterator[Told]:
+def used(seen: LintEvent) -> Iterator[Report]:
     """Within a session an id is used once. From 2026-07-28 on it may be used again when it has its answer."""
     if seen.flaw is not None and seen.flaw.endswith("was used before"):
-        yield Told(seen.flaw)
+        yield Report(seen.flaw)
 
 
 @rule(
@@ -97,7 +97,7 @@ def used(seen: Seen) -> Iterator[Told]:
     valid=(PING,),
     invalid=('< {"id":7,"result":{}}', '> {"id":2,"method":"ping"}\n< {"id":"2","result":{}}'),
 )
-def unasked(seen: Seen) -> Iterator[Told]:
+def unasked(seen: LintEvent) -> Iterator[Report]:
     """No request of the other side waits under this id. An id comes back exactly as it was sent: `2` is not `"2"`,
     though the SDKs are lenient there.
     """
@@ -105,7 +105,7 @@ def unasked(seen: Seen) -> Iterator[Told]:
         return  # MOD105 says it.
     if seen.flaw is not None and seen.flaw.startswith("nobody asked"):
         assert isinstance(seen.what, Result | Failure)
-        yield Told(
+        yield Report(
             seen.flaw if ":" in seen.flaw else f"nobody asked under the id {(seen.what.id or '')[:40]}"
         )
 
@@ -120,12 +120,12 @@ def unasked(seen: Seen) -> Iterator[Told]:
     valid=(PING,),
     invalid=('> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n< {"id":2,"result":{}}',),
 )
-def again(seen: Seen) -> Iterator[Told]:
+def again(seen: LintEvent) -> Iterator[Report]:
     """The first one counts; whoever waits for the second waits for another. A handler that both returns and sends,
     or an error written after the result was.
     """
     if seen.flaw is not None and seen.flaw.endswith("was answered before"):
-        yield Told(seen.flaw)
+        yield Report(seen.flaw)
 
 
 @rule(
@@ -141,12 +141,12 @@ def again(seen: Seen) -> Iterator[Told]:
         '> {"method":"notifications/x"}\n< {"id":null,"error":{"code":-32601,"message":"no"}}',
     ),
 )
-def to_notification(seen: Seen) -> Iterator[Told]:
+def to_notification(seen: LintEvent) -> Iterator[Report]:
     """A notification has no id, so an answer to it cannot have one; the receiver must not send any. Servers do it
     that look a method up before they look whether an answer is wanted.
     """
     if _is_anonymous(seen) and seen.conversation.has_notified[other(seen.side)]:
-        yield Told("answers a notification: it has no id")
+        yield Report("answers a notification: it has no id")
 
 
 @rule(
@@ -165,14 +165,14 @@ def to_notification(seen: Seen) -> Iterator[Told]:
         '> {"id":2,"method":"x"}\n< {"id":null,"error":{"code":-32601,"message":"no"}}',
     ),
 )
-def anonymous(seen: Seen) -> Iterator[Told]:
+def anonymous(seen: LintEvent) -> Iterator[Report]:
     """An answer says which request it is for. Only an error may leave that out, and only where the request's id
     could not be read.
     """
     if not _is_anonymous(seen) or seen.conversation.has_notified[other(seen.side)]:
         return
     if not (isinstance(seen.what, Failure) and seen.conversation.was_malformed[other(seen.side)]):
-        yield Told("an answer without an id")
+        yield Report("an answer without an id")
 
 
 @rule(
@@ -180,12 +180,12 @@ def anonymous(seen: Seen) -> Iterator[Told]:
     WARNING,
     "an error whose id is null",
     page="2025-11-25/schema#jsonrpcerrorresponse",
-    on=Kind.FAILURE,
+    on=EventKind.FAILURE,
     since="2025-11-25",
     valid=('> {"id":2,"method":"x"}\n< {"id":2,"error":{"code":-32601,"message":"no"}}',),
     invalid=('>> {oops}\n< {"id":null,"error":{"code":-32700,"message":"no JSON"}}',),
 )
-def null(seen: Seen) -> Iterator[Told]:
+def null(seen: LintEvent) -> Iterator[Report]:
     """Where a request could not be read, an error leaves its `id` out (since 2025-11-25); `null`, as JSON-RPC has it,
     is not in the schema any more. TypeScript clients drop such a message.
     """
@@ -196,8 +196,8 @@ def null(seen: Seen) -> Iterator[Told]:
         and document["id"] is None
         and seen.conversation.was_malformed[other(seen.side)]
     ):
-        yield Told("the error's id is null: leave it out")
+        yield Report("the error's id is null: leave it out")
 
 
-def _is_anonymous(seen: Seen) -> bool:
+def _is_anonymous(seen: LintEvent) -> bool:
     return seen.flaw is not None and seen.flaw.startswith("answers nothing")

@@ -1,17 +1,21 @@
-"""Methods: of which revision, whose to send, with an id or without."""
+"""Methods: of which revision, whose to send, with an id or without.
+
+Capabilities: nobody uses what the other side never declared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from mcpspy.analysis.lint.finding import Kind
-from mcpspy.analysis.lint.rule import ERROR, Rules, Told
-from mcpspy.analysis.lint.rules.handshake import PING
-from mcpspy.analysis.lint.seen import Seen
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.rule import ERROR, LEGACY, Report, RuleFamily
+from mcpspy.analysis.lint.rules.lifecycle import ANSWER, ASK, HELLO, LIFECYCLE, PING
 from mcpspy.core.protocol.message import Notification, Request
-from mcpspy.core.protocol.spec import METHODS, MODERN, NOTIFICATION, REQUEST, REVISIONS, SERVER
+from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, NOTIFICATION, REQUEST, REVISIONS, SERVER, other
 
-RULES = Rules()
+RULES = RuleFamily()
 rule = RULES.rule
 
 _DATED = tuple(
@@ -27,7 +31,7 @@ _DATED = tuple(
     ERROR,
     "a method that this revision does not have",
     page="2026-07-28/changelog",
-    on=(Kind.REQUEST, Kind.NOTIFICATION),
+    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
     about=_DATED,
     valid=(
         PING,
@@ -39,7 +43,7 @@ _DATED = tuple(
         '@ 2025-03-26\n< {"id":2,"method":"elicitation/create","params":{"message":"a","requestedSchema":{"type":"object","properties":{}}}}\n> {"id":2,"result":{"action":"decline"}}',
     ),
 )
-def unknown_method(seen: Seen) -> Iterator[Told]:
+def unknown_method(seen: LintEvent) -> Iterator[Report]:
     """The method is of another revision: it was taken out, or came later. Names that no revision has are an
     extension's, and nobody's business.
     """
@@ -49,12 +53,12 @@ def unknown_method(seen: Seen) -> Iterator[Told]:
     if seen.side == SERVER and isinstance(seen.what, Request) and revision >= MODERN:
         return  # MOD104 says it.
     if method.since > revision:
-        yield Told(f"{seen.method} came with {method.since}; this is {revision}")
+        yield Report(f"{seen.method} came with {method.since}; this is {revision}")
     elif method.until is not None and method.until < revision and seen.method != "initialize":
-        yield Told(f"{seen.method} was there until {method.until}; this is {revision}")
+        yield Report(f"{seen.method} was there until {method.until}; this is {revision}")
 
 
-def _is_the_others(_: Kind, method: str, side: str) -> bool:
+def _is_the_others(_: EventKind, method: str, side: str) -> bool:
     known = METHODS.get(method)
     return known is not None and known.sender not in (side, "either")
 
@@ -64,7 +68,7 @@ def _is_the_others(_: Kind, method: str, side: str) -> bool:
     ERROR,
     "a method that is the other side's to send",
     page="2025-11-25/schema",
-    on=(Kind.REQUEST, Kind.NOTIFICATION),
+    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
     only=_is_the_others,
     valid=(PING,),
     invalid=(
@@ -72,14 +76,14 @@ def _is_the_others(_: Kind, method: str, side: str) -> bool:
         '> {"method":"notifications/message","params":{"level":"info","data":"a"}}',
     ),
 )
-def wrong_side(seen: Seen) -> Iterator[Told]:
+def wrong_side(seen: LintEvent) -> Iterator[Report]:
     """Tools, resources and prompts are asked for by the client; roots, samples and elicitations by the server."""
-    yield Told(f"{seen.method} from the {seen.side}: it is the {METHODS[seen.method].sender}'s to send")
+    yield Report(f"{seen.method} from the {seen.side}: it is the {METHODS[seen.method].sender}'s to send")
 
 
-def _is_of_the_other_kind(kind: Kind, method: str, _: str) -> bool:
+def _is_of_the_other_kind(kind: EventKind, method: str, _: str) -> bool:
     known = METHODS.get(method)
-    return known is not None and known.kind == (NOTIFICATION if kind is Kind.REQUEST else REQUEST)
+    return known is not None and known.kind == (NOTIFICATION if kind is EventKind.REQUEST else REQUEST)
 
 
 @rule(
@@ -87,7 +91,7 @@ def _is_of_the_other_kind(kind: Kind, method: str, _: str) -> bool:
     ERROR,
     "a notification with an id, or a request without",
     page="2025-11-25/basic#messages",
-    on=(Kind.REQUEST, Kind.NOTIFICATION),
+    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
     only=_is_of_the_other_kind,
     valid=(PING,),
     invalid=(
@@ -95,11 +99,113 @@ def _is_of_the_other_kind(kind: Kind, method: str, _: str) -> bool:
         '> {"method":"tools/list"}',
     ),
 )
-def wrong_kind(seen: Seen) -> Iterator[Told]:
+def wrong_kind(seen: LintEvent) -> Iterator[Report]:
     """A request without an `id` is a notification to its receiver: it is never answered. A notification with one
     waits for an answer that does not come.
     """
     if isinstance(seen.what, Notification):
-        yield Told(f"{seen.method} without an id: it will not be answered")
+        yield Report(f"{seen.method} without an id: it will not be answered")
     else:
-        yield Told(f"{seen.method} with an id: notifications have none")
+        yield Report(f"{seen.method} with an id: notifications have none")
+
+
+_DECLARED = {
+    "notifications/tools/list_changed": ("tools", "listChanged"),
+    "notifications/prompts/list_changed": ("prompts", "listChanged"),
+    "notifications/resources/list_changed": ("resources", "listChanged"),
+    "notifications/resources/updated": ("resources", "subscribe"),
+    "notifications/message": ("logging",),
+    "notifications/roots/list_changed": ("roots", "listChanged"),
+}
+
+
+def _needs(_: EventKind, method: str, side: str) -> bool:
+    """Whether a method needs a capability of the other side."""
+    known = METHODS.get(method)
+    return known is not None and known.needs is not None and known.sender in (side, "either")
+
+
+@rule(
+    "LIFE106",
+    ERROR,
+    "a request that the other side never said it takes",
+    page=LIFECYCLE + "#capability-negotiation",
+    on=EventKind.REQUEST,
+    only=_needs,
+    valid=(
+        '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]}}',
+        (
+            '@ 2024-11-05\n> {"id":2,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"a"},"argument":{"name":"b","value":""}}}\n'
+            '< {"id":2,"result":{"completion":{"values":[]}}}'
+        ),
+    ),
+    invalid=(
+        "@ bare\n"
+        + ASK % HELLO
+        + ANSWER % HELLO
+        + '\n> {"method":"notifications/initialized"}\n> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]}}',
+        "@ bare\n"
+        + ASK % HELLO
+        + ANSWER % HELLO
+        + '\n> {"method":"notifications/initialized"}\n< {"id":2,"method":"roots/list"}\n> {"id":2,"result":{"roots":[]}}',
+    ),
+)
+def undeclared(seen: LintEvent) -> Iterable[Report]:
+    """Both sides use only what was declared in the handshake. Declare the capability, or do not ask."""
+    needs = METHODS[seen.method].needs or ""
+    declared = seen.capabilities if seen.side == CLIENT else _client_capabilities(seen)
+    if declared is None or _has(declared, needs):
+        return ()
+    if needs == "completions" and (seen.revision or "") < "2025-03-26":
+        return ()
+    if needs.startswith("tasks") and (seen.revision or "") >= MODERN:
+        return ()
+    return [Report(f"{seen.method}, but the {other(seen.side)} never declared {needs}")]
+
+
+@rule(
+    "LIFE107",
+    ERROR,
+    "a notification whose capability was never declared",
+    page=LIFECYCLE + "#capability-negotiation",
+    on=EventKind.NOTIFICATION,
+    only=lambda _, method, side: method in _DECLARED and METHODS[method].sender == side,
+    until=LEGACY,
+    valid=(
+        '< {"method":"notifications/tools/list_changed"}',
+        '> {"method":"notifications/roots/list_changed"}',
+    ),
+    invalid=(
+        "@ bare\n"
+        + ASK % HELLO
+        + ANSWER % HELLO
+        + '\n> {"method":"notifications/initialized"}\n< {"method":"notifications/tools/list_changed"}',
+        "@ bare\n"
+        + ASK % HELLO
+        + ANSWER % HELLO
+        + '\n> {"method":"notifications/initialized"}\n> {"method":"notifications/roots/list_changed"}',
+    ),
+)
+def unannounced(seen: LintEvent) -> Iterator[Report]:
+    """A server declares `listChanged`, `subscribe` and `logging`, a client `roots.listChanged`, before it sends what
+    belongs to them: the other side may have nobody who listens.
+    """
+    declared = _client_capabilities(seen) if seen.side == CLIENT else seen.capabilities
+    path = _DECLARED[seen.method]
+    if declared is not None and not _has(declared, ".".join(path)):
+        yield Report(f"{seen.method}, but the {seen.side} never declared {'.'.join(path)}")
+
+
+def _client_capabilities(seen: LintEvent) -> dict[str, Any] | None:
+    """Return what the client declared; None where there was no handshake to hear it in."""
+    conversation = seen.conversation
+    return conversation.client_capabilities if conversation.has_asked else None
+
+
+def _has(declared: dict[str, Any], path: str) -> bool:
+    value: Any = declared
+    for step in path.split("."):
+        if not isinstance(value, dict) or value.get(step) in (None, False):
+            return False
+        value = value[step]
+    return True

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.conversation import forget
-from mcpspy.analysis.lint.finding import Kind
-from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Rules, Told
-from mcpspy.analysis.lint.seen import Seen
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Report, RuleFamily
+from mcpspy.analysis.lint.state import forget
 from mcpspy.core.protocol.message import Result, meta_raw
 from mcpspy.core.protocol.spec import META, MODERN
 
-RULES = Rules()
+RULES = RuleFamily()
 rule = RULES.rule
 
 TASKS = "2025-11-25/basic/utilities/tasks"
@@ -43,7 +43,7 @@ _NOW = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< 
 _CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"%s}}\n< {"id":2,"error":{"code":-32601,"message":"task"}}'
 
 
-def _tasks(seen: Seen) -> list[Any]:
+def _tasks(seen: LintEvent) -> list[Any]:
     """Return the tasks that a message tells of."""
     if seen.method == "tasks/list":
         tasks = seen.result.get("tasks")
@@ -62,7 +62,7 @@ def _tasks(seen: Seen) -> list[Any]:
     ERROR,
     "a task without what it must hold",
     page=TASKS + "#task",
-    on=(Kind.RESULT, Kind.NOTIFICATION),
+    on=(EventKind.RESULT, EventKind.NOTIFICATION),
     about=(*_STARTED, *_TOLD, "tasks/list"),
     since=LEGACY,
     beyond_text=True,
@@ -74,23 +74,23 @@ def _tasks(seen: Seen) -> list[Any]:
         _NOW % (_TASK % "working"),
     ),
 )
-def shape(seen: Seen) -> Iterator[Told]:
+def shape(seen: LintEvent) -> Iterator[Report]:
     """A task has `taskId`, `status` (one of five), `createdAt`, `lastUpdatedAt` and `ttl`, which is `null` for one that
     is kept for good; in 2026-07-28 that is `ttlMs`. A client that polls needs them all.
     """
     lasts = "ttlMs" if (seen.revision or "") >= MODERN else "ttl"
     for task in _tasks(seen):
         if not isinstance(task, dict):
-            yield Told("a task that is no object", task)
+            yield Report("a task that is no object", task)
             continue
         for name in ("taskId", "createdAt", "lastUpdatedAt"):
             if not isinstance(task.get(name), str):
-                yield Told(f"{name} of a task is {'missing' if name not in task else 'no string'}", task)
+                yield Report(f"{name} of a task is {'missing' if name not in task else 'no string'}", task)
         if task.get("status") not in STATUSES:
-            yield Told(f"no status of a task: {str(task.get('status'))[:40]!r}", task)
+            yield Report(f"no status of a task: {str(task.get('status'))[:40]!r}", task)
         kept = task.get(lasts, "")
         if kept is not None and (isinstance(kept, bool) or not isinstance(kept, int | float)):
-            yield Told(
+            yield Report(
                 f"{lasts} of a task is {'missing' if lasts not in task else 'neither number nor null'}", task
             )
 
@@ -100,7 +100,7 @@ def shape(seen: Seen) -> Iterator[Told]:
     ERROR,
     "a task that nobody asked for",
     page=TASKS + "#creating-tasks",
-    on=Kind.RESULT,
+    on=EventKind.RESULT,
     about=_STARTED,
     since=LEGACY,
     until=LEGACY,
@@ -108,12 +108,12 @@ def shape(seen: Seen) -> Iterator[Told]:
     valid=(_GOOD,),
     invalid=(_GOOD.replace(',"task":{}', ""),),
 )
-def unasked(seen: Seen) -> Iterator[Told]:
+def unasked(seen: LintEvent) -> Iterator[Report]:
     """Who asks decides: an answer is a task only if the request had `task`. Others take its result for the tool's own,
     and find no `content`. From 2026-07-28 on the server decides.
     """
     if isinstance(seen.what, Result) and seen.what.is_task and not seen.request.body.task:
-        yield Told(f"{seen.method} was answered by a task, and had none")
+        yield Report(f"{seen.method} was answered by a task, and had none")
 
 
 @rule(
@@ -121,14 +121,14 @@ def unasked(seen: Seen) -> Iterator[Told]:
     WARNING,
     "a task that goes on after its end",
     page=TASKS + "#task-status-lifecycle",
-    on=(Kind.RESULT, Kind.NOTIFICATION),
+    on=(EventKind.RESULT, EventKind.NOTIFICATION),
     about=(*_STARTED, *_TOLD),
     since=LEGACY,
     beyond_text=True,
     valid=(_GOOD + _GET % (4, 4, _TASK % "completed"),),
     invalid=(_GOOD + _GET % (4, 4, _TASK % "working"), _GOOD + _GET % (4, 4, _TASK % "failed")),
 )
-def revived(seen: Seen) -> Iterator[Told]:
+def revived(seen: LintEvent) -> Iterator[Report]:
     """Completed, failed and cancelled are ends: a task that has come to one stays there. Clients stop asking, and never
     see what comes.
     """
@@ -137,7 +137,7 @@ def revived(seen: Seen) -> Iterator[Told]:
             continue
         before, status = seen.known.tasks.get(number), task.get("status")
         if before in _ENDS and status in STATUSES and status != before:
-            yield Told(f"the task {number[:60]} is {status}, after it was {before}", task)
+            yield Report(f"the task {number[:60]} is {status}, after it was {before}", task)
         elif status in STATUSES:
             seen.known.tasks[number] = status
             forget(seen.known.tasks)
@@ -148,19 +148,19 @@ def revived(seen: Seen) -> Iterator[Told]:
     ERROR,
     "the result of a task that does not say of which",
     page=TASKS + "#related-task-metadata",
-    on=Kind.RESULT,
+    on=EventKind.RESULT,
     about="tasks/result",
     since=LEGACY,
     until=LEGACY,
     valid=(_GOOD + _RESULT % _RELATED,),
     invalid=(_GOOD + _RESULT % "",),
 )
-def unrelated(seen: Seen) -> Iterator[Told]:
+def unrelated(seen: LintEvent) -> Iterator[Report]:
     """What `tasks/result` returns is the tool's own result, which knows nothing of tasks: so its `_meta` must say
     `io.modelcontextprotocol/related-task`.
     """
     if isinstance(seen.what, Result) and not meta_raw(seen.what.body.meta, META + "related-task"):
-        yield Told(f"_meta has no {META}related-task")
+        yield Report(f"_meta has no {META}related-task")
 
 
 @rule(
@@ -168,7 +168,7 @@ def unrelated(seen: Seen) -> Iterator[Told]:
     ERROR,
     "a task, where there may be none",
     page=TASKS + "#tool-level-negotiation",
-    on=Kind.REQUEST,
+    on=EventKind.REQUEST,
     about="tools/call",
     since=LEGACY,
     until=LEGACY,
@@ -178,7 +178,7 @@ def unrelated(seen: Seen) -> Iterator[Told]:
         _HELLO.replace(_CAN, '"capabilities":{"tools":{}}') % "optional" + _CALL % ',"task":{}',
     ),
 )
-def forbidden(seen: Seen) -> Iterator[Told]:
+def forbidden(seen: LintEvent) -> Iterator[Report]:
     """A tool is called as a task only if the server declared `tasks.requests.tools.call`, and the tool itself
     `execution.taskSupport` as `optional` or `required`.
     """
@@ -186,9 +186,9 @@ def forbidden(seen: Seen) -> Iterator[Told]:
         return
     support = _support(seen)
     if not _declared(seen):
-        yield Told("a task, but the server never declared tasks.requests.tools.call")
+        yield Report("a task, but the server never declared tasks.requests.tools.call")
     elif support == "forbidden":
-        yield Told(f"a task, but {seen.subject} takes none")
+        yield Report(f"a task, but {seen.subject} takes none")
 
 
 @rule(
@@ -196,22 +196,22 @@ def forbidden(seen: Seen) -> Iterator[Told]:
     ERROR,
     "a call without the task that its tool requires",
     page=TASKS + "#tool-level-negotiation",
-    on=Kind.REQUEST,
+    on=EventKind.REQUEST,
     about="tools/call",
     since=LEGACY,
     until=LEGACY,
     valid=(_GOOD, _HELLO % "optional" + _CALL % ""),
     invalid=(_HELLO % "required" + _CALL % "",),
 )
-def required(seen: Seen) -> Iterator[Told]:
+def required(seen: LintEvent) -> Iterator[Report]:
     """The tool says `execution.taskSupport: required`: the client must call it as a task, and the server refuses it
     otherwise (-32601).
     """
     if not seen.request.body.task and _support(seen) == "required" and _declared(seen):
-        yield Told(f"{seen.subject} is called without the task that it requires")
+        yield Report(f"{seen.subject} is called without the task that it requires")
 
 
-def _support(seen: Seen) -> str | None:
+def _support(seen: LintEvent) -> str | None:
     """Return what a tool says of tasks; None if it is not known."""
     tool = seen.tool
     if tool is None:
@@ -220,7 +220,7 @@ def _support(seen: Seen) -> str | None:
     return str(execution.get("taskSupport", "forbidden")) if isinstance(execution, dict) else "forbidden"
 
 
-def _declared(seen: Seen) -> bool:
+def _declared(seen: LintEvent) -> bool:
     value: Any = seen.capabilities
     for step in ("tasks", "requests", "tools", "call"):
         value = value.get(step) if isinstance(value, dict) else None

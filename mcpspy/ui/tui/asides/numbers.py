@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mcpspy.analysis.stats.spread import Spread
+from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import NOTIFICATION, REQUEST, RowKind
@@ -41,7 +41,7 @@ class Group:
         self.count = self.errors = self.pending = self.progress = 0
         self.sent = self.back = 0
         """Bytes of the messages themselves, and of their answers."""
-        self.answers = Spread()
+        self.answers = Distribution()
         """Seconds to each answer."""
         self.p50 = self.p95 = 0.0
 

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import (
-    Case,
-    Difference,
+    ChangeKind,
+    ChangePosition,
+    ComparedCase,
     DiffOptions,
-    Kind,
-    Place,
+    SessionDiff,
     compare,
     compare_exchanges,
     ignored,
@@ -40,14 +40,14 @@ from mcpspy.ui.tui.session.words import moment
 PORTION = 2000
 """Entries, or rows, between two looks whether it is still wanted."""
 
-Rows = dict[Place, int]
+Rows = dict[ChangePosition, int]
 """Where a change stands → the row of its session."""
 
 
 class Compared(NamedTuple):
     """A difference, and the way from it to both sides."""
 
-    difference: Difference
+    difference: SessionDiff
     old: Rows
     new: Rows
     amiss: str = ""
@@ -106,7 +106,7 @@ class Sessions:
     def _compare(self, options: DiffOptions, goes_on: GoesOn) -> Compared:
         (old, torn), (new, torn_too) = (self._whole(summary, goes_on) for summary in self.summaries)
         if not goes_on():
-            return Compared(Difference(()), {}, {})
+            return Compared(SessionDiff(()), {}, {})
         self.progress = "comparing …"
         difference = compare(old, new, options)
         changed = difference.changed
@@ -173,7 +173,7 @@ class Exchanges:
         self.progress = "comparing …"
         case = await apart(lambda _: _compared(old, new, options))
         return Compared(
-            Difference((case,)),
+            SessionDiff((case,)),
             {} if case.old is None else {case.old: self._old},
             {} if case.new is None else {case.new: self._new},
         )
@@ -199,13 +199,13 @@ class Exchanges:
         return exchange
 
 
-def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> Case:
+def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCase:
     """Return what differs in two exchanges; in what was answered even if something else was asked for.
 
     Between sessions that is left out, as nobody chose the two; here a person did.
     """
     case = compare_exchanges(old, new, options)
-    asked = tuple(change for change in case.changes if change.kind is Kind.REQUEST)
+    asked = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
     if not asked or old.request.method != new.request.method:
         return case
     # Of its method only, if that can be typed as a pattern: progress has params of its own.
@@ -215,9 +215,9 @@ def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> Case:
     return replace(answered, changes=asked + answered.changes)
 
 
-def _rows_of(session: Session, places: Iterable[Place | None]) -> Rows:
+def _rows_of(session: Session, places: Iterable[ChangePosition | None]) -> Rows:
     """Return the rows of places: a row is a change of the session, and those of a batch share a line."""
-    wanted: dict[int, list[Place]] = {}
+    wanted: dict[int, list[ChangePosition]] = {}
     for place in places:
         if place is not None:
             wanted.setdefault(place.line, []).append(place)

@@ -11,20 +11,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.diff import Case, Change, Difference, Kind, Severity
+from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.ui.diff import lines, words
 from mcpspy.ui.tui.reader.highlight import Span, pieces, redacted
 from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.text import cut_middle
 
-TONES = {Severity.BREAKING: rows.BAD, Severity.DIFFERENT: rows.OPEN, Severity.NOTE: rows.QUIET}
+TONES = {
+    ChangeSeverity.BREAKING: rows.BAD,
+    ChangeSeverity.DIFFERENT: rows.OPEN,
+    ChangeSeverity.NOTE: rows.QUIET,
+}
 
 MARKS = {lines.OLD: rows.BAD, lines.NEW: rows.OK, lines.SAME: rows.QUIET}
 
-KINDS = max(map(len, Kind))
+KINDS = max(map(len, ChangeKind))
 """Columns of the longest kind."""
 
-WEIGHTS = max(map(len, Severity))
+WEIGHTS = max(map(len, ChangeSeverity))
 
 POINTER = 24
 """Columns that a pointer keeps beside what is said of it."""
@@ -40,8 +44,8 @@ class DiffRow(NamedTuple):
     """One line."""
 
     pieces: list[Piece]
-    case: Case
-    change: Change | None = None
+    case: ComparedCase
+    change: DiffChange | None = None
     """None of the line that says what was compared."""
     begins: bool = False
     """Whether it is the first line of a change."""
@@ -53,7 +57,7 @@ class DiffRow(NamedTuple):
         return "".join(text for text, _ in self.pieces)
 
 
-def diff_rows(difference: Difference, width: int, wanted: str = "") -> list[DiffRow]:
+def diff_rows(difference: SessionDiff, width: int, wanted: str = "") -> list[DiffRow]:
     """Return the lines of what changed, as far as it is wanted."""
     tests = _tests(wanted)
     found: list[DiffRow] = []
@@ -69,17 +73,17 @@ def diff_rows(difference: Difference, width: int, wanted: str = "") -> list[Diff
 def whole(row: DiffRow) -> str:
     """Return what a line is about, however long: the value that it shows a part of, else the line; inert."""
     change = row.change
-    if change is None or not row.mark or words.texts(change) is not None or change.kind is Kind.LATENCY:
+    if change is None or not row.mark or words.texts(change) is not None or change.kind is ChangeKind.LATENCY:
         return row.text.strip()
     return words.one_line(change.old if row.mark == lines.OLD else change.new)
 
 
-def tally(difference: Difference) -> list[Piece]:
+def tally(difference: SessionDiff) -> list[Piece]:
     """Return how much of what there is: `1 breaking · 2 notes · 14 of 17 alike`."""
     said: list[Piece] = []
     for severity, count in difference.counts.items():
         if count:
-            plural = "s" if severity is Severity.NOTE and count > 1 else ""
+            plural = "s" if severity is ChangeSeverity.NOTE and count > 1 else ""
             said += [(f"{count:,} {severity}{plural}", TONES[severity]), (" · ", rows.QUIET)]
     compared = len(difference.cases)
     if compared == 1:
@@ -92,14 +96,14 @@ def _tests(wanted: str) -> list[tuple[str, bool]]:
     return [(part.removeprefix("-"), not part.startswith("-")) for part in parts]
 
 
-def _is_wanted(case: Case, change: Change, tests: Sequence[tuple[str, bool]]) -> bool:
+def _is_wanted(case: ComparedCase, change: DiffChange, tests: Sequence[tuple[str, bool]]) -> bool:
     if not tests:
         return True
     said = f"{change.severity} {case.about} {change.kind} {change.pointer} {change.why}".lower()
     return all((word in said) is is_in for word, is_in in tests)
 
 
-def _head(case: Case) -> list[Piece]:
+def _head(case: ComparedCase) -> list[Piece]:
     severity = case.severity
     assert severity is not None
     where = (
@@ -112,7 +116,7 @@ def _head(case: Case) -> list[Piece]:
     ]
 
 
-def _change(case: Case, change: Change, width: int) -> Iterator[DiffRow]:
+def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[DiffRow]:
     said = words.said(change)
     if said and change.pointer:
         said = f"  {said}"
@@ -135,13 +139,13 @@ def _change(case: Case, change: Change, width: int) -> Iterator[DiffRow]:
         yield DiffRow(value, case, change, mark=mark)
 
 
-def _body(change: Change, room: int) -> list[tuple[str, str]]:
+def _body(change: DiffChange, room: int) -> list[tuple[str, str]]:
     """Return the lines of both values; of one that is cut, the words for how much is gone have room, too."""
     found = list(lines.body(change, room))
     return found if all(len(line) <= room for _, line in found) else list(lines.body(change, room - COUNT))
 
 
-def _beside(change: Change, room: int) -> list[Piece] | None:
+def _beside(change: DiffChange, room: int) -> list[Piece] | None:
     """Return both values for the line of the change itself, if they have room there."""
     if room < POINTER // 2 or _is_long(change.old) or _is_long(change.new):
         return None

@@ -19,7 +19,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.diff import DiffOptions, Place
+from mcpspy.analysis.diff import ChangePosition, DiffOptions
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.store import Summary
@@ -286,5 +286,5 @@ class DiffScreen(Screen[int | None]):
         ), rows.QUIET
 
     @staticmethod
-    def _found(place: Place | None, known: dict[Place, int]) -> int | None:
+    def _found(place: ChangePosition | None, known: dict[ChangePosition, int]) -> int | None:
         return None if place is None else known.get(place)

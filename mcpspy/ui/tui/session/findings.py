@@ -16,7 +16,7 @@ from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.ui.tui.session.log import Log
 
 if TYPE_CHECKING:
-    from mcpspy.analysis.lint import Finding, Linter, PassingSession
+    from mcpspy.analysis.lint import Finding, Linter, StreamingSession
 
 LARGE = 1 << 17
 """Bytes of a line that takes longer than a slice."""
@@ -35,9 +35,9 @@ class _Source:
     """One recording on its way through the rules."""
 
     def __init__(self, header: Header) -> None:
-        from mcpspy.analysis.lint import Linter, PassingSession
+        from mcpspy.analysis.lint import Linter, StreamingSession
 
-        self.session: PassingSession = PassingSession(header)
+        self.session: StreamingSession = StreamingSession(header)
         self.linter: Linter = Linter(header)
         self.rows = array("I")
         """Of each change, its row."""

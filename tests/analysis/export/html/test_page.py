@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from msgspec.json import format as lay_out
 
-from mcpspy.analysis.export import FORMATS, Recorded
+from mcpspy.analysis.export import FORMATS, RecordedSession
 from mcpspy.analysis.export.html import page as page_module
 from mcpspy.analysis.export.html.page import SCRIPTS, export
 from tests.analysis.export.html.chromium import Page, chromium
@@ -74,11 +74,11 @@ class Reader(HTMLParser):
         self.elements.append(("!--", data))
 
 
-def made(session: Recorded) -> str:
+def made(session: RecordedSession) -> str:
     return "".join(export(session))
 
 
-def nasty(text: str = NASTY) -> Recorded:
+def nasty(text: str = NASTY) -> RecordedSession:
     """Return a session in which everybody says something nasty wherever they can."""
     quoted = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
     header = structs.replace(
@@ -107,7 +107,7 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pag
         yield page
 
 
-async def opened(browser: Page, folder: Path, session: Recorded, anchor: str = "") -> str:
+async def opened(browser: Page, folder: Path, session: RecordedSession, anchor: str = "") -> str:
     """Have a browser open the page of a session; return its address."""
     path = folder / "page.html"
     path.write_text(made(session), encoding="utf-8", newline="\n")

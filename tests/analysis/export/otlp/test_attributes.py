@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from mcpspy.analysis.export.otlp.attributes import Conversation, carried_by, error_of, said_of, span_name
+from mcpspy.analysis.export.otlp.attributes import StreamAttributes, carried_by, error_of, said_of, span_name
 from mcpspy.core.protocol.message import Notification, Request, read_frame
 from tests.analysis.export.sessions import HEADER, call, client, result, said, server
 
 VERSION = b'"io.modelcontextprotocol/protocolVersion"'
 
-OF = Conversation("2025-11-25", "s1")
+OF = StreamAttributes("2025-11-25", "s1")
 
 
 def message(text: bytes) -> Request | Notification:

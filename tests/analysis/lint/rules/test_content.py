@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.lint.rule import Rule
+from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import content
 from tests.analysis.lint.proving import each, prove
 
 
 @each(content.RULES)
-def test_a_rule_fires_on_what_is_wrong_and_only_there(rule: Rule) -> None:
+def test_a_rule_fires_on_what_is_wrong_and_only_there(rule: LintRule) -> None:
     prove(rule)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.analysis.diff import DiffOptions, Kind
+from mcpspy.analysis.diff import ChangeKind, DiffOptions
 from mcpspy.core.recording.decode import Entry, Note
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
@@ -127,9 +127,9 @@ async def test_exchanges_differ_in_what_was_answered_too_and_in_all_their_progre
     found = await pair.compare(DiffOptions())
     (case,) = found.difference.cases
     said = {change.kind: (change.pointer, change.old, change.new) for change in case.changes}
-    assert said[Kind.REQUEST] == ("/params/arguments/n", 1, 2)
-    assert said[Kind.RESULT] == ("/result/said", "one", "two")
-    assert said[Kind.PROGRESS] == ("/progress/1/params/progress", 2, 4)
+    assert said[ChangeKind.REQUEST] == ("/params/arguments/n", 1, 2)
+    assert said[ChangeKind.RESULT] == ("/result/said", "one", "two")
+    assert said[ChangeKind.PROGRESS] == ("/progress/1/params/progress", 2, 4)
     assert case.old is not None
     assert case.new is not None
     assert (found.old[case.old], found.new[case.new]) == (0, 4)

@@ -5,36 +5,49 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from mcpspy.analysis.diff import Case, Change, Difference, Kind, Place, Severity
+from mcpspy.analysis.diff import (
+    ChangeKind,
+    ChangePosition,
+    ChangeSeverity,
+    ComparedCase,
+    DiffChange,
+    SessionDiff,
+)
 from mcpspy.ui.tui.diff.diff_rows import diff_rows, tally, whole
 
-BREAKING, DIFFERENT, NOTE = Severity
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 HOSTILE = "\x1b[2J\u202e\x00\ud800"
 
 LONG = "x" * 200
 
-DIFFERENCE = Difference(
+DIFFERENCE = SessionDiff(
     (
-        Case(method="ping", old=Place(2, 0), new=Place(2, 0)),
-        Case(
+        ComparedCase(method="ping", old=ChangePosition(2, 0), new=ChangePosition(2, 0)),
+        ComparedCase(
             method="tools/call",
             subject="forecast",
-            old=Place(5, 2),
-            new=Place(6, 3),
+            old=ChangePosition(5, 2),
+            new=ChangePosition(6, 3),
             changes=(
-                Change(kind=Kind.RESULT, severity=DIFFERENT, pointer="/result/wind", old=12, new=15),
-                Change(kind=Kind.ERROR, severity=BREAKING, pointer="/error", why="ok → error", new={"a": 1}),
-                Change(kind=Kind.RESULT, severity=DIFFERENT, pointer="/result/text", old="a\nb", new="a\nB"),
+                DiffChange(
+                    kind=ChangeKind.RESULT, severity=DIFFERENT, pointer="/result/wind", old=12, new=15
+                ),
+                DiffChange(
+                    kind=ChangeKind.ERROR, severity=BREAKING, pointer="/error", why="ok → error", new={"a": 1}
+                ),
+                DiffChange(
+                    kind=ChangeKind.RESULT, severity=DIFFERENT, pointer="/result/text", old="a\nb", new="a\nB"
+                ),
             ),
         ),
-        Case(
+        ComparedCase(
             method="tools/call",
             subject=HOSTILE,
-            new=Place(9, 5),
+            new=ChangePosition(9, 5),
             changes=(
-                Change(
-                    kind=Kind.ADDED,
+                DiffChange(
+                    kind=ChangeKind.ADDED,
                     severity=NOTE,
                     pointer=f"/a/{'long/' * 30}{HOSTILE}/end",
                     why=HOSTILE,
@@ -121,18 +134,24 @@ def test_the_tally_counts_by_weight_and_of_one_thing_says_whether_it_is_the_same
     assert (
         "".join(text for text, _ in tally(DIFFERENCE)) == "1 breaking · 2 different · 1 note · 1 of 3 alike"
     )
-    assert tally(Difference(DIFFERENCE.cases[:1])) == [("the same", "ok")]
-    assert "".join(text for text, _ in tally(Difference(DIFFERENCE.cases[2:]))) == "1 note"
-    assert "".join(text for text, _ in tally(Difference(()))) == "0 of 0 alike"
+    assert tally(SessionDiff(DIFFERENCE.cases[:1])) == [("the same", "ok")]
+    assert "".join(text for text, _ in tally(SessionDiff(DIFFERENCE.cases[2:]))) == "1 note"
+    assert "".join(text for text, _ in tally(SessionDiff(()))) == "0 of 0 alike"
 
 
 def test_what_stands_for_a_secret_is_marked() -> None:
-    change = Change(kind=Kind.RESULT, severity=DIFFERENT, pointer="/a", new=["x [redacted:00c0ffee]"])
-    *_, row = diff_rows(Difference((Case(method="ping", changes=(change,)),)), 80)
+    change = DiffChange(
+        kind=ChangeKind.RESULT, severity=DIFFERENT, pointer="/a", new=["x [redacted:00c0ffee]"]
+    )
+    *_, row = diff_rows(SessionDiff((ComparedCase(method="ping", changes=(change,)),)), 80)
     assert ("[redacted:00c0ffee]", "redacted") in row.pieces
 
 
 def test_what_only_one_session_has_is_said_where_a_pointer_would_stand() -> None:
-    case = Case(method="ping", old=Place(2, 0), changes=(Change(kind=Kind.REMOVED, severity=DIFFERENT),))
-    *_, row = diff_rows(Difference((case,)), 80)
+    case = ComparedCase(
+        method="ping",
+        old=ChangePosition(2, 0),
+        changes=(DiffChange(kind=ChangeKind.REMOVED, severity=DIFFERENT),),
+    )
+    *_, row = diff_rows(SessionDiff((case,)), 80)
     assert row.text == "  removed       only the old session has it"

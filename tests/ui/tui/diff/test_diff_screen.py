@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff import Case, Difference, DiffOptions, Place
+from mcpspy.analysis.diff import ChangePosition, ComparedCase, DiffOptions, SessionDiff
 from mcpspy.errors import CannotStart
 from mcpspy.io.store import Summary
 from mcpspy.ui.tui.diff import diff_screen
@@ -29,7 +29,7 @@ class Fixed:
     summaries: tuple[Summary, Summary] | None = None
 
     def __init__(
-        self, *found: Difference | Exception, titles: tuple[str, str] = ("the old", "the new")
+        self, *found: SessionDiff | Exception, titles: tuple[str, str] = ("the old", "the new")
     ) -> None:
         self._found = list(found)
         self.titles = titles
@@ -133,7 +133,7 @@ async def test_enter_and_o_say_which_row_is_wanted_below(keys: list[str], row: i
 
 
 async def test_what_has_no_place_is_not_gone_to() -> None:
-    placeless = Difference((Case(method="handshake", changes=DIFFERENCE.cases[1].changes[:1]),))
+    placeless = SessionDiff((ComparedCase(method="handshake", changes=DIFFERENCE.cases[1].changes[:1]),))
     async with alone(shown_of(Fixed(placeless))) as shown:
         await shown.shows("12 → 15", "1 different")
         await shown.press("enter")
@@ -141,7 +141,12 @@ async def test_what_has_no_place_is_not_gone_to() -> None:
 
 
 async def test_the_same_is_said_to_be_the_same() -> None:
-    same = Difference((Case(method="ping", old=Place(2, 0), new=Place(2, 0)), Case(method="exit")))
+    same = SessionDiff(
+        (
+            ComparedCase(method="ping", old=ChangePosition(2, 0), new=ChangePosition(2, 0)),
+            ComparedCase(method="exit"),
+        )
+    )
     async with alone(shown_of(Fixed(same))) as shown:
         await shown.shows("They say the same.", "2 of 2 alike")
         await shown.press("enter", "o", "y", "n", "j", "G")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.lint import RULES, Finding, Linter, Place, Severity
+from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, Severity
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.session.session import Session
 from mcpspy.ui.tui.session import background
@@ -80,7 +80,9 @@ def test_a_large_line_ends_a_slice_and_says_so(make_recording: Make, monkeypatch
 def test_of_a_rule_that_finds_without_end_the_words_are_not_kept() -> None:
     findings = Findings()
     for row in range(2 * MOST):
-        findings.add(row, Finding("ENV101", Severity.ERROR, f"no {row}", "", Place(), row, 0.0, "server"))
+        findings.add(
+            row, Finding("ENV101", Severity.ERROR, f"no {row}", "", EntryPosition(), row, 0.0, "server")
+        )
 
     (rule,) = (rule for rule in RULES if rule.code == "ENV101")
     assert findings.of(7)[0].message == "no 7"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from mcpspy.analysis.stats import Stats
+from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.intercept.held import LiveItem
 from mcpspy.core.intercept.requests import AwaitedRequest
 from mcpspy.core.protocol.message import Failure, Request, Result
@@ -135,7 +135,7 @@ def test_an_exchange_answers_alike_as_a_row_in_the_session_and_in_stats(name: st
             counted[item.stream, item.side, item.id, item.at] = item
         return True
 
-    stats = Stats(session.header, Query("", count, True, SessionEnd(), False))
+    stats = StatsCollector(session.header, Query("", count, True, SessionEnd(), False))
     stats.add_lines(data.split(b"\n")[1:-1])
     stats.finish(is_over=True)
     rows = [row for row, change in enumerate(session.changes) if isinstance(change.what, Request)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mcpspy.analysis.lint import Finding, Place, Severity
+from mcpspy.analysis.lint import EntryPosition, Finding, Severity
 from mcpspy.core.query.parser import parse
 from mcpspy.ui.tui.session.view import Order, View, Wish
 from tests.ui.tui.session.test_log import CALL, FAILED, PROGRESS, File
@@ -34,7 +34,7 @@ def all_of(view: View) -> list[int]:
 
 def found(row: int) -> Finding:
     """Return a finding on a row."""
-    return Finding("x-001", Severity.WARNING, "why", "", Place(1), row, 0.5, "server")
+    return Finding("x-001", Severity.WARNING, "why", "", EntryPosition(1), row, 0.5, "server")
 
 
 @pytest.fixture

@@ -1,0 +1,214 @@
+"""Two JSON values, compared: where they differ, and from what to what.
+
+Owns the structural comparison: members by name, items of a list by the fewest
+additions and removals, a text that is JSON as the value it holds. Refuses to
+know what a value means.
+
+Dates and times in texts, as servers write them.
+
+Owns what counts as one: ISO 8601 and RFC 3339, those of HTTP and of mail (RFC
+5322), what a locale makes of a time of day. A number is never a date: it may be
+anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+from msgspec import UNSET
+
+from mcpspy.analysis.diff.lcs import common
+from mcpspy.core.jsontools import Pointer, canonical
+from mcpspy.core.protocol.message import loads
+from mcpspy.core.redact.placeholder import fits, untagged
+
+_TIME = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d|:60)?(?:[.,]\d{1,9})?(?:\s?[AaPp]\.?[Mm]\.?\b)?"
+_ZONE = r"(?:\s?(?:Z|UTC|GMT)?(?:[+-]\d\d:?\d\d)?(?:\s?\([\w \x2d+:]{2,40}\))?)"
+_DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_NUMBERED = r"\d{4}[-/](?:0[1-9]|1[0-2])[-/](?:0[1-9]|[12]\d|3[01])"
+_LOCAL = r"(?:0?[1-9]|[12]\d|3[01])[./](?:0?[1-9]|[12]\d|3[01])[./]\d{4}"
+_WORDED = rf"(?:{_DAY},?\s)?(?:\d{{1,2}}[\s-]{_MONTH}[\s-]\d{{4}}|{_MONTH}\s\d{{1,2}}(?:,?\s\d{{4}})?)"
+
+_DATE = re.compile(
+    rf"(?<![\w.])(?:(?:{_NUMBERED}|{_LOCAL}|{_WORDED})(?:(?:T|,?\s(?:at\s)?){_TIME}(?:\s\d{{4}})?)?|{_TIME}){_ZONE}(?![\w])"
+)
+
+_HAS_DIGITS = re.compile(r"\d[:./ -]|[a-z] \d")
+"""What every one of them has: most texts have none, and are passed over."""
+
+
+def undated(text: str) -> str:
+    """Return a text with a mark in place of each date or time."""
+    return _DATE.sub("\N{CALENDAR}", text) if _HAS_DIGITS.search(text) else text
+
+
+NAMES = ("id", "uri", "name", "key", "path")
+"""Members by which an item of a list is known again when something else in it has changed."""
+
+
+_Items: TypeAlias = list[tuple[int, Any]]
+"""Items of a list, each with its index."""
+
+
+class ValueChange(NamedTuple):
+    """One place at which two values differ."""
+
+    tokens: Pointer
+    """Of items in a list: the new index; of one that was removed, the old one."""
+    old: Any
+    """UNSET if it was added."""
+    new: Any
+    """UNSET if it was removed."""
+    is_layout: bool = False
+    """Whether it is a text that holds the same JSON, written otherwise."""
+
+
+def deltas(old: Any, new: Any, *, dates: bool = False) -> list[ValueChange]:
+    """Return where two values differ. With `dates`, what differs only in dates and times is the same."""
+    try:
+        return list(_walk(old, new, (), dates))
+    except RecursionError:
+        same = fingerprint(old, dates=dates) == fingerprint(new, dates=dates)
+        return [] if same else [ValueChange((), old, new)]
+
+
+def fingerprint(value: Any, *, dates: bool = False) -> str:
+    """Return a text that two values share if, and only if, they are the same."""
+    try:
+        return untagged(canonical(_undated(value) if dates else value))
+    except RecursionError:  # `loads` reads deeper than Python walks. Dates count then.
+        return _flat(value)
+
+
+def inner(text: str) -> dict[str, Any] | list[Any] | None:
+    """Return the object or array that a text holds; None if it holds anything else."""
+    small = text.strip(" \t\r\n")
+    if small[:1] + small[-1:] not in ("{}", "[]"):
+        return None
+    value = loads(small.encode("utf-8", "surrogatepass"))
+    return value if isinstance(value, dict | list) else None
+
+
+def _walk(old: Any, new: Any, at: Pointer, dates: bool) -> Iterator[ValueChange]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key, value in old.items():
+            if key in new:
+                yield from _walk(value, new[key], (*at, key), dates)
+            else:
+                yield ValueChange((*at, key), value, UNSET)
+        for key, value in new.items():
+            if key not in old:
+                yield ValueChange((*at, key), UNSET, value)
+    elif isinstance(old, list) and isinstance(new, list):
+        yield from _items(old, new, at, dates)
+    elif isinstance(old, str) and isinstance(new, str):
+        yield from _texts(old, new, at, dates)
+    elif not _is_same(old, new) and not _may_be(old, new):
+        yield ValueChange(at, old, new)
+
+
+def _items(old: list[Any], new: list[Any], at: Pointer, dates: bool) -> Iterator[ValueChange]:
+    if len(old) == len(new) == 1:  # Nothing to find; and lists in lists in lists would each be written out.
+        yield from _gap([(0, old[0])], [(0, new[0])], at, dates)
+        return
+    held = common(
+        [fingerprint(item, dates=dates) for item in old], [fingerprint(item, dates=dates) for item in new]
+    )
+    ours, theirs = list(enumerate(old)), list(enumerate(new))
+    before = then = 0
+    for here, there in [*held, (len(old), len(new))]:
+        yield from _gap(ours[before:here], theirs[then:there], at, dates)
+        before, then = here + 1, there + 1
+
+
+def _gap(old: _Items, new: _Items, at: Pointer, dates: bool) -> Iterator[ValueChange]:
+    """Yield what differs where nothing is the same: by what items are named, then by their place."""
+    named = common([_name(item, n, 0) for n, item in old], [_name(item, n, 1) for n, item in new])
+    before = then = 0
+    for here, there in [*named, (len(old), len(new))]:
+        left, right = old[before:here], new[then:there]
+        for (place, one), (number, two) in zip(left, right, strict=False):
+            if _is_alike(one, two):
+                yield from _walk(one, two, (*at, str(number)), dates)
+            else:
+                yield ValueChange((*at, str(place)), one, UNSET)
+                yield ValueChange((*at, str(number)), UNSET, two)
+        yield from (ValueChange((*at, str(place)), item, UNSET) for place, item in left[len(right) :])
+        yield from (ValueChange((*at, str(number)), UNSET, item) for number, item in right[len(left) :])
+        if here < len(old):
+            yield from _walk(old[here][1], new[there][1], (*at, str(new[there][0])), dates)
+        before, then = here + 1, there + 1
+
+
+def _texts(old: str, new: str, at: Pointer, dates: bool) -> Iterator[ValueChange]:
+    if old == new or (dates and undated(old) == undated(new)) or _may_be(old, new):
+        return
+    one = inner(old)
+    two = inner(new) if one is not None else None
+    if one is None or two is None or type(one) is not type(two):
+        yield ValueChange(at, old, new)
+        return
+    found = list(_walk(one, two, at, dates))
+    yield from found or [ValueChange(at, old, new, is_layout=True)]
+
+
+def _name(item: Any, number: int, side: int) -> tuple[Any, ...]:
+    """Return what an item is known by; one that has no name is like no other."""
+    if isinstance(item, dict):
+        for name in NAMES:
+            if isinstance(value := item.get(name), str | int):
+                return name, value, str(item.get("type"))
+    return number, side
+
+
+def _is_alike(old: Any, new: Any) -> bool:
+    """Whether one may have become the other: the same kind of thing, of the same `type`."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return bool(old.get("type") == new.get("type"))
+    return isinstance(old, list) == isinstance(new, list) and isinstance(old, dict) == isinstance(new, dict)
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    if isinstance(old, float) and isinstance(new, float) and old != old and new != new:  # noqa: PLR0124 - NaN
+        return True
+    return bool(old == new)
+
+
+def _may_be(old: Any, new: Any) -> bool:
+    """Whether one is what the other was before it was redacted, or both were."""
+    if isinstance(old, str) and isinstance(new, str) and untagged(old) == untagged(new):
+        return True
+    return fits(old, new) or fits(new, old)
+
+
+def _flat(value: Any) -> str:
+    """Return a text that two values share if they are the same, however deep they are."""
+    written: list[str] = []
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, dict):
+            written.append(f"{{{len(item)}")
+            for key in sorted(item):
+                left += (item[key], key)
+        elif isinstance(item, list):
+            written.append(f"[{len(item)}")
+            left += reversed(item)
+        else:
+            written.append(canonical(item))
+    return untagged("\n".join(written))
+
+
+def _undated(value: Any) -> Any:
+    if isinstance(value, str):
+        return undated(value)
+    if isinstance(value, dict):
+        return {key: _undated(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_undated(item) for item in value]
+    return value

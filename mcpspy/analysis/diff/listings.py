@@ -1,0 +1,138 @@
+"""What a server lists, compared by name: tools, resources, templates and prompts.
+
+Owns what a change of them means to a client. Their order is not compared, since
+the protocol gives it no meaning (2026-07-28, server/tools and the like).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+
+from mcpspy.analysis.diff.json_diff import deltas
+from mcpspy.analysis.diff.model import ChangeSeverity
+from mcpspy.analysis.diff.schema import BREAKING, DIFFERENT, NOTE, SchemaChange, judge
+
+
+class ListMethod(NamedTuple):
+    """What a method lists."""
+
+    member: str
+    """Of the result."""
+    name: str
+    """Member of an item by which it is known."""
+    one: str
+    """What an item is called."""
+
+
+LISTINGS = {
+    "tools/list": ListMethod("tools", "name", "tool"),
+    "resources/list": ListMethod("resources", "uri", "resource"),
+    "resources/templates/list": ListMethod("resourceTemplates", "uriTemplate", "template"),
+    "prompts/list": ListMethod("prompts", "name", "prompt"),
+}
+
+_SAID = frozenset("title description icons size _meta".split())
+"""What explains an item, and decides nothing."""
+
+
+def by_name(items: Any, name: str) -> dict[str, Any] | None:
+    """Return items by their names; None if one of them has none, or they are no list."""
+    if not isinstance(items, list):
+        return None
+    found: dict[str, Any] = {}
+    for item in items:
+        if not isinstance(item, dict) or not isinstance(known := item.get(name), str):
+            return None
+        while known in found:  # A name given twice: both are shown.
+            known += "'"
+        found[known] = item
+    return found
+
+
+def compare_listed(
+    listing: ListMethod, old: dict[str, Any], new: dict[str, Any], *, dates: bool
+) -> Iterator[SchemaChange]:
+    """Yield what changed, with pointers from the list."""
+    for name, item in old.items():
+        if name not in new:
+            yield SchemaChange((name,), BREAKING, f"lost the {listing.one} {name}", item, UNSET)
+            continue
+        for found in _item(listing, item, new[name], dates=dates):
+            yield found._replace(tokens=(name, *found.tokens))
+    for name, item in new.items():
+        if name not in old:
+            yield SchemaChange((name,), NOTE, f"gained the {listing.one} {name}", UNSET, item)
+
+
+def _item(listing: ListMethod, old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
+    if not isinstance(old, dict) or not isinstance(new, dict):  # Cut out of one of them.
+        return
+    judged = {"inputSchema", "outputSchema"} if listing.one == "tool" else {"arguments"}
+    for found in deltas(_other(old, judged), _other(new, judged), dates=dates):
+        severity = _severity(listing, found.tokens, found.new)
+        yield SchemaChange(found.tokens, severity, "", found.old, found.new)
+    if listing.one == "tool":
+        yield from _schemas(old, new)
+    elif listing.one == "prompt":
+        yield from _arguments(old.get("arguments"), new.get("arguments"), dates=dates)
+
+
+def _schemas(old: dict[str, Any], new: dict[str, Any]) -> Iterator[SchemaChange]:
+    for member in ("inputSchema", "outputSchema"):
+        is_input = member == "inputSchema"
+        before, now = old.get(member, UNSET), new.get(member, UNSET)
+        if before is UNSET and now is UNSET:
+            continue
+        if before is UNSET or now is UNSET:
+            severity = BREAKING if (now is UNSET) != is_input else NOTE
+            yield SchemaChange((member,), severity, "", before, now)
+            continue
+        for found in judge(before, now, is_input=is_input):
+            yield found._replace(tokens=(member, *found.tokens))
+
+
+def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
+    """Yield what changed in a prompt's arguments."""
+    before, now = by_name(old or [], "name"), by_name(new or [], "name")
+    if before is None or now is None:
+        yield from (
+            SchemaChange(("arguments", *found.tokens), DIFFERENT, "", found.old, found.new)
+            for found in deltas(old, new)
+        )
+        return
+    for name, argument in before.items():
+        at = ("arguments", name)
+        if name not in now:
+            yield SchemaChange(at, BREAKING, f"lost the argument {name}", argument, UNSET)
+            continue
+        was, is_needed = argument.get("required") is True, now[name].get("required") is True
+        for found in deltas(_other(argument, {"required"}), _other(now[name], {"required"}), dates=dates):
+            severity = NOTE if _SAID.issuperset(found.tokens[:1]) else DIFFERENT
+            yield SchemaChange((*at, *found.tokens), severity, "", found.old, found.new)
+        if was != is_needed:
+            why = f"{name} is required now" if is_needed else f"{name} is no longer required"
+            yield SchemaChange((*at, "required"), BREAKING if is_needed else NOTE, why, was, is_needed)
+    for name, argument in now.items():
+        if name not in before:
+            needed = argument.get("required") is True
+            why = f"gained {'a required' if needed else 'an optional'} argument {name}"
+            yield SchemaChange(("arguments", name), BREAKING if needed else NOTE, why, UNSET, argument)
+
+
+def _severity(listing: ListMethod, tokens: tuple[str, ...], new: Any) -> ChangeSeverity:
+    """Judge a member other than schemas and arguments."""
+    first = tokens[0] if tokens else ""
+    if first in _SAID or (first == "annotations" and tokens[-1] in ("title", "lastModified")):
+        return NOTE
+    if first == "name" and listing.name != "name":  # A resource is known by its uri; its name is for people.
+        return NOTE
+    if tokens == ("execution", "taskSupport") and new == "required":
+        return BREAKING
+    return DIFFERENT
+
+
+def _other(item: dict[str, Any], members: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key not in members}

@@ -1,0 +1,212 @@
+"""A session as the page's script reads it: a row an exchange, and bodies apart from them.
+
+Owns the members of a row (`session.js` names the same ones) and what is known
+of the session as a whole. A body is the peer's own text, never parsed here, so
+that duplicate keys and thirty-digit integers reach the reader.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.export.base import RecordedSession
+from mcpspy.core.protocol.message import Malformed, Notification, Request
+from mcpspy.core.protocol.peers import Peers
+from mcpspy.core.recording.decode import Damaged, Header, Note
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.session import Change
+
+BLOCK = 1 << 20
+"""Characters of bodies that are read together: what looking at one message costs."""
+
+NONE = -1
+"""In place of a body's number."""
+
+_CARRIERS = ("http", "http-end", "sse", "part")
+"""Notes on how messages came, which the page shows when asked."""
+
+
+class HtmlRows:
+    """The rows of a session, made while its bodies are written."""
+
+    def __init__(self, session: RecordedSession) -> None:
+        self._session = session
+        self._bodies: list[str] = []
+        self._pending = 0
+        self._exit: Note | None = None
+        self._parties = Peers()
+        self._last_at = 0.0
+        self.rows: list[list[Any]] = []
+        self.starts = [0]
+        """The number of each block's first body."""
+        self.counts = dict.fromkeys(("all", "messages", "requests", "errors", "unanswered"), 0)
+
+    def blocks(self) -> Iterator[list[str]]:
+        """Yield the bodies by the block; once they are through, the rest is known."""
+        changes = list(self._session.changes)
+        self._last_at = max((change.what.at for change in changes), default=0.0)
+        for change in changes:
+            self._hear(change)
+            if self._session.keep(change) and not _is_spoken_for(change):
+                self.rows.append(self._row(change))
+                if self._pending >= BLOCK:
+                    yield self._take()
+        if self._bodies:
+            yield self._take()
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is known of the session as a whole."""
+        header, parties = self._session.header, self._parties
+        ending = rows.row(Change(0, self._exit)) if self._exit is not None else None
+        return {
+            "name": sanitize(self._session.name or header.name) or "session",
+            "id": sanitize(header.id),
+            "started": sanitize(header.started),
+            "transport": sanitize(header.transport),
+            "target": target(header),
+            "cwd": sanitize(header.cwd or ""),
+            "redacted": header.redacted,
+            "client": sanitize(str(parties.client or "")),
+            "server": sanitize(str(parties.server or "")),
+            "revision": sanitize(parties.revision or ""),
+            "lasted": self._last_at,
+            "ending": ending.subject if ending is not None else "",
+            "endingTone": ending.tone if ending is not None else rows.ODD,
+            "counts": self.counts,
+        }
+
+    def _hear(self, change: Change) -> None:
+        what, exchange, counts = change.what, change.exchange, self.counts
+        counts["all"] += 1
+        if isinstance(what, Damaged):
+            return
+        if isinstance(what, Note):
+            self._exit = what if what.kind == "exit" else self._exit
+            return
+        counts["messages"] += 1
+        if isinstance(what, Request) and exchange is not None:
+            self._parties.hear_request(what)
+            counts["requests"] += 1
+            counts["errors"] += rows.has_failed(exchange)
+            counts["unanswered"] += exchange.state in (State.PENDING, State.UNANSWERED)
+        elif exchange is not None and what is exchange.answer:
+            self._parties.hear_answer(exchange.answer, exchange.request.method)
+
+    def _row(self, change: Change) -> list[Any]:
+        what, exchange = change.what, change.exchange
+        request = exchange if isinstance(what, Request) else None
+        answer = request.answer if request is not None else None
+        sizes = _size(what), _size(answer) if answer is not None else None
+        said = rows.exchange_row(change, sizes, self._last_at) if request is not None else rows.row(change)
+        body = self._add(_text(what))
+        return [
+            change.number + 1,
+            round(what.at, 6),
+            _kind(what),
+            "" if isinstance(what, Note | Damaged) else what.side,
+            said.method or "(answer)",
+            said.subject or ("" if said.method else f"id {said.id}"),
+            said.id,
+            said.status,
+            said.tone,
+            str(request.state) if request is not None else "",
+            _end(request),
+            body,
+            sizes[0],
+            self._add(_text(answer)) if answer is not None else NONE,
+            sizes[1] or 0,
+            None if exchange is None else exchange.number,
+            None if request is None or request.continues is None else request.continues.number,
+            _http(what),
+            sanitize(_stream(what)),
+            _flaws(change),
+        ]
+
+    def _add(self, text: str) -> int:
+        self._bodies.append(text)
+        self._pending += len(text)
+        return self.starts[-1] + len(self._bodies) - 1
+
+    def _take(self) -> list[str]:
+        taken, self._bodies, self._pending = self._bodies, [], 0
+        self.starts.append(self.starts[-1] + len(taken))
+        return taken
+
+
+def target(header: Header) -> str:
+    """Return the command or URL that was recorded, as one line."""
+    return sanitize(shlex.join(header.command) if header.command else header.upstream or "")
+
+
+def _is_spoken_for(change: Change) -> bool:
+    """Whether the row of its request shows it."""
+    return change.exchange is not None and change.what is change.exchange.answer
+
+
+def _kind(what: object) -> str:
+    if isinstance(what, Note):
+        return "http" if what.kind in _CARRIERS else "stderr" if what.kind == "stderr" else "note"
+    if isinstance(what, Request):
+        return "request"
+    if isinstance(what, Notification):
+        return "notification"
+    return (
+        "malformed" if isinstance(what, Malformed) else "damaged" if isinstance(what, Damaged) else "answer"
+    )
+
+
+def _size(what: Any) -> int:
+    return len(what.text.encode("utf-8", "surrogatepass")) if isinstance(what, Note) else len(what.data)
+
+
+def _text(what: Any) -> str:
+    """Return its text as it was; of bytes that are no UTF-8, and of lone surrogates, escapes are left."""
+    if not isinstance(what, Note):
+        return str(what.data.decode("utf-8", "backslashreplace"))
+    if what.text:
+        return what.text.encode("utf-8", "backslashreplace").decode()
+    try:
+        return orjson.dumps(what.fields).decode()
+    except TypeError:  # Lone surrogates, or integers beyond 64 bits.
+        return json.dumps(what.fields)
+
+
+def _end(exchange: Exchange | None) -> float | None:
+    """Return when it was answered or called off."""
+    last = None if exchange is None else exchange.answer or exchange.cancel
+    return None if last is None else round(last.at, 6)
+
+
+def _http(what: Any) -> int | None:
+    """Return the number of its HTTP exchange, if that is one a script can count to."""
+    if isinstance(what, Damaged):
+        return None
+    number = what.fields.get("http") if isinstance(what, Note) else what.frame.http
+    return number if isinstance(number, int) and abs(number) < 1 << 53 else None
+
+
+def _stream(what: Any) -> str:
+    if isinstance(what, Note):
+        return str(what.fields.get("stream", ""))
+    return "" if isinstance(what, Damaged) else what.frame.stream or ""
+
+
+def _flaws(change: Change) -> list[str]:
+    what, exchange = change.what, change.exchange
+    if isinstance(what, Note):
+        return []
+    found = [what.why] if isinstance(what, Damaged | Malformed) else []
+    if not isinstance(what, Damaged):
+        found += what.flaws
+    if change.flaw:
+        found.append(change.flaw)
+    if isinstance(what, Request) and exchange is not None:
+        found += [*exchange.flaws, *(exchange.answer.flaws if exchange.answer is not None else ())]
+    return [sanitize(flaw) for flaw in dict.fromkeys(found)]

@@ -1,0 +1,206 @@
+"""What params and results have to hold.
+
+Owns a table of required members, taken from the schemas of all revisions.
+Refuses to look deeper: what stands inside has rules of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.rule import ERROR, Report, RuleFamily
+from mcpspy.core.protocol.message import Result
+from mcpspy.core.protocol.spec import MODERN
+
+RULES = RuleFamily()
+rule = RULES.rule
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "object": (dict,),
+    "list": (list,),
+    "number": (int, float),
+    "string or number": (str, int),
+    "anything": (object,),
+}
+
+PARAMS = {
+    "initialize": {"protocolVersion": "string", "capabilities": "object", "clientInfo": "object"},
+    "tools/call": {"name": "string"},
+    "resources/read": {"uri": "string"},
+    "resources/subscribe": {"uri": "string"},
+    "resources/unsubscribe": {"uri": "string"},
+    "prompts/get": {"name": "string"},
+    "completion/complete": {"ref": "object", "argument": "object"},
+    "logging/setLevel": {"level": "string"},
+    "subscriptions/listen": {"notifications": "object"},
+    "sampling/createMessage": {"messages": "list", "maxTokens": "number"},
+    "elicitation/create": {"message": "string"},
+    "tasks/get": {"taskId": "string"},
+    "tasks/result": {"taskId": "string"},
+    "tasks/cancel": {"taskId": "string"},
+    "notifications/message": {"level": "string", "data": "anything"},
+    "notifications/resources/updated": {"uri": "string"},
+    "notifications/progress": {"progressToken": "string or number"},
+    "notifications/elicitation/complete": {"elicitationId": "string"},
+}
+"""Method → members of params, and what they are."""
+
+OPTIONAL_PARAMS = {
+    "tools/call": {"arguments": "object"},
+    "prompts/get": {"arguments": "object"},
+    "tools/list": {"cursor": "string"},
+    "resources/list": {"cursor": "string"},
+    "resources/templates/list": {"cursor": "string"},
+    "prompts/list": {"cursor": "string"},
+}
+
+RESULTS = {
+    "initialize": {"protocolVersion": "string", "capabilities": "object", "serverInfo": "object"},
+    "server/discover": {"supportedVersions": "list", "capabilities": "object"},
+    "tools/list": {"tools": "list"},
+    "tools/call": {"content": "list"},
+    "resources/list": {"resources": "list"},
+    "resources/templates/list": {"resourceTemplates": "list"},
+    "resources/read": {"contents": "list"},
+    "prompts/list": {"prompts": "list"},
+    "prompts/get": {"messages": "list"},
+    "completion/complete": {"completion": "object"},
+    "sampling/createMessage": {"role": "string", "content": "anything", "model": "string"},
+    "roots/list": {"roots": "list"},
+    "elicitation/create": {"action": "string"},
+}
+
+_Members: TypeAlias = tuple[tuple[str, str, bool], ...]
+"""Name, what it is, whether it is required."""
+
+
+def _members(required: dict[str, str], optional: dict[str, str]) -> _Members:
+    return (
+        *((name, kind, True) for name, kind in required.items()),
+        *((name, kind, False) for name, kind in optional.items()),
+    )
+
+
+_PARAMS = {
+    method: _members(PARAMS.get(method, {}), OPTIONAL_PARAMS.get(method, {}))
+    for method in (PARAMS | OPTIONAL_PARAMS)
+}
+_RESULTS = {method: _members(required, {}) for method, required in RESULTS.items()}
+
+_ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
+
+
+@rule(
+    "DATA101",
+    ERROR,
+    "params without what they must hold",
+    page="2025-11-25/schema",
+    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
+    about=tuple(_PARAMS),
+    valid=(
+        '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}',
+        '> {"id":2,"method":"tools/list","params":{"cursor":"b"}}\n< {"id":2,"result":{"tools":[]}}',
+    ),
+    invalid=(
+        '> {"id":2,"method":"tools/call","params":{}}\n< {"id":2,"error":{"code":-32602,"message":"no"}}',
+        '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":[1]}}\n< {"id":2,"result":{"content":[]}}',
+        '> {"id":2,"method":"tools/list","params":{"cursor":null}}\n< {"id":2,"result":{"tools":[]}}',
+    ),
+)
+def params(seen: LintEvent) -> Iterable[Report]:
+    """Each method has members that are required, and each has its type. An optional one that is not known is left
+    out; `null` is another value.
+    """
+    return _breaches(seen.method, "params", seen.params, _PARAMS[seen.method])
+
+
+@rule(
+    "DATA102",
+    ERROR,
+    "a result without what it must hold",
+    page="2025-11-25/schema",
+    on=EventKind.RESULT,
+    about=tuple(RESULTS),
+    beyond_text=True,
+    valid=(
+        _ANSWERED % '{"tools":[]}',
+        '> {"id":2,"method":"tools/call","params":{"name":"a","task":{}}}\n< {"id":2,"result":{"task":{"taskId":"1","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null}}}',
+        '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"resultType":"input_required","requestState":"s"}}',
+    ),
+    invalid=(
+        _ANSWERED % "{}",
+        _ANSWERED % '{"tools":{}}',
+        _ANSWERED.replace("tools/list", "prompts/list") % '{"prompts":null}',
+    ),
+)
+def result(seen: LintEvent) -> Iterable[Report]:
+    """Each method has members of its result that are required. A tool's result has `content`, be it empty, even
+    where it has `structuredContent`.
+    """
+    assert isinstance(seen.what, Result)
+    if not seen.has_object("result") or seen.what.is_task:
+        return ()
+    if (seen.revision or "") >= MODERN and seen.what.result_type != "complete":
+        return ()
+    return _breaches(seen.method, "result", seen.result, _RESULTS[seen.method])
+
+
+@rule(
+    "DATA103",
+    ERROR,
+    "something listed without its name",
+    page="2025-11-25/schema",
+    on=EventKind.RESULT,
+    about=(
+        "tools/list",
+        "resources/list",
+        "resources/templates/list",
+        "prompts/list",
+        "roots/list",
+        "resources/read",
+    ),
+    valid=(_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',),
+    invalid=(
+        _ANSWERED % '{"tools":[{"description":"b","inputSchema":{"type":"object"}}]}',
+        _ANSWERED.replace("tools/list", "resources/list") % '{"resources":[{"name":"a"}]}',
+        _ANSWERED.replace("tools/list", "prompts/list") % '{"prompts":["a"]}',
+    ),
+)
+def listed(seen: LintEvent) -> Iterator[Report]:
+    """What is listed has a name, and a resource a URI (a template a `uriTemplate`): without, nobody can ask for it."""
+    key, required = _LISTED[seen.method]
+    items = seen.result.get(key)
+    for number, item in enumerate(items if isinstance(items, list) else []):
+        if not isinstance(item, dict):
+            yield Report(f"{key}/{number} is no object", item)
+            continue
+        for name in required:
+            if not isinstance(item.get(name), str):
+                yield Report(f"{key}/{number} has no {name}", item)
+
+
+_LISTED = {
+    "tools/list": ("tools", ("name",)),
+    "resources/list": ("resources", ("name", "uri")),
+    "resources/templates/list": ("resourceTemplates", ("name", "uriTemplate")),
+    "prompts/list": ("prompts", ("name",)),
+    "roots/list": ("roots", ("uri",)),
+    "resources/read": ("contents", ("uri",)),
+}
+
+
+def _breaches(method: str, where: str, given: dict[str, Any], members: _Members) -> Iterator[Report]:
+    for name, kind, is_required in members:
+        if name in given:
+            if not _is(given[name], kind):
+                yield Report(f"{method}: {where}.{name} is no {kind}", given[name])
+        elif is_required:
+            yield Report(f"{method}: {where} has no {name}")
+
+
+def _is(value: Any, kind: str) -> bool:
+    return isinstance(value, _TYPES[kind]) and not (isinstance(value, bool) and kind.endswith("number"))

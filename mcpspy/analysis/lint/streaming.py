@@ -1,0 +1,94 @@
+"""The fold of a session that nobody will look at again: it keeps what pairing needs, and no messages.
+
+Owns forgetting. What `core.session.session` says of an entry it says, too, but for what
+is more than some thousands of requests ago: an answer that comes twice, an id
+that is used twice, are then like any other that nobody asked for.
+"""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from mcpspy.analysis.lint.state import KEPT
+from mcpspy.core.protocol.message import AnyMessage, Body, Failure, Request, Result
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
+from mcpspy.core.session.correlation import Correlation
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Change, Session
+
+HEAVY = 1 << 12
+"""Bytes from which on an answered request or its answer is not kept whole."""
+
+EVERY = 1024
+"""Entries after which it is looked whether there is something to forget."""
+
+
+class _Counted(list[Exchange]):
+    """A list that only counts."""
+
+    counted = 0
+
+    def append(self, _: Exchange) -> None:
+        self.counted += 1
+
+    def __len__(self) -> int:
+        return self.counted
+
+
+class StreamingSession(Session):
+    """A session that is told of, entry by entry."""
+
+    def __init__(self, header: Header | None = None) -> None:
+        super().__init__(header)
+        self.exchanges = _Counted()
+        self._pairing = Correlation[Exchange](forgets=True)
+        self._numbered = 0
+        self._entries = 0
+
+    def add(self, entry: Entry) -> list[Change]:
+        """Take the next entry; return what it changed, which is good until the next call."""
+        for change in self.changes:
+            if (exchange := change.exchange) is not None:
+                exchange.progress.clear()
+                if exchange.answer is not None:
+                    _lighten(exchange, exchange.answer)
+        self.changes.clear()
+        self._entries += 1
+        if self._entries % EVERY == 0:
+            self._pairing.forget_but(KEPT)
+        return super().add(entry)
+
+    def _changed(
+        self, what: AnyMessage | Note | Damaged, exchange: Exchange | None = None, flaw: str | None = None
+    ) -> Change:
+        change = Change(self._numbered, what, exchange, flaw)
+        self._numbered += 1
+        self.changes.append(change)
+        return change
+
+
+def _lighten(exchange: Exchange, answer: Result | Failure) -> None:
+    """Let go of what an answered exchange carries, if it is much."""
+    request = exchange.request
+    if len(request.data) > HEAVY:
+        exchange.request = Request(
+            frame=_bare(request.frame),
+            data=b"",
+            id=request.id,
+            method=request.method,
+            raw_params=Raw(b""),
+            body=Body(name=Raw(bytes(request.body.name)), uri=Raw(bytes(request.body.uri))),
+        )
+    if len(answer.data) > HEAVY:
+        frame = _bare(answer.frame)
+        if isinstance(answer, Failure):
+            exchange.answer = Failure(frame=frame, data=b"", id=answer.id, raw_error=Raw(b""))
+        else:
+            task = Raw(b"1" if answer.is_task else b"")
+            exchange.answer = Result(
+                frame=frame, data=b"", id=answer.id, raw_result=Raw(b""), body=Body(task=task)
+            )
+
+
+def _bare(frame: Frame) -> Frame:
+    return Frame(frame.at, frame.side, b"", frame.stream, frame.http, by=frame.by, to=frame.to)

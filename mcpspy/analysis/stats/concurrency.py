@@ -1,0 +1,108 @@
+"""How many requests were under way at any time, and who was waiting for whom.
+
+Owns the count of either side, its peaks over time, and the shares of the time.
+Takes what happens in its order and keeps a few hundred numbers, however long
+it goes on: when the bins do not reach, two become one. A time that goes back
+counts as the latest before it.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+BINS = 256
+"""Stretches of time whose peak is kept: more than a terminal has columns; at least half of them are in use."""
+
+FINEST = 1 / 1024
+"""Seconds of such a stretch in the beginning."""
+
+
+class Concurrency:
+    """The requests under way, subscriptions aside."""
+
+    __slots__ = (
+        "_at",
+        "_bin",
+        "_bin_end",
+        "_from_client",
+        "_from_server",
+        "_peaks",
+        "_width",
+        "area",
+        "asked_back",
+        "peak",
+        "peak_back",
+        "served",
+    )
+
+    def __init__(self) -> None:
+        self.peak = 0
+        """The most of the client's requests at a time."""
+        self.peak_back = 0
+        """The most of the server's requests at a time."""
+        self.served = 0.0
+        """Seconds in which the client waited for the server, and not the server for the client."""
+        self.asked_back = 0.0
+        """Seconds in which the server waited for the client."""
+        self.area = 0.0
+        """Seconds of all the client's requests together."""
+        self._from_client = self._from_server = 0
+        self._at = 0.0
+        self._width = self._bin_end = FINEST
+        self._peaks = array("I", bytes(array("I").itemsize * BINS))
+        self._bin = 0
+
+    def change(self, is_client: bool, by: int, at: float) -> None:
+        """One more request of a side is under way, or one less: it is answered, or nobody waits for it any more."""
+        passed = at - self._at
+        if passed > 0.0:
+            self._at = at
+            now = self._from_client
+            if self._from_server:
+                self.asked_back += passed
+                self.area += now * passed
+            elif now:
+                self.served += passed
+                self.area += now * passed
+            if at >= self._bin_end:
+                self._reach(at)
+        if is_client:
+            self._from_client = now = self._from_client + by
+            if now > self._peaks[self._bin]:
+                self._peaks[self._bin] = now
+                self.peak = max(self.peak, now)
+        else:
+            self._from_server = now = self._from_server + by
+            self.peak_back = max(self.peak_back, now)
+
+    def pass_to(self, at: float) -> None:
+        """Time goes on without that anything happens."""
+        self.change(True, 0, at)
+
+    @property
+    def span(self) -> float:
+        """Seconds that a profile is of: to the end of the stretch that the last change was in."""
+        return self._bin_end
+
+    def profile(self, columns: int) -> list[int]:
+        """Return the most of the client's requests at a time, in so many stretches of equal length at most."""
+        used = self._bin + 1
+        columns = max(min(columns, used), 1)
+        return [
+            max(self._peaks[used * column // columns : used * (column + 1) // columns])
+            for column in range(columns)
+        ]
+
+    def _reach(self, at: float) -> None:
+        """Go to the bin of a time; what is under way is so in all the bins between."""
+        peaks = self._peaks
+        while at / self._width >= BINS:
+            halves = [max(peaks[place], peaks[place + 1]) for place in range(0, BINS, 2)]
+            self._peaks = peaks = array("I", [*halves, *bytes(BINS // 2)])
+            self._width *= 2
+            self._bin //= 2
+        reached = int(at / self._width)
+        for place in range(self._bin + 1, reached + 1):
+            peaks[place] = self._from_client
+        self._bin = reached
+        self._bin_end = (reached + 1) * self._width

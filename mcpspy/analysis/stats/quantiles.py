@@ -1,0 +1,129 @@
+"""Exact quantiles of very many numbers, without ever sorting them all.
+
+Owns the numbers, in sorted runs of eight bytes each, and finding the one of a
+rank among the runs, also among those of several spreads: half a million take
+some milliseconds. Why not a histogram: docs/decisions.md.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import count
+from math import ceil, fsum
+from typing import NamedTuple
+
+RUN = 2048
+"""Numbers that are sorted together, at most: a quarter of a millisecond."""
+
+_made = count()
+
+
+class Durations(NamedTuple):
+    """How long something took, in seconds."""
+
+    answers: int
+    total: float
+    p50: float
+    """Half of them took at most that long (nearest rank, so it is one of them)."""
+    p95: float
+    p99: float
+    most: float
+
+    @property
+    def mean(self) -> float:
+        """The arithmetic mean; of none, 0."""
+        return self.total / self.answers if self.answers else 0.0
+
+
+class Distribution:
+    """Numbers, not below 0, and how they are spread."""
+
+    __slots__ = ("_fresh", "_room", "_runs", "_sorted")
+
+    def __init__(self) -> None:
+        # Tools that are called in turn must not all come to be sorted at the same moment.
+        self._room = max(RUN - next(_made) * 37 % RUN // 2, 1)
+        self._sorted = 0
+        """Numbers in the runs."""
+        self._runs: list[array[float]] = []
+        self._fresh = array("d")
+
+    @staticmethod
+    def union(spreads: Sequence[Distribution]) -> Distribution:
+        """Return all the numbers of several; nothing may be added to any of them as long as it is in use."""
+        union = Distribution()
+        union._runs = [run for spread in spreads for run in spread._all()]
+        union._sorted = sum(map(len, union._runs))
+        return union
+
+    def __len__(self) -> int:
+        return self._sorted + len(self._fresh)
+
+    def add(self, number: float) -> None:
+        """Take one more."""
+        fresh = self._fresh
+        fresh.append(number)
+        if len(fresh) == self._room:
+            self._runs.append(array("d", sorted(fresh)))
+            self._sorted += len(fresh)
+            self._fresh = array("d")
+
+    @property
+    def most(self) -> float:
+        """The largest; of none, 0."""
+        return max((run[-1] for run in self._all() if run), default=0.0)
+
+    def times(self) -> Durations:
+        """Return what people ask of them."""
+        p50, p95, p99 = self.quantiles(0.5, 0.95, 0.99)
+        return Durations(len(self), fsum(map(fsum, self._all())), p50, p95, p99, self.most)
+
+    def quantiles(self, *shares: float) -> list[float]:
+        """Return, for each share, the least number that so many are not above (nearest rank); of none, 0."""
+        if not len(self):
+            return [0.0 for _ in shares]
+        runs = self._all()
+        return [_ranked(runs, max(ceil(share * len(self)), 1)) for share in shares]
+
+    def counts(self, bounds: Iterable[float]) -> list[int]:
+        """Return how many are at most each of some bounds, which rise; and how many there are."""
+        runs = self._all()
+        return [*(sum(bisect_right(run, bound) for run in runs) for bound in bounds), len(self)]
+
+    def _all(self) -> list[array[float]]:
+        return [*self._runs, array("d", sorted(self._fresh))]
+
+
+def _ranked(runs: Sequence[array[float]], rank: int) -> float:
+    """Return the number of a rank, from 1, among sorted runs."""
+    left = [(run, 0, len(run)) for run in runs if run]
+    while True:
+        pivot = _middle(left)
+        below = [bisect_left(run, pivot, low, high) for run, low, high in left]
+        upto = [bisect_right(run, pivot, low, high) for run, low, high in left]
+        less = sum(place - low for place, (_, low, _) in zip(below, left, strict=True))
+        same = sum(above - place for above, place in zip(upto, below, strict=True))
+        if less < rank <= less + same:
+            return pivot
+        if rank <= less:
+            left = [
+                (run, low, place) for place, (run, low, _) in zip(below, left, strict=True) if place > low
+            ]
+        else:
+            rank -= less + same
+            left = [
+                (run, place, high) for place, (run, _, high) in zip(upto, left, strict=True) if high > place
+            ]
+
+
+def _middle(left: list[tuple[array[float], int, int]]) -> float:
+    """Return a number that at least a quarter of all is not below, and a quarter not above."""
+    middles = sorted((run[(low + high) // 2], high - low) for run, low, high in left)
+    half = sum(weight for _, weight in middles) / 2
+    for middle, weight in middles:
+        half -= weight
+        if half <= 0:
+            return middle
+    raise AssertionError("no number is left")

@@ -1,0 +1,69 @@
+"""What two sequences have in common."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.analysis.diff import lcs
+from mcpspy.analysis.diff.lcs import common, increasing
+
+SHORT = st.lists(st.integers(0, 3), max_size=7)
+
+
+def longest(one: list[int], other: list[int]) -> int:
+    """Return the length of a longest common subsequence, by trying them all."""
+    for length in range(min(len(one), len(other)), 0, -1):
+        if set(combinations(one, length)) & set(combinations(other, length)):
+            return length
+    return 0
+
+
+@given(SHORT, SHORT)
+def test_what_is_found_is_common_in_order_and_as_long_as_can_be(one: list[int], other: list[int]) -> None:
+    found = common(one, other)
+
+    assert all(one[here] == other[there] for here, there in found)
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(found))
+    assert len(found) == longest(one, other)
+
+
+@given(st.lists(st.integers(0, 9), max_size=9))
+def test_the_longest_increasing_subsequence(numbers: list[int]) -> None:
+    places = increasing(numbers)
+    best = max(
+        (
+            length
+            for length in range(len(numbers) + 1)
+            for some in combinations(numbers, length)
+            if all(a < b for a, b in pairwise(some))
+        ),
+        default=0,
+    )
+
+    assert len(places) == best
+    assert all(a < b and numbers[a] < numbers[b] for a, b in pairwise(places))
+
+
+def test_a_hundred_thousand_equal_items_are_held_first_for_first() -> None:
+    old = ["x", *["same"] * 100_000, "y"]
+    new = ["a", *["same"] * 99_999, "b"]
+
+    found = common(old, new)
+
+    assert len(found) == 99_999
+    assert found[0] == (1, 1)
+
+
+@given(SHORT, SHORT)
+def test_beyond_the_bound_it_is_still_common_and_in_order(one: list[int], other: list[int]) -> None:
+    before, lcs.MATCHES = lcs.MATCHES, 0
+    try:
+        found = common(one, other)
+    finally:
+        lcs.MATCHES = before
+
+    assert all(one[here] == other[there] for here, there in found)
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(found))

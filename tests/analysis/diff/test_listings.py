@@ -1,0 +1,109 @@
+"""What a server lists, compared by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpspy.analysis.diff.listings import LISTINGS, by_name, compare_listed
+from mcpspy.analysis.diff.model import ChangeSeverity
+
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+TOOL = {
+    "name": "x",
+    "description": "d",
+    "inputSchema": SCHEMA,
+    "annotations": {"readOnlyHint": True},
+    "execution": {"taskSupport": "optional"},
+}
+PROMPT = {"name": "x", "arguments": [{"name": "a", "required": True}, {"name": "b"}]}
+RESOURCE = {"uri": "x", "name": "n", "mimeType": "text/plain"}
+
+
+def weights(method: str, old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, ChangeSeverity]]:
+    found = compare_listed(LISTINGS[method], {"x": old}, {"x": new}, dates=False)
+    return [("/".join(judged.tokens[1:]), judged.severity) for judged in found]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"description": "other"}, [("description", NOTE)]),
+        ({"title": "T"}, [("title", NOTE)]),
+        ({"icons": []}, [("icons", NOTE)]),
+        ({"annotations": {"readOnlyHint": False}}, [("annotations/readOnlyHint", DIFFERENT)]),
+        ({"annotations": {"readOnlyHint": True, "title": "T"}}, [("annotations/title", NOTE)]),
+        ({"execution": {"taskSupport": "required"}}, [("execution/taskSupport", BREAKING)]),
+        ({"execution": {"taskSupport": "forbidden"}}, [("execution/taskSupport", DIFFERENT)]),
+        ({"inputSchema": {**SCHEMA, "required": ["a"]}}, [("inputSchema/required", BREAKING)]),
+        ({"outputSchema": SCHEMA}, [("outputSchema", NOTE)]),
+        ({"_meta": {"v": 2}}, [("_meta", NOTE)]),
+        ({"odd": 1}, [("odd", DIFFERENT)]),
+    ],
+    ids=str,
+)
+def test_a_change_of_a_tool_weighs(change: dict[str, Any], told: list[tuple[str, ChangeSeverity]]) -> None:
+    assert weights("tools/list", TOOL, {**TOOL, **change}) == told
+
+
+def test_a_schema_that_is_gone_weighs_by_who_needs_it() -> None:
+    bare = {"name": "x"}
+
+    assert weights("tools/list", {**bare, "outputSchema": SCHEMA}, bare) == [("outputSchema", BREAKING)]
+    assert weights("tools/list", {**bare, "inputSchema": SCHEMA}, bare) == [("inputSchema", NOTE)]
+    assert weights("tools/list", bare, {**bare, "inputSchema": SCHEMA}) == [("inputSchema", BREAKING)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([{"name": "b"}, {"name": "a", "required": True}], []),
+        ([{"name": "b"}], [("arguments/a", BREAKING)]),
+        ([*PROMPT["arguments"], {"name": "c"}], [("arguments/c", NOTE)]),
+        ([*PROMPT["arguments"], {"name": "c", "required": True}], [("arguments/c", BREAKING)]),
+        (
+            [{"name": "a"}, {"name": "b", "required": True, "description": "d"}],
+            [
+                ("arguments/a/required", NOTE),
+                ("arguments/b/description", NOTE),
+                ("arguments/b/required", BREAKING),
+            ],
+        ),
+        ("odd", [("arguments", DIFFERENT)]),
+    ],
+    ids=str,
+)
+def test_a_change_of_a_prompts_arguments_weighs(
+    arguments: Any, told: list[tuple[str, ChangeSeverity]]
+) -> None:
+    assert weights("prompts/list", PROMPT, {**PROMPT, "arguments": arguments}) == told
+
+
+def test_a_resource_is_known_by_its_uri_and_its_name_is_for_people() -> None:
+    assert weights("resources/list", RESOURCE, {**RESOURCE, "name": "m"}) == [("name", NOTE)]
+    assert weights("resources/list", RESOURCE, {**RESOURCE, "mimeType": "text/html"}) == [
+        ("mimeType", DIFFERENT)
+    ]
+
+
+@pytest.mark.parametrize("method", sorted(LISTINGS))
+def test_what_is_lost_is_breaking_and_what_is_gained_a_note(method: str) -> None:
+    listing = LISTINGS[method]
+
+    (lost,) = compare_listed(listing, {"x": {}}, {}, dates=False)
+    (gained,) = compare_listed(listing, {}, {"x": {}}, dates=False)
+
+    assert (lost.severity, lost.why) == (BREAKING, f"lost the {listing.one} x")
+    assert (gained.severity, gained.why) == (NOTE, f"gained the {listing.one} x")
+
+
+def test_items_that_cannot_be_told_by_name_are_not() -> None:
+    assert by_name([{"name": "a"}, {"name": "a"}], "name") == {"a": {"name": "a"}, "a'": {"name": "a"}}
+    assert by_name([{"name": 1}], "name") is None
+    assert by_name([1], "name") is None
+    assert by_name({"a": 1}, "name") is None
+    assert by_name([], "name") == {}

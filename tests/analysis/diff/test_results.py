@@ -1,0 +1,190 @@
+"""What came of the same request otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mcpspy.analysis.diff.ignore import ignored
+from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
+from mcpspy.analysis.diff.options import DiffOptions
+from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps, ended
+from mcpspy.analysis.diff.steps import SessionSteps, Step
+from mcpspy.core.session.exchange import State
+from mcpspy.core.session.session import Session
+
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
+Make = Callable[..., Session]
+
+OK = {"result": {"content": [{"type": "text", "text": "fine"}]}}
+TOOL_ERROR = {"result": {"content": [{"type": "text", "text": "bad"}], "isError": True}}
+ERROR = {"error": {"code": -32002, "message": "not there"}}
+NOTHING: dict[str, Any] = {}
+CANCELLED = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+
+
+def step(
+    record: Make, answer: dict[str, Any], method: str = "tools/call", between: tuple[Any, ...] = ()
+) -> Step:
+    """Return a step that came to this."""
+    params = {"name": "x", "_meta": {"progressToken": "p"}}
+    said: list[Any] = [("client", {"id": 1, "method": method, "params": params}), *between]
+    if answer is CANCELLED:
+        said.append(("client", answer))
+    elif answer:
+        said.append(("server", {"id": 1, **answer}))
+    (found,) = SessionSteps(record(said)).steps
+    return found
+
+
+def changes(one: Step, two: Step, terms: ComparisonTerms | None = None) -> list[DiffChange]:
+    return list(compare_steps(one, two, terms or ComparisonTerms(DiffOptions()), is_exact=True))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (OK, TOOL_ERROR, (ChangeKind.ERROR, BREAKING, "ok → tool error: bad")),
+        (OK, ERROR, (ChangeKind.ERROR, BREAKING, "ok → error -32002: not there")),
+        (OK, NOTHING, (ChangeKind.ERROR, BREAKING, "ok → no answer")),
+        (TOOL_ERROR, OK, (ChangeKind.RECOVERED, DIFFERENT, "tool error: bad → ok")),
+        (TOOL_ERROR, ERROR, (ChangeKind.ERROR, DIFFERENT, "tool error: bad → error -32002: not there")),
+        (OK, CANCELLED, (ChangeKind.OUTCOME, DIFFERENT, "ok → cancelled")),
+        (CANCELLED, ERROR, (ChangeKind.OUTCOME, DIFFERENT, "cancelled → error -32002: not there")),
+    ],
+    ids=str,
+)
+def test_another_end_is_one_change(
+    record: Make, old: dict[str, Any], new: dict[str, Any], told: tuple[ChangeKind, ChangeSeverity, str]
+) -> None:
+    (change,) = changes(step(record, old), step(record, new))
+
+    assert (change.kind, change.severity, change.why) == told
+
+
+@pytest.mark.parametrize("end", [OK, TOOL_ERROR, ERROR, NOTHING, CANCELLED], ids=str)
+def test_the_same_end_is_no_change(record: Make, end: dict[str, Any]) -> None:
+    assert changes(step(record, end), step(record, end)) == []
+
+
+def test_an_answer_that_came_too_late_is_no_change(record: Make) -> None:
+    late = step(record, OK, between=(("client", CANCELLED),))
+
+    assert (late.state, len(late.answers)) == (State.LATE, 1)
+    assert changes(step(record, CANCELLED), late) == []
+    assert changes(late, step(record, CANCELLED)) == []
+
+
+def test_errors_that_differ_are_told_by_member(record: Make) -> None:
+    other = {"error": {"code": -32602, "message": "not there"}}
+
+    (change,) = changes(step(record, ERROR), step(record, other))
+    assert (change.kind, change.pointer, change.old, change.new) == (
+        ChangeKind.ERROR,
+        "/error/code",
+        -32002,
+        -32602,
+    )
+    assert (
+        changes(step(record, ERROR), step(record, other), ComparisonTerms(DiffOptions(), is_across=True))
+        == []
+    )
+
+
+def test_what_a_server_adds_for_itself_is_a_note(record: Make) -> None:
+    def result(**more: Any) -> Step:
+        return step(record, {"result": {"content": [], **more}})
+
+    told = changes(result(_meta={"trace": 1}, ttlMs=1), result(_meta={"trace": 2}, ttlMs=2))
+    assert [(change.pointer, change.severity) for change in told] == [
+        ("/result/_meta/trace", NOTE),
+        ("/result/ttlMs", NOTE),
+    ]
+    assert (
+        changes(
+            result(), result(ttlMs=1, cacheScope="public"), ComparisonTerms(DiffOptions(), is_across=True)
+        )
+        == []
+    )
+    assert len(changes(result(), result(ttlMs=1))) == 1
+    laid_out = changes(
+        step(record, {"result": {"content": [{"type": "text", "text": '{"a": 1}'}]}}),
+        step(record, {"result": {"content": [{"type": "text", "text": '{"a":1}'}]}}),
+    )
+    assert [(change.severity, change.why) for change in laid_out] == [
+        (NOTE, "the same JSON, written otherwise")
+    ]
+
+
+def test_what_is_ignored_is_not_told_even_if_it_is_one_more_item(record: Make) -> None:
+    one = step(record, {"result": {"content": [{"at": 1, "n": 1}]}})
+    two = step(record, {"result": {"content": [{"at": 2, "n": 1}, {"at": 3, "n": 1}]}})
+
+    def told(*patterns: str) -> list[str]:
+        terms = ComparisonTerms(DiffOptions(ignored=tuple(map(ignored, patterns))))
+        return [change.pointer for change in changes(one, two, terms)]
+
+    assert told("/result/content/*/at") == ["/result/content/1"]
+    assert told("tools/call x /result/content/*") == []
+    assert told("tools/call y /result/content") == ["/result/content/0/at", "/result/content/1"]
+
+
+def test_progress_is_compared_without_its_token(record: Make) -> None:
+    def reports(*counts: int) -> tuple[Any, ...]:
+        return tuple(
+            ("server", {"method": "notifications/progress", "params": {"progressToken": "p", "progress": n}})
+            for n in counts
+        )
+
+    (change,) = changes(step(record, OK, between=reports(1, 2, 3)), step(record, OK, between=reports(1, 3)))
+    assert (change.kind, change.severity, change.pointer) == (
+        ChangeKind.PROGRESS,
+        DIFFERENT,
+        "/progress/1",
+    )
+    assert change.old == {"method": "notifications/progress", "params": {"progress": 2}}
+    (change,) = changes(
+        step(record, CANCELLED, between=reports(1)), step(record, CANCELLED, between=reports(1, 2))
+    )
+    assert change.severity is NOTE
+
+
+def test_roots_have_no_order(record: Make) -> None:
+    def roots(*uris: str) -> Step:
+        return step(record, {"result": {"roots": [{"uri": uri} for uri in uris]}}, method="roots/list")
+
+    assert changes(roots("a", "b"), roots("b", "a")) == []
+    assert [change.pointer for change in changes(roots("a/b"), roots())] == ["/result/roots/a~1b"]
+
+
+def test_a_list_of_nameless_items_is_compared_all_the_same(record: Make) -> None:
+    def tools(items: Any) -> Step:
+        return step(record, {"result": {"tools": items}}, method="tools/list")
+
+    assert [change.pointer for change in changes(tools([1]), tools([1, 2]))] == ["/result/tools/1"]
+    assert len(changes(tools([1]), tools([{"name": "a"}]))) == 1
+    assert len(changes(tools([{"name": "a"}]), tools({"b": 1}))) == 2
+
+
+def test_how_a_subscription_ends_is_a_note_once_it_has_begun(record: Make) -> None:
+    def listen(answer: dict[str, Any], *, begun: bool) -> Step:
+        acknowledged = {
+            "method": "notifications/subscriptions/acknowledged",
+            "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": 1}},
+        }
+        between = (("server", acknowledged),) if begun else ()
+        return step(record, answer, method="subscriptions/listen", between=between)
+
+    (change,) = changes(listen(NOTHING, begun=True), listen(ERROR, begun=True))
+    assert change.severity is NOTE
+    assert changes(listen(NOTHING, begun=True), listen(ERROR, begun=False))[0].severity is BREAKING
+
+
+def test_an_end_in_words(record: Make) -> None:
+    assert ended(step(record, {"error": "odd"})) == "error"
+    assert ended(step(record, {"error": {"code": 1, "message": "\nfirst\nsecond"}})) == "error 1: first"
+    long = ended(step(record, {"result": {"isError": True, "content": [{"text": "x" * 300}]}}))
+    assert long == "tool error: " + "x" * 199 + "…"
+    assert ended(step(record, {"result": {"isError": True, "content": "odd"}})) == "tool error"

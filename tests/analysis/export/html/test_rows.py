@@ -1,0 +1,218 @@
+"""Rows, bodies and facts, as the page's script is given them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.analysis.export import RecordedSession
+from mcpspy.analysis.export.html import rows as entries_module
+from mcpspy.analysis.export.html.rows import HtmlRows
+from mcpspy.core.recording.decode import Damaged, Header
+from tests.analysis.export.sessions import (
+    EVERY,
+    HEADER,
+    call,
+    client,
+    failure,
+    note,
+    recorded,
+    result,
+    said,
+    server,
+)
+
+SCRIPT = Path(entries_module.__file__).with_name("session.js").read_text(encoding="utf-8")
+
+MEMBERS = re.findall(r'"(\w+)"', SCRIPT.partition("MEMBERS = [")[2].partition("]")[0])
+"""What the script calls the members of a row."""
+
+
+class Read:
+    """Entries, as a reader of the page would have them."""
+
+    def __init__(self, session: RecordedSession) -> None:
+        self.entries = HtmlRows(session)
+        self.blocks = list(self.entries.blocks())
+        self.bodies = [body for block in self.blocks for body in block]
+        self.rows = [dict(zip(MEMBERS, row, strict=True)) for row in self.entries.rows]
+
+    def row(self, **members: object) -> dict[str, Any]:
+        (found,) = [row for row in self.rows if members.items() <= row.items()]
+        return found
+
+
+def test_a_request_and_its_answer_are_one_row() -> None:
+    read = Read(said(call(1.0, 1), result(1.25, 1, b'"ok":true')))
+
+    (row,) = read.rows
+    assert (row["number"], row["at"], row["end"], row["kind"], row["side"]) == (
+        1,
+        1.0,
+        1.25,
+        "request",
+        "client",
+    )
+    assert (row["method"], row["subject"], row["status"], row["tone"]) == (
+        "tools/call",
+        "forecast",
+        "ok",
+        "ok",
+    )
+    assert read.bodies[row["body"]] == call(1.0, 1).data.decode()
+    assert read.bodies[row["answer"]] == '{"jsonrpc":"2.0","id":1,"result":{"ok":true}}'
+    assert (row["size"], row["answerSize"]) == tuple(map(len, read.bodies))
+
+
+def test_what_was_said_is_there_to_the_digit() -> None:
+    text = (
+        '{"jsonrpc":"2.0","id":1,"method":"ping","n":123456789012345678901234567890,"n":1.0,"n":"\\u00fc ü "}'
+    )
+
+    assert Read(said(client(0, text.encode()))).bodies == [text]
+
+
+def test_bytes_that_are_no_text_are_escapes() -> None:
+    read = Read(said(server(0, b"\xff\xfe{")))
+
+    assert read.bodies == ["\\xff\\xfe{"]
+    assert read.row(kind="malformed")["flaws"] == ["not JSON", "not UTF-8"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "kind", "body"),
+    [
+        (note(0, "stderr", text="boom \ud800"), "stderr", "boom \\ud800"),
+        (note(0, "exit", code=1, signal=None), "note", '{"code":1,"signal":null}'),
+        (
+            note(0, "http", http=1 << 70, status=200),
+            "http",
+            '{"http": 1180591620717411303424, "status": 200}',
+        ),
+        (Damaged(b"\xffnone", "not JSON: x"), "damaged", "\\xffnone"),
+        (server(0, b'{"jsonrpc":"2.0","id":9,"result":{}}'), "answer", None),
+        (client(0, b'{"jsonrpc":"2.0","method":"notifications/initialized"}'), "notification", None),
+    ],
+    ids=["stderr", "exit", "http", "damaged", "answer", "notification"],
+)
+def test_what_is_no_request_has_a_row_of_its_own(entry: Any, kind: str, body: str | None) -> None:
+    read = Read(said(entry))
+
+    assert [row["kind"] for row in read.rows] == [kind]
+    assert read.bodies == [entry.data.decode() if body is None else body]
+    assert read.rows[0]["http"] is None
+
+
+def test_progress_and_an_answered_question_know_their_request() -> None:
+    progress = (
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
+    )
+    read = Read(
+        said(
+            call(0, 1, more=b',"_meta":{"progressToken":7}'),
+            server(1, progress),
+            result(2, 1, b'"resultType":"input_required","requestState":"s"'),
+            call(3, 2, more=b',"requestState":"s"'),
+            failure(4, 2),
+        )
+    )
+
+    first, moved, second = read.rows
+    assert moved["exchange"] == first["exchange"]
+    assert second["continues"] == first["exchange"]
+    assert second["tone"] == "bad"
+
+
+def test_a_call_that_was_called_off_ends_there() -> None:
+    cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
+    read = Read(said(call(0, 1), client(2.5, cancel)))
+
+    assert (read.row(kind="request")["state"], read.row(kind="request")["end"]) == ("cancelled", 2.5)
+
+
+def test_flaws_of_both_sides_are_said_once() -> None:
+    read = Read(said(client(0, b'{"id":1,"method":"ping"}'), server(1, b'{"id":1,"result":{}}')))
+
+    assert read.rows[0]["flaws"] == ['jsonrpc is not "2.0"']
+
+
+def test_a_row_holds_nothing_that_turns_a_line_around() -> None:
+    read = Read(said(call(0, name="a\u202eb".encode())))
+
+    assert read.rows[0]["subject"] == "a\\u202eb"
+
+
+def test_only_what_a_filter_keeps_is_in_the_page() -> None:
+    session = said(call(0, 1), result(1, 1), call(2, 2, name=b"other"), result(3, 2))
+    read = Read(
+        session._replace(keep=lambda change: change.exchange is not None and change.exchange.number == 1)
+    )
+
+    assert [row["subject"] for row in read.rows] == ["other"]
+    assert len(read.bodies) == 2
+    assert read.entries.facts()["counts"] == {
+        "all": 4,
+        "messages": 4,
+        "requests": 2,
+        "errors": 0,
+        "unanswered": 0,
+    }
+
+
+def test_a_body_is_found_in_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries_module, "BLOCK", 100)
+    read = Read(said(*(call(number, number) for number in range(1, 8))))
+
+    assert len(read.blocks) > 2
+    assert read.entries.starts == [
+        sum(map(len, read.blocks[:place])) for place in range(len(read.blocks) + 1)
+    ]
+    assert [row["body"] for row in read.rows] == list(range(7))
+
+
+def test_the_facts_say_who_spoke_and_how_it_ended() -> None:
+    initialize = b"""{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+        "capabilities":{},"clientInfo":{"name":"host","version":"2"}}}"""
+    read = Read(
+        said(
+            client(0, initialize),
+            result(1, 1, b'"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"weather"}'),
+            call(2, 2),
+            failure(3, 2),
+            call(4, 3),
+            note(5, "exit", code=None, signal="SIGTERM"),
+        )
+    )
+    facts = read.entries.facts()
+
+    assert (facts["client"], facts["server"], facts["revision"]) == ("host 2", "weather", "2025-06-18")
+    assert (facts["ending"], facts["endingTone"], facts["lasted"]) == ("killed by SIGTERM", "bad", 5)
+    assert facts["counts"] == {"all": 6, "messages": 5, "requests": 3, "errors": 1, "unanswered": 1}
+
+
+def test_a_session_without_an_end_says_so() -> None:
+    facts = Read(said(call(0), is_over=False)).entries.facts()
+
+    assert (facts["ending"], facts["endingTone"]) == ("", "odd")
+
+
+def test_a_command_can_be_pasted_and_nothing_in_a_header_is_interpreted() -> None:
+    header = Header(mcpspy=1, id="i", started="s\x1b", command=["a b", "c\u202e"], cwd="\x07", redacted=True)
+    facts = Read(said(header=header)).entries.facts()
+
+    assert (facts["target"], facts["started"], facts["cwd"]) == ("'a b' 'c\\u202e'", "s\\x1b", "\\x07")
+    assert facts["redacted"] is True
+    assert Read(said(header=HEADER)).entries.facts()["redacted"] is None
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+def test_every_entry_of_a_real_session_is_in_the_page(path: Path) -> None:
+    session = recorded(path)
+    read = Read(session)
+
+    answers = sum(row["answer"] >= 0 for row in read.rows)
+    assert len(read.rows) + answers == len(list(session.changes)) > 0
+    assert len(read.bodies) == len(read.rows) + answers

@@ -1,0 +1,58 @@
+"""Which trace a span belongs to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from mcpspy.analysis.export.otlp.spans import SpanContext, own_trace, said_context, span_id
+from mcpspy.core.protocol.message import Request, read_frame
+from tests.analysis.export.sessions import HEADER, client
+
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+def heard(meta: object) -> SpanContext | None:
+    data = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": {"_meta": meta}}).encode()
+    (message,) = read_frame(client(0.1, data))
+    assert isinstance(message, Request)
+    return said_context(message)
+
+
+def test_what_a_peer_says_is_taken_over() -> None:
+    said = {"traceparent": f"00-{TRACE}-{PARENT}-00", "tracestate": "a=b"}
+
+    assert heard(said) == SpanContext(TRACE, PARENT, 0x300, "a=b")
+    assert heard({**said, "tracestate": 7}) == SpanContext(TRACE, PARENT, 0x300, "")
+    assert heard({"traceparent": f"cc-{TRACE}-{PARENT}-01-later"}) == SpanContext(TRACE, PARENT, 0x301)
+
+
+@pytest.mark.parametrize(
+    "traceparent",
+    [
+        None,
+        7,
+        "",
+        f"00-{TRACE}-{PARENT}",
+        f"00-{TRACE}-{PARENT}-01-more",
+        f"ff-{TRACE}-{PARENT}-01",
+        f"00-{TRACE.upper()}-{PARENT}-01",
+        f"00-{'0' * 32}-{PARENT}-01",
+        f"00-{TRACE}-{'0' * 16}-01",
+        "[redacted:0123abcd]",
+    ],
+)
+def test_what_is_no_context_is_none(traceparent: object) -> None:
+    assert heard({"traceparent": traceparent}) is None
+
+
+def test_numbers_are_the_recordings_own_and_always_the_same() -> None:
+    other = replace(HEADER, id="00000000")
+    ids = {span_id(HEADER, what, n) for what in ("exchange", "change") for n in range(100)}
+
+    assert len(ids) == 200
+    assert own_trace(HEADER) == own_trace(replace(HEADER, name="other"))
+    assert own_trace(HEADER) != own_trace(other)
+    assert (len(own_trace(HEADER)), len(span_id(HEADER, "exchange", 1))) == (32, 16)

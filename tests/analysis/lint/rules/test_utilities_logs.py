@@ -1,0 +1,12 @@
+"""The rules of `rules/logs.py`, held against their own examples."""
+
+from __future__ import annotations
+
+from mcpspy.analysis.lint.rule import LintRule
+from mcpspy.analysis.lint.rules import utilities
+from tests.analysis.lint.proving import each, prove
+
+
+@each(utilities.RULES)
+def test_a_rule_fires_on_what_is_wrong_and_only_there(rule: LintRule) -> None:
+    prove(rule)

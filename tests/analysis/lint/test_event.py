@@ -1,0 +1,79 @@
+"""A message as a rule sees it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.analysis.lint import EntryPosition
+from mcpspy.analysis.lint.event import LintEvent, is_odd
+from mcpspy.analysis.lint.state import ConversationState, LintState
+from mcpspy.core.protocol.message import read_frame
+from mcpspy.core.recording.decode import Frame
+
+
+def seen(data: bytes) -> LintEvent:
+    (message,) = read_frame(Frame(1.0, "server", data))
+    return LintEvent(
+        message, LintState(None), ConversationState(None), place=EntryPosition(), number=0, revision=None
+    )
+
+
+def test_a_message_is_decoded_once() -> None:
+    looked = seen(b'{"jsonrpc":"2.0","id":1,"result":{"a":[]}}')
+
+    assert looked.result == {"a": []}
+    assert looked.result is looked.result
+    assert looked.params == {}
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b'{"result":{"n":NaN}}', "nan"),
+        (b'{"result":{"n":"\\ud800"}}', "'\\ud800'"),
+        (b'{"result":{"n":"\xff"}}', "'\ufffd'"),
+        (b'{"result":7}', "None"),
+        (b"{oops}", "None"),
+        (b"[1]", "None"),
+    ],
+    ids=["NaN", "surrogate", "bytes", "number", "none", "list"],
+)
+def test_what_is_not_strict_is_read_all_the_same(data: bytes, value: str) -> None:
+    assert ascii(seen(data).result.get("n")) == ascii(eval(value, {"nan": float("nan")}))
+
+
+@pytest.mark.parametrize(
+    ("frame", "flaw", "odd"),
+    [
+        (Frame(1.0, "client", b'{"jsonrpc":"2.0","method":"a"}'), None, False),
+        (Frame(1.0, "client", b'{"jsonrpc":"2.0","method":"a"}'), "nobody asked", True),
+        (Frame(1.0, "client", b'{"method":"a"}'), None, True),
+        (Frame(1.0, "client", b'[{"jsonrpc":"2.0","method":"a"}]'), None, True),
+        (Frame(1.0, "client", b'{"jsonrpc":"2.0","method":"a"}', eol=""), None, True),
+        (Frame(1.0, "client", b'{"jsonrpc":"2.0","method":"a"}', "1", 1, ""), None, False),
+    ],
+    ids=["plain", "unpaired", "flawed", "batch", "torn", "http"],
+)
+def test_few_messages_are_odd(frame: Frame, flaw: str | None, odd: bool) -> None:
+    assert is_odd(read_frame(frame)[0], flaw) is odd
+
+
+@pytest.mark.parametrize(
+    ("data", "compact"),
+    [
+        (b'{"jsonrpc":"2.0","method":"a","params":{"b":"\xc3\xbc"}}', True),
+        (b'{"jsonrpc":"2.0","method":"a", "params":{}}', False),
+        (b'{"jsonrpc":"2.0","method":"a","method":"a"}', False),
+        (b'{"jsonrpc":"2.0","method":"\\u0061"}', False),
+        (b'{"jsonrpc":"2.0","method":"a","params":{"n":123456789012345678901}}', False),
+        (b'{"jsonrpc":"2.0","method":"a","params":{"n":"\\ud800"}}', False),
+        (b"{oops}", False),
+    ],
+    ids=["compact", "blank", "twice", "escape", "large", "surrogate", "garbage"],
+)
+def test_what_is_compact_hides_no_key(data: bytes, compact: bool) -> None:
+    assert seen(data).is_compact is compact
+
+
+def test_folded_bytes_are_searched_for_words_and_numbers() -> None:
+    assert seen(b'{"A":"\xc3\x9c","n":1907}').folded == b'{"a":"\xc3\x9c","n":0000}'
