@@ -35,7 +35,7 @@ main(["lint", path])
 """,
     "the fold alone": """
 from mcpspy.analysis.lint import StreamingSession
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 recording = Recording(path)
 session = StreamingSession(recording.header)
 for entry in recording:

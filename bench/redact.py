@@ -36,7 +36,7 @@ from bench.measure import (  # noqa: E402 - the line above has to come first.
 )
 from mcpspy.core.recording.decode import Frame  # noqa: E402
 from mcpspy.core.redact.redactor import Redactor  # noqa: E402
-from mcpspy.io.store import Recording  # noqa: E402
+from mcpspy.io.recording.reader import Recording  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 MCPSPY = mcpspy_command()

@@ -28,10 +28,10 @@ from mcpspy.core.recording.encode import header  # noqa: E402
 from mcpspy.core.replay.plan import plans  # noqa: E402
 from mcpspy.core.replay.player import PlayerOptions  # noqa: E402
 from mcpspy.core.session.session import Session  # noqa: E402
-from mcpspy.io.connect import Command  # noqa: E402
-from mcpspy.io.recorder import Where  # noqa: E402
-from mcpspy.io.replay import Asked, run  # noqa: E402
-from mcpspy.io.store import Recording  # noqa: E402
+from mcpspy.io.client import ServerCommand  # noqa: E402
+from mcpspy.io.recording.reader import Recording  # noqa: E402
+from mcpspy.io.recording.recorder import RecordingTarget  # noqa: E402
+from mcpspy.io.replay import ReplayOptions, run  # noqa: E402
 
 SDK = str(PEERS / "venv" / "bin" / "python")
 SERVER = [sys.executable, "-I", "-S", str(Path(__file__).resolve().parent / "echo_tool.py")]
@@ -125,9 +125,9 @@ def _replayed(path: Path, calls: int) -> float:
     """Play a recording; return requests a second."""
     recording = Recording(path)
     session = Session(recording.header).add_all(recording)
-    where = Where()
+    where = RecordingTarget()
     where.record = str(path.with_name("new.jsonl"))
-    (played,) = run(Asked(Command(SERVER), plans(session), PlayerOptions(), where))
+    (played,) = run(ReplayOptions(ServerCommand(SERVER), plans(session), PlayerOptions(), where))
     assert played.path is not None
     Path(played.path).unlink()
     sent = played.sent[1:]

@@ -1,7 +1,7 @@
 """Recordings to measure with: a long one, one with a single huge message, one that grows.
 
 Owns what is in them. The long one is made without the program that is
-measured; the one that grows is written by `io.writer`, as `mcpspy run` does it:
+measured; the one that grows is written by `io.recording.writer`, as `mcpspy run` does it:
 
     python bench/sessions.py FILE RATE     appends RATE messages a second until it is ended
 """
@@ -133,7 +133,7 @@ def write_huge(path: Path, size: int, *, nested: bool) -> None:
 
 def grow(path: Path, rate: float) -> None:
     """Append calls and results, each on its own; print first what their times count from, on the monotonic clock."""
-    from mcpspy.io.writer import Writer
+    from mcpspy.io.recording.writer import Writer
 
     writer = Writer(
         None, str(path), {"transport": "stdio", "command": ["server"], "name": "bench"}, say=print

@@ -361,7 +361,7 @@ def fold(report: Report, size: Size) -> None:
     """Figure 8: a recording read back and folded into a Session."""
     figure = f"fold of {size.fold:,} recorded messages"
     from mcpspy.core.session.session import Session
-    from mcpspy.io.store import Recording
+    from mcpspy.io.recording.reader import Recording
 
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:
         path = os.path.join(folder, "session.jsonl")

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcpspy.core.recording.decode import Entry, Note
-from mcpspy.io.follow import follow
+from mcpspy.io.recording.tail import follow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

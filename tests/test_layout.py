@@ -37,9 +37,9 @@ KNOWN = frozenset(
     for cycle in (
         "mcpspy.analysis.lint.state mcpspy.analysis.lint.state mcpspy.analysis.lint.rule mcpspy.analysis.lint.event",
         "mcpspy.analysis.stats.collector mcpspy.analysis.stats.collector_fast",
-        "mcpspy.io.board mcpspy.io.detour mcpspy.io.errand mcpspy.io.http mcpspy.io.passage",
-        "mcpspy.io.hand mcpspy.io.intercepted mcpspy.io.leg mcpspy.io.outlet mcpspy.io.posix mcpspy.io.pump mcpspy.io.stdio mcpspy.io.turn mcpspy.io.windows",
-        "mcpspy.io.recorder mcpspy.io.redaction",
+        "mcpspy.io.http.interception mcpspy.io.http.intercepted_exchange mcpspy.io.http.injected_request mcpspy.io.http.proxy mcpspy.io.http.exchange",
+        "mcpspy.io.stdio.message_channel mcpspy.io.stdio.interception mcpspy.io.stdio.channel mcpspy.io.stdio.windows mcpspy.io.stdio.process mcpspy.io.stdio.poll_loop mcpspy.io.stdio.run mcpspy.io.stdio.interception mcpspy.io.stdio.windows",
+        "mcpspy.io.recording.recorder mcpspy.io.recording.redaction",
         "mcpspy.ui.cli.completing mcpspy.ui.cli.table",
         "mcpspy.ui.pytest_plugin mcpspy.ui.pytest_plugin.asked mcpspy.ui.pytest_plugin.asserting mcpspy.ui.pytest_plugin.recording",
         "mcpspy.ui.tui.app mcpspy.ui.tui.keymap",

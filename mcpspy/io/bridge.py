@@ -3,7 +3,7 @@
 Owns what lies between: lines of stdin go on as they are, what is heard goes to stdout on one
 line, a request that can get no answer gets an error that says why, and a session that the
 server forgot is begun again as the host began it. How HTTP is spoken, and recorded, is
-`io.connect`'s.
+`io.client`'s.
 """
 
 from __future__ import annotations
@@ -18,12 +18,19 @@ from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.io.connect import Address, Connection, Ended, Heard, Lost, Refused
-from mcpspy.io.connect.http import HttpConnection, open_http
-from mcpspy.io.connect.introduction import INITIALIZED, OURS, under_our_id
-from mcpspy.io.listener import stop_on_signals
-from mcpspy.io.pipes import END, Output, read_lines
-from mcpspy.io.recorder import Recorder, Where, say
+from mcpspy.io.client import (
+    ConnectionEnded,
+    ExchangeLost,
+    ExchangeRefused,
+    ReceivedMessage,
+    ServerAddress,
+    ServerConnection,
+)
+from mcpspy.io.client.base import INITIALIZED, OURS, under_our_id
+from mcpspy.io.client.http import HttpConnection, open_http
+from mcpspy.io.http.listener import stop_on_signals
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
+from mcpspy.io.stdio.lines import END, StdoutWriter, read_lines
 
 SUBSCRIPTION = "subscriptions/listen"
 """Stays open by design (2026-07-28), so its answer is not waited for at the end."""
@@ -38,7 +45,7 @@ ROOM = 1 << 20
 """Bytes that may wait to be read by the host before the server has to wait."""
 
 
-class Asked:
+class BridgedRequest:
     """A request of the host, as long as it waits."""
 
     def __init__(self, request: Request, data: bytes) -> None:
@@ -51,7 +58,7 @@ class Asked:
 class Bridge:
     """The messages of one host, and the connection they go over."""
 
-    def __init__(self, address: Address, recorder: Recorder, write: Callable[[bytes], None]) -> None:
+    def __init__(self, address: ServerAddress, recorder: Recorder, write: Callable[[bytes], None]) -> None:
         """Make one; `write` takes a message for the host."""
         self._address = address
         self._recorder = recorder
@@ -62,7 +69,7 @@ class Bridge:
         self._introduction: bytes | None = None
         self._introduced: asyncio.Future[None] | None = None
         self._renewed_at = 0.0
-        self._waiting: dict[str, Asked] = {}
+        self._waiting: dict[str, BridgedRequest] = {}
         """By their id, JSON text."""
         self._turn = asyncio.Lock()
         self._has_room = asyncio.Event()
@@ -86,7 +93,7 @@ class Bridge:
                     self._refuse(request.id, str(error))
                 return
             for request in asked:
-                self._waiting[request.id] = Asked(request, data)
+                self._waiting[request.id] = BridgedRequest(request, data)
             self._look()
             if self._introduction is data:
                 self._is_met.clear()
@@ -125,7 +132,7 @@ class Bridge:
                 await self._introduce(self._connection)
         return self._connection
 
-    async def _introduce(self, connection: Connection) -> None:
+    async def _introduce(self, connection: ServerConnection) -> None:
         """Begin a session as the host began the first; raise CannotStart if the server will have none."""
         assert self._introduction is not None
         self._introduced = asyncio.get_running_loop().create_future()
@@ -141,7 +148,7 @@ class Bridge:
         await connection.send(INITIALIZED)
         self._renewed_at = asyncio.get_running_loop().time()
 
-    async def _renew(self, id: str, lost: Refused) -> None:  # noqa: A002
+    async def _renew(self, id: str, lost: ExchangeRefused) -> None:  # noqa: A002
         """Send a request once more, in a new session: the server knew the one it was in no more."""
         async with self._turn:
             try:
@@ -155,20 +162,20 @@ class Bridge:
             if (asked := self._waiting.get(id)) is not None:
                 await connection.send(asked.data)
 
-    async def _hear(self, connection: Connection) -> None:
+    async def _hear(self, connection: ServerConnection) -> None:
         async for event in connection:
             await self._has_room.wait()
-            if isinstance(event, Heard):
+            if isinstance(event, ReceivedMessage):
                 self._heard(event)
-            elif isinstance(event, Refused | Lost):
+            elif isinstance(event, ExchangeRefused | ExchangeLost):
                 self._not_answered(event)
-            elif isinstance(event, Ended):
+            elif isinstance(event, ConnectionEnded):
                 why = event.why or "the connection ended"
                 self._settle(why)
                 for id in list(self._waiting):  # noqa: A001
                     self._refuse(id, f"{self._address.url}: {why}")
 
-    def _heard(self, event: Heard) -> None:
+    def _heard(self, event: ReceivedMessage) -> None:
         data = event.data
         if event.status >= 400 and event.request is not None:
             data = replaced(data, ("id",), event.request.encode())
@@ -185,20 +192,20 @@ class Bridge:
         self._look()
         self._write(one_line(data))
 
-    def _not_answered(self, event: Refused | Lost) -> None:
+    def _not_answered(self, event: ExchangeRefused | ExchangeLost) -> None:
         if event.request == OURS:
             self._settle(event.why)
             return
         asked = self._waiting.get(event.request or "")
         if event.request is None or asked is None:
             say(f"{self._address.url}: {event.why}")
-        elif isinstance(event, Refused) and event.is_session_lost and self._may_renew(asked):
+        elif isinstance(event, ExchangeRefused) and event.is_session_lost and self._may_renew(asked):
             asked.was_repeated = True
             self._start(self._renew(event.request, event))
         else:
             self._refuse(event.request, f"{self._address.url}: {event.why}")
 
-    def _may_renew(self, asked: Asked | None) -> bool:
+    def _may_renew(self, asked: BridgedRequest | None) -> bool:
         """Whether a request that was refused with a 404 can be sent once more in another session."""
         is_in_session = self._connection is not None and self._connection.is_in_session
         return asked is not None and not asked.was_repeated and bool(self._introduction) and is_in_session
@@ -230,21 +237,21 @@ class Bridge:
         task.add_done_callback(self._tasks.discard)
 
 
-class Options(Where):
+class BridgeOptions(RecordingTarget):
     """What `mcpspy bridge` was asked to do."""
 
-    def __init__(self, address: Address, name: str) -> None:
+    def __init__(self, address: ServerAddress, name: str) -> None:
         super().__init__()
         self.address = address
         self.name = name
 
 
-def run(options: Options) -> int:
+def run(options: BridgeOptions) -> int:
     """Serve on stdin and stdout until stdin is closed, nobody reads stdout, or a signal; return the exit code."""
     return asyncio.run(_serve(options))
 
 
-async def _serve(options: Options) -> int:
+async def _serve(options: BridgeOptions) -> int:
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
 
@@ -254,7 +261,7 @@ async def _serve(options: Options) -> int:
 
     stop_on_signals(lambda number: stop(128 + number))
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-    output = Output(
+    output = StdoutWriter(
         broke=lambda: loop.call_soon_threadsafe(stop, 0),
         wrote=lambda: loop.call_soon_threadsafe(room),
     )

@@ -2,8 +2,13 @@
 
 Owns the reading of rule files, and the random parts of a desk, which the core
 may not make: the seed of dice that have none, the ids of requests of ours. How
-its steps are carried out is `io.intercepted`'s on stdio and `io.board`'s over HTTP.
+its steps are carried out is `io.stdio.interception`'s on stdio and `io.http.interception`'s over HTTP.
 Imports next to nothing: `mcpspy run` reads its options before it starts the server.
+
+What was said before somebody reached into a session, read back from its own recording.
+
+Owns how much is read: the beginning, where the peers introduce themselves, and
+the end, where the requests stand that still wait. A bounded part of a file of any size.
 """
 
 from __future__ import annotations
@@ -15,19 +20,20 @@ from mcpspy.errors import CannotStart, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from mcpspy.core.intercept.actions import Step
     from mcpspy.core.intercept.interceptor import Interceptor
+    from mcpspy.core.recording.decode import Frame
     from mcpspy.core.rules.model import Rules
-    from mcpspy.io.recorder import Recorder
+    from mcpspy.io.recording.recorder import Recorder
 
 HOLD_TIMEOUT = 300.0
 """Seconds a message is held at most, unless asked otherwise."""
 
 
-class Interception:
+class InterceptionOptions:
     """The options of `run` and `http`."""
 
     def __init__(self) -> None:
@@ -81,7 +87,7 @@ class SessionInterception:
     transport = ""
     """The name of the transport, as viewers see it."""
 
-    def __init__(self, recorder: Recorder, options: Interception, name: str) -> None:
+    def __init__(self, recorder: Recorder, options: InterceptionOptions, name: str) -> None:
         self._recorder = recorder
         self._interception = options
         self._name = name
@@ -143,8 +149,6 @@ class SessionInterception:
 
     def _learned(self) -> Interceptor:
         """Return a desk that has heard, from the recording, all messages that passed it by."""
-        from mcpspy.io.past import frames
-
         desk = self._desk
         if desk is None:
             desk = self._desk = self._interception.desk()
@@ -218,3 +222,45 @@ def _read(file: str) -> str:
         raise UsageError(f"{file}: not UTF-8", "TOML files are") from None
     except OSError as error:
         raise CannotStart(f"cannot read rules: {file}: {error.strerror}", "is the path right?") from None
+
+
+HEAD = 1 << 16
+"""Bytes of the beginning."""
+
+TAIL = 1 << 18
+"""Bytes of the end."""
+
+
+def frames(recorder: Recorder, since: float) -> Iterator[Frame]:
+    """Yield the messages said after `since` seconds, in their order; of a long time the first and the last ones.
+
+    Nothing, if there is no recording, or it cannot be read.
+    """
+    from mcpspy.core.recording.decode import Frame, read_entry
+
+    if recorder.writer is None or recorder.path is None:
+        return
+    for line in _lines(recorder.path, recorder.writer.path):
+        entry = read_entry(line)
+        if isinstance(entry, Frame) and entry.at > since:
+            yield entry
+
+
+def _lines(first: str, current: str) -> Iterator[bytes]:
+    """Yield whole lines of the first part's beginning and of the current part's end."""
+    try:
+        size = os.stat(current).st_size
+        if first != current or size > HEAD + TAIL:
+            yield from _some(first, 0, HEAD)[1:-1]
+            yield from _some(current, max(0, size - TAIL), TAIL)[1:-1]
+        else:
+            yield from _some(current, 0, size)[1:-1]
+    except OSError:  # A device, or a file that somebody has moved: then nothing is known.
+        return
+
+
+def _some(path: str, start: int, size: int) -> list[bytes]:
+    """Return the lines; the first may be the header, or the end of one, and the last has not ended."""
+    with open(path, "rb") as file:
+        file.seek(start)
+        return file.read(size).split(b"\n")

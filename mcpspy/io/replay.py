@@ -1,6 +1,6 @@
 """`mcpspy replay`: the recorded client, let loose on a live server.
 
-Owns the loop between `core.replay`, which knows what to say, and `io.connect`,
+Owns the loop between `core.replay`, which knows what to say, and `io.client`,
 which says it; the recording of it; several clients at once; and the end: no
 process of a server outlives it, whatever happens.
 """
@@ -24,20 +24,20 @@ from mcpspy.core.replay.player import Player, PlayerOptions, SentRequest
 from mcpspy.core.replay.substitution import Substitutions
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
-from mcpspy.io.connect import (
-    Command,
-    Connection,
-    Ended,
-    Event,
-    Heard,
-    Lost,
-    Refused,
-    Target,
+from mcpspy.io.client import (
+    ConnectionEnded,
+    ExchangeLost,
+    ExchangeRefused,
+    InboundEvent,
+    ReceivedMessage,
+    ServerCommand,
+    ServerConnection,
+    ServerTarget,
     connect,
 )
-from mcpspy.io.folder import session_name
-from mcpspy.io.recorder import Recorder, Where, say
-from mcpspy.io.redaction import redactor
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
+from mcpspy.io.recording.redaction import redactor
+from mcpspy.io.settings import session_name
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Lines, Value
@@ -47,10 +47,10 @@ PULSE = 1.0
 """Seconds after which a person is told what is waited for."""
 
 
-class Witness(Recorder):
+class RecordingObserver(Recorder):
     """Records what passes, if it is to be recorded, and has it as a session in any case."""
 
-    def __init__(self, where: Where, fields: Mapping[str, Value]) -> None:
+    def __init__(self, where: RecordingTarget, fields: Mapping[str, Value]) -> None:
         super().__init__(where, fields)
         self.session = Session(_header(fields, self.writer.id if self.writer is not None else ""))
         self._epoch = monotonic()
@@ -74,7 +74,7 @@ class Witness(Recorder):
         self.write(encode.note(self.now(), kind, fields))
 
 
-class Played(Struct):
+class ReplayRun(Struct):
     """What became of one run."""
 
     session: Session
@@ -94,13 +94,13 @@ class Played(Struct):
     """The end of its stderr."""
 
 
-class Asked(Struct, frozen=True):
+class ReplayOptions(Struct, frozen=True):
     """What `mcpspy replay` was asked to do."""
 
-    target: Target
+    target: ServerTarget
     plans: Sequence[ReplayPlan]
     options: PlayerOptions
-    where: Where
+    where: RecordingTarget
     """Where the first run is recorded; further ones at the same time are not."""
     name: str = ""
     repeat: int = 1
@@ -109,22 +109,22 @@ class Asked(Struct, frozen=True):
     """Is told every second what is waited for, and for how long."""
 
 
-class Interrupted(Exception):  # noqa: N818 - not an error: somebody had seen enough.
+class ReplayInterrupted(Exception):  # noqa: N818 - not an error: somebody had seen enough.
     """A signal ended it; what was done until then."""
 
-    def __init__(self, number: int, played: list[Played]) -> None:
+    def __init__(self, number: int, played: list[ReplayRun]) -> None:
         super().__init__(number)
         self.number = number
         self.played = played
 
 
-def run(asked: Asked) -> list[Played]:
+def run(asked: ReplayOptions) -> list[ReplayRun]:
     """Play it; return the runs in the order of their ends. Raises CannotStart and Interrupted."""
     return asyncio.run(_run(asked))
 
 
-async def _run(asked: Asked) -> list[Played]:
-    played: list[Played] = []
+async def _run(asked: ReplayOptions) -> list[ReplayRun]:
+    played: list[ReplayRun] = []
     signals = _cancelled_by_signals()
     try:
         for _ in range(asked.repeat):
@@ -132,13 +132,13 @@ async def _run(asked: Asked) -> list[Played]:
             if all(each.failed for each in played):
                 break
     except asyncio.CancelledError:
-        raise Interrupted(signals[0] if signals else signal.SIGINT, played) from None
+        raise ReplayInterrupted(signals[0] if signals else signal.SIGINT, played) from None
     return played
 
 
-async def _together(asked: Asked, played: list[Played]) -> None:
+async def _together(asked: ReplayOptions, played: list[ReplayRun]) -> None:
     """Have all clients play once, side by side; also if cancelled, what they did is kept."""
-    unrecorded = Where()
+    unrecorded = RecordingTarget()
     unrecorded.recording, unrecorded.redaction = False, asked.where.redaction
     runs = [
         asyncio.create_task(_play(asked, asked.where if first else unrecorded, played))
@@ -155,13 +155,13 @@ async def _together(asked: Asked, played: list[Played]) -> None:
         each.result()
 
 
-async def _play(asked: Asked, where: Where, played: list[Played]) -> None:
-    witness = Witness(where, _fields(asked))
+async def _play(asked: ReplayOptions, where: RecordingTarget, played: list[ReplayRun]) -> None:
+    witness = RecordingObserver(where, _fields(asked))
     path = witness.writer.path if witness.writer is not None else None
     unsent = sum(len(plan.requests) for plan in asked.plans)
-    run = Played(witness.session, path, [], [], [], unsent=unsent)
+    run = ReplayRun(witness.session, path, [], [], [], unsent=unsent)
     ids, numbers = itertools.count(1), itertools.count(1)
-    ended: Ended | None = None
+    ended: ConnectionEnded | None = None
     try:
         for plan in asked.plans:
             connection = await connect(asked.target, witness, numbers)
@@ -177,7 +177,7 @@ async def _play(asked: Asked, where: Where, played: list[Played]) -> None:
         witness.note("error", text=str(error))
         raise
     finally:
-        if isinstance(asked.target, Command):
+        if isinstance(asked.target, ServerCommand):
             witness.finish(ended.code if ended else None, ended.signal if ended else None)
         else:
             witness.finish(0, None)
@@ -188,7 +188,9 @@ async def _play(asked: Asked, where: Where, played: list[Played]) -> None:
 class _Conversation:
     """One plan, one connection."""
 
-    def __init__(self, connection: Connection, player: Player, asked: Asked, run: Played) -> None:
+    def __init__(
+        self, connection: ServerConnection, player: Player, asked: ReplayOptions, run: ReplayRun
+    ) -> None:
         self._connection = connection
         self._player = player
         self._timeout = asked.options.timeout
@@ -225,7 +227,7 @@ class _Conversation:
                 None, f"the server did not take a message within {self._timeout:g} s", monotonic()
             )
 
-    async def _hear(self, until: float | None) -> Event | None:
+    async def _hear(self, until: float | None) -> InboundEvent | None:
         """Return what is heard next; None if nothing is until then."""
         begun = monotonic()
         while True:
@@ -240,14 +242,14 @@ class _Conversation:
                 if self._watch is not None:
                     self._watch(self._player.waiting, now - begun)
 
-    def _take(self, event: Event | None) -> None:
+    def _take(self, event: InboundEvent | None) -> None:
         player = self._player
-        if isinstance(event, Heard):
+        if isinstance(event, ReceivedMessage):
             if not player.heard(event.data, event.at, event.request, event.status):
                 self._garbage = self._garbage or event.data.decode("utf-8", "backslashreplace").strip()
-        elif isinstance(event, Refused | Lost):
-            player.refused(event.request, event.why, event.at, is_gone=isinstance(event, Lost))
-        elif isinstance(event, Ended):
+        elif isinstance(event, ExchangeRefused | ExchangeLost):
+            player.refused(event.request, event.why, event.at, is_gone=isinstance(event, ExchangeLost))
+        elif isinstance(event, ConnectionEnded):
             player.end(f"the server {event.why}", event.at)
 
     def _failure(self) -> str | None:
@@ -286,9 +288,9 @@ def _cancelled_by_signals() -> list[int]:
     return signals
 
 
-def _fields(asked: Asked) -> dict[str, Value]:
+def _fields(asked: ReplayOptions) -> dict[str, Value]:
     target = asked.target
-    if isinstance(target, Command):
+    if isinstance(target, ServerCommand):
         return {
             "transport": "stdio",
             "command": target.arguments,

@@ -2,16 +2,87 @@
 
 Owns reading the file, and saying in one line what is wrong with it. What a
 table means is its reader's.
+
+Where recordings live when nobody says where.
+
+Owns the default folder and the names of the files in it. Answers what
+`platformdirs.user_data_dir` answers (a test holds that), without its import:
+21 ms, and `mcpspy run` is started once per server by every host.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.folder import config_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+LAUNCHERS = frozenset(
+    "bash bun bunx cmd deno docker env node npm npx pipx pnpm podman python python3 sh tsx uv uvx yarn".split()
+)
+"""Commands that start a server and are none: a session is not named after them."""
+
+LAUNCHER_WORDS = frozenset("dlx exec run tool x".split())
+
+
+def config_file() -> str:
+    """Return where a person keeps settings: `mcpspy.toml` in the user's config folder."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
+    else:
+        home = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
+        base = _xdg("XDG_CONFIG_HOME") or os.path.expanduser(home)
+    return os.path.join(base, "mcpspy", "mcpspy.toml")
+
+
+def sessions_folder(chosen: str | None = None) -> str:
+    """Return the folder of recordings: `chosen`, else `$MCPSPY_DIR`, else the user's data folder."""
+    if chosen or (chosen := os.environ.get("MCPSPY_DIR")):
+        return os.path.abspath(os.path.expanduser(chosen))
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
+    else:
+        home = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share"
+        base = _xdg("XDG_DATA_HOME") or os.path.expanduser(home)
+    return os.path.join(base, "mcpspy", "sessions")
+
+
+def session_name(command: list[str]) -> str:
+    """Return what to call a session of this command: the server's name, not its launcher's.
+
+    `npx -y @modelcontextprotocol/server-memory` is `server-memory`;
+    `python -m weather.server` is `weather.server`; `/opt/bin/thing --x` is `thing`.
+    """
+    program = _stem(command[0])
+    if program.rstrip("0123456789.") not in LAUNCHERS and program not in LAUNCHERS:
+        return program
+    words = [word for word in command[1:] if not word.startswith("-") and word not in LAUNCHER_WORDS]
+    return _stem(words[0]) if words else program
+
+
+def slug(name: str) -> str:
+    """Return the name as a part of a file name."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)
+    return kept.strip("-._")[:40] or "session"
+
+
+def _xdg(name: str) -> str:
+    base = os.environ.get(name, "")
+    return base if os.path.isabs(base) else ""  # A relative one counts as unset (XDG base directories).
+
+
+def _stem(word: str) -> str:
+    base = word.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    package, at, _version = base.partition("@")
+    stem, dot, ending = (package if at and package else base).rpartition(".")
+    return stem if dot and stem and ending.lower() in _ENDINGS else package or base
+
+
+_ENDINGS = frozenset("bat cjs cmd exe js mjs ps1 py rb sh ts".split())
 
 
 def table(name: str, path: str | None = None) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from mcpspy.ui.cli.output import columns
 
 if TYPE_CHECKING:
     from mcpspy.core.replay.player import SentRequest
-    from mcpspy.io.replay import Played
+    from mcpspy.io.replay import ReplayRun
 
 WIDTHS = (40, -7, -7, -9, -9, -9, -9)
 
 
-def table(runs: Sequence[Played], seconds: float) -> Iterator[str]:
+def table(runs: Sequence[ReplayRun], seconds: float) -> Iterator[str]:
     """Yield the lines: one for each kind of request, the slowest first, and the sum."""
     by_kind: dict[str, list[SentRequest]] = {}
     for run in runs:

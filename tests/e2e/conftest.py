@@ -24,8 +24,8 @@ from mcpspy.core.protocol.message import Malformed, Message
 from mcpspy.core.recording.decode import Damaged, Entry, Header, Note
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Session
-from mcpspy.io.follow import follow
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
+from mcpspy.io.recording.tail import follow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

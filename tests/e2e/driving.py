@@ -8,8 +8,8 @@ import select
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.errors import McpspyError
-from mcpspy.io.control.async_visit import AsyncVisit
-from mcpspy.io.control.live import find
+from mcpspy.io.control.client import AsyncControlClient
+from mcpspy.io.control.discovery import find
 from tests.e2e.conftest import SECONDS, Read
 
 if TYPE_CHECKING:
@@ -62,17 +62,17 @@ def noted(read: Read) -> list[tuple[str, Any]]:
     ]
 
 
-async def reached(peers: Peers, viewer: str) -> AsyncVisit:
+async def reached(peers: Peers, viewer: str) -> AsyncControlClient:
     """Reach into the session, once it has been quiet for a moment."""
     async with asyncio.timeout(SECONDS):
         while True:
             try:
-                return await AsyncVisit.open(find(peers.folder / "r" / "r.jsonl"), viewer)
+                return await AsyncControlClient.open(find(peers.folder / "r" / "r.jsonl"), viewer)
             except McpspyError:
                 await asyncio.to_thread(select.select, [], [], [], 0.01)
 
 
-async def answered(visit: AsyncVisit, order: str, **fields: Any) -> dict[str, Any]:
+async def answered(visit: AsyncControlClient, order: str, **fields: Any) -> dict[str, Any]:
     """Return the answer of a peer to an order that nobody else waits for."""
     asked = await visit.order(order, **fields)
     async with asyncio.timeout(SECONDS):
@@ -83,7 +83,7 @@ async def answered(visit: AsyncVisit, order: str, **fields: Any) -> dict[str, An
     raise AssertionError("the session has ended")
 
 
-async def all_answered(visit: AsyncVisit, texts: int, last: str) -> list[dict[str, Any]]:
+async def all_answered(visit: AsyncControlClient, texts: int, last: str) -> list[dict[str, Any]]:
     """Call `echo` so often, and ask one thing more, all at once; return the answers in the order of asking."""
     calls = [{"name": "echo", "arguments": {"text": str(n)}} for n in range(texts)]
     asked = await asyncio.gather(
@@ -100,7 +100,7 @@ async def all_answered(visit: AsyncVisit, texts: int, last: str) -> list[dict[st
     return [found[answer["id"]] for answer in asked]
 
 
-async def next_of(visit: AsyncVisit, kind: str) -> dict[str, Any]:
+async def next_of(visit: AsyncControlClient, kind: str) -> dict[str, Any]:
     """Return the next event of a kind."""
     async with asyncio.timeout(SECONDS):
         async for event in visit.events():

@@ -11,7 +11,7 @@ from mcpspy.core.session.exchange import State
 from recordings import make
 from tests.e2e.conftest import SECONDS, Peers
 from tests.e2e.test_http import LEGACY, MODERN, flaws, serving
-from tests.io.tls.conftest import Pki, make_pki
+from tests.io.forward.conftest import Pki, make_pki
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

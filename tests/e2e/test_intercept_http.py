@@ -12,7 +12,7 @@ import pytest
 
 from mcpspy.core.intercept.actions import AddNote
 from mcpspy.core.protocol.message import Message
-from mcpspy.io.interception import Interception
+from mcpspy.io.interception import InterceptionOptions
 from recordings import make
 from tests.e2e.conftest import SECONDS
 from tests.e2e.driving import TIMED_OUT, Driven, all_answered, answered, next_of, noted, reached
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from mcpspy.io.control.async_visit import AsyncVisit
+    from mcpspy.io.control.client import AsyncControlClient
     from tests.e2e.conftest import Peers
 
 LEGACY, MODERN = "legacy", "2026-07-28"
@@ -165,7 +165,7 @@ async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_an
     assert len(ids) == len(set(ids))
 
 
-async def asked_and_edited(client: Driven, visit: AsyncVisit) -> list[Any]:
+async def asked_and_edited(client: Driven, visit: AsyncControlClient) -> list[Any]:
     """Ask the server beside the client's load, edit a call, leave with another one held; return what became of these."""
     client.tell("echo", text="load", times=40)
     *texts, tools = await all_answered(visit, 10, "tools/list")
@@ -206,7 +206,7 @@ async def test_a_run_of_chaos_is_what_its_seed_says(
 
     # The same messages once more, without clients, servers and time: to the byte the same decisions.
     (read,) = await peers.recorded("r")
-    asked_for = Interception()
+    asked_for = InterceptionOptions()
     asked_for.flags = list(CHAOS)
     desk = asked_for.desk()
     again = []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.io.store import Recording, State
+from mcpspy.io.recording.reader import Recording, RecordingState
 from recordings import make
 
 PAGE = (make.ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ async def test_a_suite_is_recorded_then_served_offline_and_fails_for_what_is_new
         "test_the_tools.jsonl",
         "test_a_sum_over_http.jsonl",
     }
-    assert {each.state for each in made.values()} == {State.ENDED}
+    assert {each.state for each in made.values()} == {RecordingState.ENDED}
     assert made["test_a_sum_over_http.jsonl"].header.transport == "http"
     assert all(each.header.redacted for each in made.values())
     before = {path.name: path.read_bytes() for path in recordings.iterdir()}

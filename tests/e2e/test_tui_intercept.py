@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpspy.core.recording.decode import Note
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from tests.e2e.test_tui import hosted, shows
 from tests.ui.tui.test_in_a_terminal import Tmux
 

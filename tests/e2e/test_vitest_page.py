@@ -9,7 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from mcpspy.io.store import Recording, State
+from mcpspy.io.recording.reader import Recording, RecordingState
 from recordings import make
 
 PAGE = (make.ROOT / "docs" / "vitest.md").read_text(encoding="utf-8")
@@ -45,7 +45,7 @@ def test_a_suite_is_recorded_then_served_and_fails_for_what_is_new(tmp_path: Pat
 
     code, said = run(tmp_path)
     assert code == 0, said
-    assert Recording(recordings / "sum.jsonl").state is State.ENDED
+    assert Recording(recordings / "sum.jsonl").state is RecordingState.ENDED
     before = (recordings / "sum.jsonl").read_bytes()
 
     # The second test asks for something new, and makes light of the error; the first is served.

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mcpspy.core.session.session import Session
-from mcpspy.io.connect import Command, Connection, Heard, connect
-from mcpspy.io.recorder import Recorder, Where
-from mcpspy.io.store import Recording
+from mcpspy.io.client import ReceivedMessage, ServerCommand, ServerConnection, connect
+from mcpspy.io.recording.reader import Recording
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 
 SERVER = Path(__file__).parent.parent / "servers" / "changing.py"
 
@@ -38,7 +38,7 @@ def command(how: str = "same") -> list[str]:
 
 def record(path: Path) -> Path:
     """Record a session in which everything happens once."""
-    where = Where()
+    where = RecordingTarget()
     where.record = str(path)
     recorder = Recorder(where, {"transport": "stdio", "command": command(), "name": "changing"})
     asyncio.run(_talk(recorder))
@@ -54,7 +54,7 @@ def read(path: str | Path) -> Session:
 
 
 async def _talk(recorder: Recorder) -> None:
-    async with asyncio.timeout(20), await connect(Command(command()), recorder) as connection:
+    async with asyncio.timeout(20), await connect(ServerCommand(command()), recorder) as connection:
         info = {"name": "c", "version": "1"}
         capabilities: dict[str, Any] = {"roots": {}, "elicitation": {}, "sampling": {}}
         await _ask(
@@ -79,15 +79,15 @@ async def _talk(recorder: Recorder) -> None:
     recorder.finish(connection.ended.code, connection.ended.signal)
 
 
-async def _say(connection: Connection, **members: Any) -> None:
+async def _say(connection: ServerConnection, **members: Any) -> None:
     await connection.send(json.dumps({"jsonrpc": "2.0", **members}).encode())
 
 
-async def _ask(connection: Connection, number: int, method: str, **params: Any) -> Any:
+async def _ask(connection: ServerConnection, number: int, method: str, **params: Any) -> Any:
     await _say(connection, id=number, method=method, params=params)
     while True:
         event = await connection.hear()
-        assert isinstance(event, Heard), event
+        assert isinstance(event, ReceivedMessage), event
         message = json.loads(event.data)
         if "method" not in message:
             assert message["id"] == number

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
-from mcpspy.io.writer import Writer
+from mcpspy.io.recording.writer import Writer
 from tests.io.http_spy import proxy_fixture  # noqa: F401 - a fixture for all tests here.
 
 if TYPE_CHECKING:

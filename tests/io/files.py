@@ -73,7 +73,7 @@ def one_line_with_a_way_out(error: McpspyError, path: Path, code: int) -> str:
 
 WRITER = """
 import sys
-from mcpspy.io.writer import Writer
+from mcpspy.io.recording.writer import Writer
 
 writer = Writer(sys.argv[1], None, {"name": "srv"}, say=print)
 print(writer.path, flush=True)

@@ -12,10 +12,10 @@ import pytest
 
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.core.recording.decode import Frame, Note, read_entry
-from mcpspy.io import http
-from mcpspy.io import listener as listener_module
-from mcpspy.io.http import Options, _serve
-from mcpspy.io.interception import Interception
+from mcpspy.io.http import listener as listener_module
+from mcpspy.io.http import proxy
+from mcpspy.io.http.proxy import HttpOptions, _serve
+from mcpspy.io.interception import InterceptionOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -221,19 +221,19 @@ def proxy_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: Path
         server.origin = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
         upstream = read_upstream(server.origin + path)
         assert upstream is not None
-        options = Options(upstream, "127.0.0.1", 0)
+        options = HttpOptions(upstream, "127.0.0.1", 0)
         options.record = str(tmp_path / "recording.jsonl")
         options.recording = recording
         options.allowed_hosts = list(allowed)
-        options.interception = Interception()
+        options.interception = InterceptionOptions()
         options.interception.flags = list(rules)
         for name, seconds in watches.items():
             setattr(options.interception, name, seconds)
         said: asyncio.Queue[str] = asyncio.Queue()
         stops: list[Callable[[int], None]] = []
-        monkeypatch.setattr(http, "say", said.put_nowait)
+        monkeypatch.setattr(proxy, "say", said.put_nowait)
         monkeypatch.setattr(listener_module, "GRACE", 0.05)
-        monkeypatch.setattr(http, "stop_on_signals", stops.append)
+        monkeypatch.setattr(proxy, "stop_on_signals", stops.append)
         task = asyncio.create_task(_serve(options))
         spy = Spy(server, tmp_path / "recording.jsonl")
         spy.host = (await said.get()).split("/")[2]

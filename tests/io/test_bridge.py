@@ -16,11 +16,18 @@ from aiohttp import web
 from mcpspy.errors import CannotStart
 from mcpspy.io import bridge as module
 from mcpspy.io.bridge import Bridge
-from mcpspy.io.connect import Address, Connection, Ended, Heard, Lost, Refused
-from mcpspy.io.connect.introduction import OURS
-from mcpspy.io.listener import accepting, listening, origin
-from mcpspy.io.recorder import Recorder, Where
-from mcpspy.io.store import Recording, State
+from mcpspy.io.client import (
+    ConnectionEnded,
+    ExchangeLost,
+    ExchangeRefused,
+    ReceivedMessage,
+    ServerAddress,
+    ServerConnection,
+)
+from mcpspy.io.client.base import OURS
+from mcpspy.io.http.listener import accepting, listening, origin
+from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +45,7 @@ HELLO = line(id=0, method="initialize", params={"protocolVersion": "2025-11-25"}
 CALL = line(id=1, method="tools/call", params={"name": "echo"})
 
 
-class Server(Connection):
+class Server(ServerConnection):
     """Answers each method with the next of what it is given; keeps what it was sent."""
 
     def __init__(self, answers: dict[str, list[Any]]) -> None:
@@ -59,11 +66,11 @@ class Server(Connection):
         self._hears(event)
 
     async def close(self) -> None:
-        self._hears(Ended(0.0, why="closed"))
+        self._hears(ConnectionEnded(0.0, why="closed"))
 
 
-def answer(message: Any) -> Heard:
-    return Heard(0.0, line(id=message["id"], result={"said": message["method"]}))
+def answer(message: Any) -> ReceivedMessage:
+    return ReceivedMessage(0.0, line(id=message["id"], result={"said": message["method"]}))
 
 
 class World:
@@ -73,9 +80,9 @@ class World:
         self.servers: list[Server | CannotStart] = []
         self.found: list[Server] = []
         self.written: asyncio.Queue[Any] = asyncio.Queue()
-        where = Where()
+        where = RecordingTarget()
         where.recording = False
-        self.bridge = Bridge(Address(URL), Recorder(where, {}), self.write)
+        self.bridge = Bridge(ServerAddress(URL), Recorder(where, {}), self.write)
 
     def write(self, data: bytes) -> None:
         assert b"\n" not in data
@@ -107,23 +114,25 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
 
 
 async def test_lines_go_on_as_they_are_and_what_is_heard_comes_on_one_line(world: World) -> None:
-    pretty = Heard(0.0, b'{"jsonrpc":"2.0",\r\n"id":1,"result":{"n":1.50}}')
+    pretty = ReceivedMessage(0.0, b'{"jsonrpc":"2.0",\r\n"id":1,"result":{"n":1.50}}')
     world.servers = [Server({"tools/call": [pretty]})]
     assert await world.say(CALL) == {"jsonrpc": "2.0", "id": 1, "result": {"n": 1.5}}
     assert world.found[0].sent == [json.loads(CALL)]
 
 
 async def test_an_http_error_without_an_id_answers_its_request(world: World) -> None:
-    world.servers = [Server({"tools/call": [Heard(0.0, line(id=None, error={"code": -1}), "1", 1, 400)]})]
+    world.servers = [
+        Server({"tools/call": [ReceivedMessage(0.0, line(id=None, error={"code": -1}), "1", 1, 400)]})
+    ]
     assert await world.say(CALL) == {"jsonrpc": "2.0", "id": 1, "error": {"code": -1}}
 
 
 @pytest.mark.parametrize(
     ("event", "why"),
     [
-        (Refused(0.0, "1", 1, 500, "HTTP 500"), f"mcpspy bridge: {URL}: HTTP 500"),
-        (Lost(0.0, "1", 1, "the stream broke off"), f"mcpspy bridge: {URL}: the stream broke off"),
-        (Ended(0.0, why="the stream ended"), f"mcpspy bridge: {URL}: the stream ended"),
+        (ExchangeRefused(0.0, "1", 1, 500, "HTTP 500"), f"mcpspy bridge: {URL}: HTTP 500"),
+        (ExchangeLost(0.0, "1", 1, "the stream broke off"), f"mcpspy bridge: {URL}: the stream broke off"),
+        (ConnectionEnded(0.0, why="the stream ended"), f"mcpspy bridge: {URL}: the stream ended"),
     ],
 )
 async def test_what_gets_no_answer_gets_an_error_that_says_why(event: Any, why: str, world: World) -> None:
@@ -142,7 +151,7 @@ async def test_a_session_that_was_lost_is_begun_again_unseen_and_the_request_rep
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:
     now = asyncio.get_running_loop().time() + 3600
-    lost = [lambda m, at=now: Refused(at, str(m["id"]), 1, 404, "HTTP 404", True)]
+    lost = [lambda m, at=now: ExchangeRefused(at, str(m["id"]), 1, 404, "HTTP 404", True)]
     world.servers = [Server({"initialize": [answer], "tools/call": [*lost, answer]})]
     assert (await world.say(HELLO))["id"] == 0
     assert await world.say(CALL) == {"jsonrpc": "2.0", "id": 1, "result": {"said": "tools/call"}}
@@ -156,12 +165,14 @@ async def test_a_session_that_was_lost_is_begun_again_unseen_and_the_request_rep
 async def test_a_404_with_an_error_in_it_is_a_lost_session_too(world: World) -> None:
     now = asyncio.get_running_loop().time() + 3600
 
-    def lost(message: Any) -> Heard:
+    def lost(message: Any) -> ReceivedMessage:
         id = str(message["id"])  # noqa: A001
         asyncio.get_running_loop().call_soon(
-            world.found[0].hears, Refused(now, id, 1, 404, "HTTP 404 Not Found", True)
+            world.found[0].hears, ExchangeRefused(now, id, 1, 404, "HTTP 404 Not Found", True)
         )
-        return Heard(now, line(id=None, error={"code": -32600, "message": "Session not found"}), id, 1, 404)
+        return ReceivedMessage(
+            now, line(id=None, error={"code": -32600, "message": "Session not found"}), id, 1, 404
+        )
 
     world.servers = [Server({"initialize": [answer], "tools/call": [lost, answer]})]
     await world.say(HELLO)
@@ -176,7 +187,7 @@ async def test_what_a_host_says_before_it_was_answered_waits_for_the_session(wor
     for _ in range(5):
         await asyncio.sleep(0)
     assert [message["method"] for message in world.found[0].sent] == ["initialize"]
-    world.found[0].hears(Heard(0.0, line(id=0, result={})))
+    world.found[0].hears(ReceivedMessage(0.0, line(id=0, result={})))
     await asyncio.wait_for(saying, 30)
     assert [message["method"] for message in world.found[0].sent] == ["initialize", "tools/call"]
 
@@ -187,7 +198,7 @@ async def test_it_is_repeated_once(world: World) -> None:
         Server(
             {
                 "initialize": [answer],
-                "tools/call": [lambda m: Refused(now, str(m["id"]), 1, 404, "HTTP 404", True)],
+                "tools/call": [lambda m: ExchangeRefused(now, str(m["id"]), 1, 404, "HTTP 404", True)],
             }
         )
     ]
@@ -199,22 +210,22 @@ async def test_it_is_repeated_once(world: World) -> None:
     ("event", "why"),
     [
         (
-            Heard(0.0, line(id=json.loads(OURS), error={"code": -1, "message": "no more"})),
+            ReceivedMessage(0.0, line(id=json.loads(OURS), error={"code": -1, "message": "no more"})),
             "refuses initialize: no more",
         ),
-        (Lost(0.0, OURS, 1, "it is gone"), f"{URL}: it is gone"),
+        (ExchangeLost(0.0, OURS, 1, "it is gone"), f"{URL}: it is gone"),
     ],
 )
 async def test_a_server_that_will_have_no_new_session_is_said(event: Any, why: str, world: World) -> None:
     now = asyncio.get_running_loop().time() + 3600
-    lost = Refused(now, "1", 1, 404, "HTTP 404", True)
+    lost = ExchangeRefused(now, "1", 1, 404, "HTTP 404", True)
     world.servers = [Server({"initialize": [answer, event], "tools/call": [lost]})]
     await world.say(HELLO)
     assert (await world.say(CALL))["error"]["message"].endswith(why)
 
 
 async def test_after_the_end_of_a_connection_the_next_is_introduced_as_the_first_was(world: World) -> None:
-    world.servers = [Server({"initialize": [answer], "tools/call": [Ended(0.0, why="gone")]})]
+    world.servers = [Server({"initialize": [answer], "tools/call": [ConnectionEnded(0.0, why="gone")]})]
     await world.say(HELLO)
     assert "gone" in (await world.say(CALL))["error"]["message"]
     assert (await world.say(CALL))["result"] == {"said": "tools/call"}
@@ -245,7 +256,7 @@ async def test_the_end_waits_for_answers_but_not_for_subscriptions(
     draining = asyncio.ensure_future(world.bridge.drain())
     await asyncio.sleep(0)
     assert not draining.done()
-    world.found[0].hears(Heard(0.0, line(id=2, result={})))
+    world.found[0].hears(ReceivedMessage(0.0, line(id=2, result={})))
     await asyncio.wait_for(draining, 30)
     monkeypatch.setattr(module, "DRAIN", 0.01)
     await world.bridge.say(CALL.replace(b'"id": 1', b'"id": 3'))
@@ -296,5 +307,5 @@ async def test_the_program_outlives_a_session_and_ends_with_stdin(tmp_path: Path
     assert b"a new one was begun" in complaints
     assert process.returncode == 0
     recording = Recording(tmp_path / "r.jsonl")
-    assert recording.state is State.ENDED
+    assert recording.state is RecordingState.ENDED
     assert recording.header.upstream == url

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.interception import Interception
+from mcpspy.io.interception import InterceptionOptions
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}'
 
 
-def asked(*flags: str, files: tuple[Path, ...] = ()) -> Interception:
-    found = Interception()
+def asked(*flags: str, files: tuple[Path, ...] = ()) -> InterceptionOptions:
+    found = InterceptionOptions()
     found.flags = list(flags)
     found.files = [str(file) for file in files]
     return found

@@ -14,9 +14,9 @@ from mcpspy.core.replay.substitution import rule
 from mcpspy.core.session.exchange import State
 from mcpspy.errors import CannotStart
 from mcpspy.io import replay
-from mcpspy.io.connect import Command, stdio
-from mcpspy.io.recorder import Where
-from mcpspy.io.replay import Asked, Interrupted, Played, run
+from mcpspy.io.client import ServerCommand, stdio
+from mcpspy.io.recording.recorder import RecordingTarget
+from mcpspy.io.replay import ReplayInterrupted, ReplayOptions, ReplayRun, run
 from tests.core.mock.talking import Talk
 from tests.io.changing import CARRY, command, patience, read, record
 
@@ -31,12 +31,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Session:
     return read(record(tmp_path_factory.mktemp("recorded") / "changing.jsonl"))
 
 
-def asked(recorded: Session, how: str, path: Path | None = None, **more: int) -> Asked:
-    where = Where()
+def asked(recorded: Session, how: str, path: Path | None = None, **more: int) -> ReplayOptions:
+    where = RecordingTarget()
     where.recording, where.record = path is not None, str(path)
     options = PlayerOptions(timeout=patience(how), carry=(rule(CARRY),))
-    return Asked(
-        Command(command(how)),
+    return ReplayOptions(
+        ServerCommand(command(how)),
         plans(recorded),
         options,
         where,
@@ -46,12 +46,12 @@ def asked(recorded: Session, how: str, path: Path | None = None, **more: int) ->
     )
 
 
-def play(recorded: Session, how: str = "same") -> Played:
+def play(recorded: Session, how: str = "same") -> ReplayRun:
     (played,) = run(asked(recorded, how))
     return played
 
 
-def states(played: Played) -> list[State]:
+def states(played: ReplayRun) -> list[State]:
     return [each.state for each in played.session.exchanges if each.request.side == "client"]
 
 
@@ -75,7 +75,7 @@ def test_the_server_it_came_from_says_the_same_and_asks_the_same(recorded: Sessi
 
 def test_without_its_rule_a_carried_value_is_the_recorded_one(recorded: Session) -> None:
     bare = asked(recorded, "same")
-    (played,) = run(Asked(bare.target, bare.plans, PlayerOptions(), bare.where))
+    (played,) = run(ReplayOptions(bare.target, bare.plans, PlayerOptions(), bare.where))
 
     assert states(played)[3] is State.TOOL_ERROR
 
@@ -119,10 +119,10 @@ def test_a_server_that_never_answers_anything_is_no_server(how: str, why: str, r
 
 
 def test_a_server_that_cannot_be_started_is_an_error_and_a_note(recorded: Session, tmp_path: Path) -> None:
-    where = Where()
+    where = RecordingTarget()
     where.record = str(tmp_path / "new.jsonl")
     with pytest.raises(CannotStart, match="cannot start no-such-command"):
-        run(Asked(Command(["no-such-command"]), plans(recorded), PlayerOptions(), where))
+        run(ReplayOptions(ServerCommand(["no-such-command"]), plans(recorded), PlayerOptions(), where))
 
     (error, _) = (change.what for change in read(tmp_path / "new.jsonl").changes)
     assert isinstance(error, Note)
@@ -150,7 +150,7 @@ def test_several_play_at_once_and_again_and_only_the_first_of_them_is_recorded(
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_ends_it_with_what_was_done_until_then(name: str, recorded: Session) -> None:
-    with pytest.raises(Interrupted) as raised:
+    with pytest.raises(ReplayInterrupted) as raised:
         run(asked(recorded, name))
 
     (played,) = raised.value.played
@@ -165,7 +165,7 @@ def test_who_watches_is_told_what_is_waited_for(recorded: Session, monkeypatch: 
     told: list[tuple[str, float]] = []
     bare = asked(recorded, "hang")
     run(
-        Asked(
+        ReplayOptions(
             bare.target,
             bare.plans,
             bare.options,
@@ -188,9 +188,9 @@ def test_two_clients_of_one_recording_play_one_after_the_other_each_on_its_own(r
         talk.client(stream, number, id=1, method="tools/call", params=call)
         talk.server(stream, number, id=1, result={})
     talk.session.end()
-    where = Where()
+    where = RecordingTarget()
     where.recording = False
-    (played,) = run(Asked(Command(command()), plans(talk.session), PlayerOptions(), where))
+    (played,) = run(ReplayOptions(ServerCommand(command()), plans(talk.session), PlayerOptions(), where))
 
     assert states(played) == [State.OK] * 4
     assert [each.request.params["arguments"]["b"] for each in played.session.exchanges[1::2]] == [6, 5]

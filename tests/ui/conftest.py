@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.encode import FrameEncoder
-from mcpspy.io.writer import Writer
+from mcpspy.io.recording.writer import Writer
 
 Said = tuple[str, bytes]
 Make = Callable[..., Path]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mcpspy.io.replay import Played
+from mcpspy.io.replay import ReplayRun
 from mcpspy.ui.latencies import table
 from tests.core.replay.playing import Stage, Talk
 
 
-def run(*seconds: float | None) -> Played:
+def run(*seconds: float | None) -> ReplayRun:
     """Return a run in which a call took this long each time; None: it was refused."""
     talk = Talk()
     for number in range(len(seconds)):
@@ -21,7 +21,7 @@ def run(*seconds: float | None) -> Played:
             stage.now += took
             stage.player.heard(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % number, stage.now)
         stage.takes()
-    return Played(talk.session, None, list(stage.player.sent.values()), [], [])
+    return ReplayRun(talk.session, None, list(stage.player.sent.values()), [], [])
 
 
 def test_each_kind_of_request_has_its_line_the_slowest_first_and_the_last_is_the_sum() -> None:
@@ -37,6 +37,6 @@ def test_an_answer_of_another_kind_is_a_failure() -> None:
     stage = Stage(Talk().call(1).session)
     stage.takes()
     stage.player.heard(b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}', stage.now)
-    played = Played(Talk().session, None, list(stage.player.sent.values()), [], [])
+    played = ReplayRun(Talk().session, None, list(stage.player.sent.values()), [], [])
 
     assert list(table([played], 1.0))[1].split()[2:4] == ["1", "1"]

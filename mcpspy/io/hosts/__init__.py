@@ -1,5 +1,5 @@
 """The configurations of MCP hosts on this machine: where they are, what they hold, and changing them."""
 
-from mcpspy.io.hosts.rows import HOSTS, Host
+from mcpspy.io.hosts.table import HOSTS, Host
 
 __all__ = ["HOSTS", "Host"]

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.folder import sessions_folder, slug
+from mcpspy.io.settings import sessions_folder, slug
 
 
 class ConfigFile:

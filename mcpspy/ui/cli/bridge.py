@@ -46,10 +46,10 @@ def main(args: argparse.Namespace) -> int:
     upstream = read_endpoint("bridge: --upstream", url, args.upstream)
     headers = read_headers("bridge: --header", args.header)
     # Not at the top: the help of this command should not wait for aiohttp.
-    from mcpspy.io.bridge import Options, run
-    from mcpspy.io.connect import Address
+    from mcpspy.io.bridge import BridgeOptions, run
+    from mcpspy.io.client import ServerAddress
 
-    address = Address(url, headers, args.cacert, args.insecure, True if args.sse else None)
-    options = Options(address, args.name or upstream.host)
+    address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None)
+    options = BridgeOptions(address, args.name or upstream.host)
     redaction.record(options, args, "bridge")
     return run(options)

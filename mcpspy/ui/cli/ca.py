@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 if TYPE_CHECKING:
-    from mcpspy.io.tls.authority import Authority
+    from mcpspy.io.forward.ca import CertificateAuthority
 from mcpspy.ui.cli.options import describe
 
 EPILOG = """\
@@ -67,10 +67,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from mcpspy.io.tls.extra import need
+    from mcpspy.io.forward.proxy import need
 
     need("ca")
-    from mcpspy.io.tls.authority import authority
+    from mcpspy.io.forward.ca import authority
 
     ours = authority()
     if args.cert or args.bundle:
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _document(ours: Authority) -> dict[str, str]:
+def _document(ours: CertificateAuthority) -> dict[str, str]:
     return {
         "name": ours.name,
         "key": str(ours.key),
@@ -95,8 +95,8 @@ def _document(ours: Authority) -> dict[str, str]:
     }
 
 
-def _page(ours: Authority) -> str:
-    from mcpspy.io.tls.environment import BESIDES, INSTEAD
+def _page(ours: CertificateAuthority) -> str:
+    from mcpspy.io.forward.child import BESIDES, INSTEAD
 
     width = max(map(len, (*INSTEAD, *BESIDES)))
     lines = [

@@ -17,7 +17,7 @@ from argcomplete.completers import FilesCompleter
 from argcomplete.lexers import split_line
 
 from mcpspy.errors import McpspyError
-from mcpspy.io.store import sessions
+from mcpspy.io.recording.reader import sessions
 
 SESSIONS = frozenset({"session", "sessions", "recording", "recordings", "old", "new"})
 """What arguments that name a session are called in the parsers."""

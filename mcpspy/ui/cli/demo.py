@@ -7,8 +7,8 @@ import os
 import shutil
 import sys
 
-from mcpspy.io.folder import sessions_folder
-from mcpspy.io.store import sessions
+from mcpspy.io.recording.reader import sessions
+from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.table import main as mcpspy
 from mcpspy.ui.demo.client import converse

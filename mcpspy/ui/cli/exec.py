@@ -35,12 +35,12 @@ def main(args: argparse.Namespace) -> int:
     """Run the program; it ends the process itself, as the program ended."""
     if not args.command:
         raise UsageError("exec: no program to start", "mcpspy exec -- COMMAND ARGS…")
-    from mcpspy.io.tls.extra import need
+    from mcpspy.io.forward.proxy import need
 
     need("exec")
-    from mcpspy.io.tls.execution import Options, run
+    from mcpspy.io.forward.child import ExecOptions, run_program
 
-    options = Options(args.command)
+    options = ExecOptions(args.command)
     options.allowed, options.ignored = args.allow, args.ignore
     take_traffic(options, args, "exec")
-    return run(options)
+    return run_program(options)

@@ -14,8 +14,8 @@ from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.new_file import save
-from mcpspy.io.store import Recording, State, read_header_of
+from mcpspy.io.recording.atomic import save
+from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
 from mcpspy.ui.cli.header import read_headers
 from mcpspy.ui.cli.meant import counted_back, query_of, recordings
 from mcpspy.ui.cli.options import CACERT, FOLDER, VARIABLE, describe
@@ -136,7 +136,7 @@ def _read(which: str, path: Path, query: Query | None) -> RecordedSession:
     """Read a session as it is now."""
     recording = Recording(path)
     # Before it is read: what ends meanwhile was live then, and may yet be answered.
-    is_live = recording.state is State.LIVE
+    is_live = recording.state is RecordingState.LIVE
     counted_back(query, path, recording.header)
     session = Session(recording.header)
     with closing(scanned(path, is_live=is_live)) as blocks:
@@ -170,11 +170,11 @@ def _print(pieces: Iterable[str]) -> None:
 
 def _send(args: argparse.Namespace, sessions: _Sessions) -> None:
     from mcpspy.analysis.export.otlp import batches
-    from mcpspy.io.collector import send, traces
-    from mcpspy.io.connect.connection import Address
+    from mcpspy.io.client.base import ServerAddress
+    from mcpspy.io.otlp_sender import send, traces
 
     headers = read_headers("--header", args.header)
-    sent = send(Address(traces(args.endpoint), headers, args.cacert), batches(sessions))
+    sent = send(ServerAddress(traces(args.endpoint), headers, args.cacert), batches(sessions))
     if sent.rejected:
         why = f": {sent.why}" if sent.why else ""
         raise CannotStart(

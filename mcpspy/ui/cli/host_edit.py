@@ -18,11 +18,11 @@ from mcpspy.core.hostconfig.edit import EditResult
 from mcpspy.core.hostconfig.servers import ServerEntry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.hosts.target import Target, elsewhere, find
+from mcpspy.io.hosts.resolve import ConfigTarget, elsewhere, find
 from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.output import Output
 
-Edit = Callable[[Target, list[str]], EditResult]
+Edit = Callable[[ConfigTarget, list[str]], EditResult]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +77,7 @@ def change(args: argparse.Namespace, edit: Edit, said: str, meant: Callable[[Ser
 
 
 def chosen(
-    target: Target, named: list[str] | None, meant: Callable[[ServerEntry], bool], *, is_all: bool
+    target: ConfigTarget, named: list[str] | None, meant: Callable[[ServerEntry], bool], *, is_all: bool
 ) -> list[str]:
     """Return the names of the servers that are meant; raise UsageError if that cannot be said."""
     servers = target.servers()
@@ -116,7 +116,7 @@ def diff(path: str, old: str, new: str) -> Iterable[str]:
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def _near(name: str, names: list[str], target: Target) -> str:
+def _near(name: str, names: list[str], target: ConfigTarget) -> str:
     if others := elsewhere(target.host, name):
         return f"{' and '.join(others)} has it"
     near = difflib.get_close_matches(name, names, 3, 0.5)

@@ -14,8 +14,8 @@ from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry, origin
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
-from mcpspy.io.hosts.last import Last, Sessions, Went
-from mcpspy.io.hosts.target import Target, target
+from mcpspy.io.hosts.last_session import LastSession, SessionOutcome, SessionsByName
+from mcpspy.io.hosts.resolve import ConfigTarget, target
 from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.output import Output, columns
 
@@ -30,7 +30,7 @@ live: its last session runs · fine: it ended as sessions end · died: the serve
 failed, or mcpspy was killed
 """
 
-_TONES = {Went.LIVE: rows.OK, Went.FINE: None, Went.DIED: rows.BAD}
+_TONES = {SessionOutcome.LIVE: rows.OK, SessionOutcome.FINE: None, SessionOutcome.DIED: rows.BAD}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    sessions = Sessions()
+    sessions = SessionsByName()
     output = Output()
     shown = 0
     for host in HOSTS:
@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(host: Host) -> Target | McpspyError | None:
+def _read(host: Host) -> ConfigTarget | McpspyError | None:
     """Return a host's configuration, why it cannot be read, or None if it is not there."""
     if not any(os.path.lexists(path) for path in host.paths()):
         return None
@@ -73,19 +73,19 @@ def _read(host: Host) -> Target | McpspyError | None:
 
 
 def _described(
-    host: Host, found: Target | McpspyError | None, sessions: Sessions, folder: str | None
+    host: Host, found: ConfigTarget | McpspyError | None, sessions: SessionsByName, folder: str | None
 ) -> dict[str, Any]:
     """Return all there is to say of a host."""
     said: dict[str, Any] = {
         "host": host.name,
         "title": host.title,
-        "path": os.path.abspath(found.file.path if isinstance(found, Target) else host.paths()[0]),
+        "path": os.path.abspath(found.file.path if isinstance(found, ConfigTarget) else host.paths()[0]),
         "docs": host.docs,
         "installed": found is not None,
         "trouble": str(found) if isinstance(found, McpspyError) else None,
         "servers": [],
     }
-    if isinstance(found, Target):
+    if isinstance(found, ConfigTarget):
         try:
             said["servers"] = [_server(server, sessions, folder) for server in found.servers()]
         except McpspyError as error:
@@ -93,7 +93,7 @@ def _described(
     return said
 
 
-def _server(server: ServerEntry, sessions: Sessions, folder: str | None) -> dict[str, Any]:
+def _server(server: ServerEntry, sessions: SessionsByName, folder: str | None) -> dict[str, Any]:
     ours = server.ours
     last = None
     gone = False
@@ -116,7 +116,7 @@ def _server(server: ServerEntry, sessions: Sessions, folder: str | None) -> dict
     }
 
 
-def _session(last: Last) -> dict[str, Any]:
+def _session(last: LastSession) -> dict[str, Any]:
     summary = last.summary
     fields = summary.exit.fields if summary.exit is not None else {}
     return {
@@ -137,7 +137,7 @@ def _print(output: Output, said: dict[str, Any]) -> None:
     width = max((len(sanitize(server["name"])) for server in servers), default=0)
     for server in servers:
         last = server["last"]
-        tone = _TONES[Went(last["state"])] if last else None if server["wrapped"] else rows.QUIET
+        tone = _TONES[SessionOutcome(last["state"])] if last else None if server["wrapped"] else rows.QUIET
         if server["mcpspy_is_gone"]:
             tone = rows.BAD
         state = "wrapped" if server["wrapped"] else ""
@@ -152,7 +152,7 @@ def _went(server: dict[str, Any]) -> str:
     if last is None:
         return "no session yet" if server["wrapped"] else ""
     ending = f"killed by {last['signal']}" if last["signal"] else f"exit {last['exit']}"
-    if last["state"] != Went.DIED:
+    if last["state"] != SessionOutcome.DIED:
         return str(last["state"])
     return sanitize(f"died, {ending}" if (last["signal"], last["exit"]) != (None, None) else "died")
 

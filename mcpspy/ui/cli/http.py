@@ -13,7 +13,7 @@ from mcpspy.ui.cli.header import read_endpoint
 from mcpspy.ui.cli.options import CERTIFICATES, SESSION, describe
 
 if TYPE_CHECKING:
-    from mcpspy.io.http import Options
+    from mcpspy.io.http.proxy import HttpOptions
 
 PORT = 8808
 FORWARD_PORT = 8899
@@ -77,9 +77,9 @@ def main(args: argparse.Namespace) -> int:
     if args.allow or args.ignore:
         raise UsageError("http: --allow and --ignore are for --forward")
     # Not at the top: the help of this command should not wait for aiohttp.
-    from mcpspy.io.http import Options, run
+    from mcpspy.io.http.proxy import HttpOptions, run
 
-    options = Options(upstream, host, port)
+    options = HttpOptions(upstream, host, port)
     options.allowed_hosts = args.allow_host
     take_traffic(options, args, "http")
     _warn(host, args.upstream)
@@ -89,19 +89,19 @@ def main(args: argparse.Namespace) -> int:
 def _forward(args: argparse.Namespace, host: str, port: int) -> int:
     if args.allow_host:
         raise UsageError("http: --allow-host is for --upstream", "--allow GLOB says what is looked into")
-    from mcpspy.io.tls.extra import need
+    from mcpspy.io.forward.proxy import need
 
     need("http --forward")
-    from mcpspy.io.tls.forward import Options, run
+    from mcpspy.io.forward.proxy import ForwardOptions, run
 
-    options = Options(host, port)
+    options = ForwardOptions(host, port)
     options.allowed, options.ignored = args.allow, args.ignore
     take_traffic(options, args, "http")
     _warn(host, "whatever this one reaches")
     return run(options)
 
 
-def take_traffic(options: Options, args: argparse.Namespace, command: str) -> None:
+def take_traffic(options: HttpOptions, args: argparse.Namespace, command: str) -> None:
     """Set what `configure_traffic` describes. Raises UsageError."""
     options.name = args.name
     options.cacert, options.insecure = args.cacert, args.insecure
@@ -112,6 +112,6 @@ def take_traffic(options: Options, args: argparse.Namespace, command: str) -> No
 
 def _warn(host: str, what: str) -> None:
     if host not in LOOPBACK:
-        from mcpspy.io.recorder import say
+        from mcpspy.io.recording.recorder import say
 
         say(f"warning: listening on {host}, so other machines can reach {what} through this one")

@@ -12,10 +12,9 @@ from mcpspy.core.importers.base import ImportedSession
 from mcpspy.core.importers.formats import FORMATS, ImportFormat
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.imports.source import STDIN, read
-from mcpspy.io.imports.written import check, header, write
-from mcpspy.io.recorder import say
-from mcpspy.io.redaction import redactor
+from mcpspy.io.importing import STDIN, check, header, read, write
+from mcpspy.io.recording.recorder import say
+from mcpspy.io.recording.redaction import redactor
 from mcpspy.ui.cli import redaction
 from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import Output

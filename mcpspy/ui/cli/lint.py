@@ -14,7 +14,7 @@ from mcpspy.analysis.lint import Finding, Severity, selected
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.meant import query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import Output, warn_torn

@@ -12,9 +12,9 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
-from mcpspy.io.folder import sessions_folder
-from mcpspy.io.store import State, Summary, sessions
-from mcpspy.io.tally import Counts, count
+from mcpspy.io.recording.catalog import SessionCounts, count
+from mcpspy.io.recording.reader import RecordingState, Summary, sessions
+from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import Output, columns
 
@@ -28,8 +28,8 @@ live: its server runs · ended: with its exit code · died: mcpspy was killed, w
 peers had seen is there · entries: messages and notes
 """
 
-_GLYPHS = {State.LIVE: "●", State.ENDED: "○", State.DIED: "✗"}
-_TONES = {State.LIVE: rows.OK, State.ENDED: None, State.DIED: rows.BAD}
+_GLYPHS = {RecordingState.LIVE: "●", RecordingState.ENDED: "○", RecordingState.DIED: "✗"}
+_TONES = {RecordingState.LIVE: rows.OK, RecordingState.ENDED: None, RecordingState.DIED: rows.BAD}
 _WIDTHS = (1, 8, 20, 19, 22, 18, 24, 10, -8, -7, -7)
 _HEADS = ("", "id", "name", "started", "state", "server", "client", "revision", "time", "entries", "size")
 _COUNT_WIDTHS = (-8, -7, -7)
@@ -57,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
     heads, most = list(_HEADS), list(_WIDTHS)
     table = [_cells(summary) for summary in found]
     if args.count:
-        heads += Counts._fields
+        heads += SessionCounts._fields
         most += _COUNT_WIDTHS
         for summary, cells in zip(found, table, strict=True):
             cells += ["" if number is None else str(number) for number in _counts(summary).values()]
@@ -115,7 +115,7 @@ def _counts(summary: Summary) -> dict[str, int | None]:
     try:
         return count(summary)._asdict()
     except (OSError, McpspyError):  # Deleted while we counted.
-        return dict.fromkeys(Counts._fields)
+        return dict.fromkeys(SessionCounts._fields)
 
 
 def _local(started: str) -> str:

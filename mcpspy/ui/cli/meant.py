@@ -12,7 +12,7 @@ from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
-from mcpspy.io.store import find, sessions, summarize
+from mcpspy.io.recording.reader import find, sessions, summarize
 
 
 def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path]]:

@@ -11,17 +11,17 @@ from mcpspy.core.mock.session import Options
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.recorder import say
-from mcpspy.io.serve.served import Served
-from mcpspy.io.serve.stdio import Ended, end_by_signals, serve
-from mcpspy.io.store import find
+from mcpspy.io.mock.loader import Served
+from mcpspy.io.mock.stdio import Ended, end_by_signals, serve
+from mcpspy.io.recording.reader import find
+from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.address import listen_address
 from mcpspy.ui.cli.header import read_endpoint, read_headers
 from mcpspy.ui.cli.options import FOLDER, VARIABLE, describe, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mcpspy.io.serve.elsewhere import Real
+    from mcpspy.io.mock.upstream import Real
 
 TAKES_COMMAND = True
 
@@ -139,17 +139,17 @@ def _real(args: argparse.Namespace) -> Real | None:
             "mock: --on-miss forward asks one server", "--upstream URL, or -- COMMAND at the end"
         )
     # Not at the top: without a real server nobody should wait for asyncio.
-    from mcpspy.io.connect import Address, Command
-    from mcpspy.io.folder import session_name
-    from mcpspy.io.serve.elsewhere import Real
+    from mcpspy.io.client import ServerAddress, ServerCommand
+    from mcpspy.io.mock.upstream import Real
+    from mcpspy.io.settings import session_name
 
     if args.command:
         if args.header:
             raise UsageError("mock: --header is for --upstream")
-        return Real(Command(args.command), session_name(args.command), args.append)
+        return Real(ServerCommand(args.command), session_name(args.command), args.append)
     upstream = read_endpoint("mock: --upstream", args.upstream)
     headers = read_headers("mock: --header", args.header)
-    return Real(Address(args.upstream, headers), upstream.host, args.append)
+    return Real(ServerAddress(args.upstream, headers), upstream.host, args.append)
 
 
 def _serve(served: Served, options: Options, real: Real | None) -> tuple[list[Choice], int]:
@@ -167,8 +167,8 @@ def _serve_http(
     # Not at the top: on stdio nobody should wait for aiohttp.
     import asyncio
 
-    from mcpspy.io.listener import listening
-    from mcpspy.io.serve import http
+    from mcpspy.io.http.listener import listening
+    from mcpspy.io.mock import http
 
     def read_on() -> bool:
         is_more = served.read_on()

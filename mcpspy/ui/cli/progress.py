@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from mcpspy.core.sanitize import sanitize
-from mcpspy.io.blocks import LineBlock, RecordingScan
+from mcpspy.io.recording.scan import LineBlock, RecordingScan
 from mcpspy.ui.cli.output import LastLine, warn_torn
 
 PATIENCE = 0.5

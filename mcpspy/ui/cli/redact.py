@@ -11,9 +11,9 @@ import orjson
 
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.recorder import say
-from mcpspy.io.redaction import clean, redactor
-from mcpspy.io.store import find
+from mcpspy.io.recording.reader import find
+from mcpspy.io.recording.recorder import say
+from mcpspy.io.recording.redaction import clean, redactor
 from mcpspy.ui.cli import redaction
 from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import Output, columns

@@ -5,13 +5,13 @@ Imports next to nothing: `mcpspy run` reads its options before it starts the ser
 
 from __future__ import annotations
 
-from mcpspy.io.redaction import Redaction
+from mcpspy.io.recording.redaction import RedactionOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from mcpspy.io.recorder import Where
+    from mcpspy.io.recording.recorder import RecordingTarget
 
 OPTIONS: dict[str, tuple[str | None, str]] = {
     "--no-redact": (None, "keep secrets in the recording, which then says so"),
@@ -33,7 +33,7 @@ _LISTS = {
 }
 
 
-def take(asked: Redaction, flag: str, value: str) -> bool:
+def take(asked: RedactionOptions, flag: str, value: str) -> bool:
     """Keep an option that is one of these; say whether it was."""
     if flag in _LISTS:
         getattr(asked, _LISTS[flag]).append(value)
@@ -53,8 +53,8 @@ def configure(parser: argparse.ArgumentParser, *, can_be_off: bool = True) -> No
     describe(parser, options, repeated=_LISTS)
 
 
-def asked(args: argparse.Namespace) -> Redaction:
-    found = Redaction()
+def asked(args: argparse.Namespace) -> RedactionOptions:
+    found = RedactionOptions()
     for flag, name in _LISTS.items():
         setattr(found, name, getattr(args, flag[2:].replace("-", "_")))
     found.off = getattr(args, "no_redact", False)
@@ -62,14 +62,14 @@ def asked(args: argparse.Namespace) -> Redaction:
     return found
 
 
-def check(asked: Redaction) -> None:
+def check(asked: RedactionOptions) -> None:
     """Raise UsageError or CannotStart for what cannot be done. `run` does without: its server starts first."""
-    from mcpspy.io.redaction import redactor
+    from mcpspy.io.recording.redaction import redactor
 
     redactor(asked, lambda _: None)
 
 
-def record(where: Where, args: argparse.Namespace, command: str) -> None:
+def record(where: RecordingTarget, args: argparse.Namespace, command: str) -> None:
     """Set where to record, and what to redact, by the options of `RECORDING`. Raises UsageError or CannotStart."""
     where.recording, where.record, where.folder = not args.no_record, args.record, args.dir
     where.redaction = asked(args)

@@ -18,8 +18,8 @@ from mcpspy.core.replay.substitution import SubstitutionRule, rule
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import UsageError
-from mcpspy.io.recorder import Where
-from mcpspy.io.store import Recording, find
+from mcpspy.io.recording.reader import Recording, find
+from mcpspy.io.recording.recorder import RecordingTarget
 from mcpspy.ui.cli import redaction
 from mcpspy.ui.cli.comparing import configure_comparison, options_of
 from mcpspy.ui.cli.header import read_endpoint, read_headers
@@ -30,7 +30,7 @@ from mcpspy.ui.cli.status import Status
 from mcpspy.ui.exchange_item import exchange_item
 
 if TYPE_CHECKING:
-    from mcpspy.io.connect import Target
+    from mcpspy.io.client import ServerTarget
 
 TAKES_COMMAND = True
 
@@ -120,10 +120,10 @@ def main(args: argparse.Namespace) -> int:
     if not wanted:
         raise UsageError(f"{path}: no client says anything in it", "so there is nothing to play")
 
-    from mcpspy.io.replacement import Replacement
-    from mcpspy.io.replay import Asked, Interrupted, run
+    from mcpspy.io.recording.atomic import Replacement
+    from mcpspy.io.replay import ReplayInterrupted, ReplayOptions, run
 
-    where = Where()
+    where = RecordingTarget()
     redaction.record(where, args, "replay")
     if args.update and any(
         isinstance(change.what, Note) and change.what.kind == "part" for change in session.changes
@@ -133,7 +133,7 @@ def main(args: argparse.Namespace) -> int:
     if replacement is not None:
         where.record = str(replacement.new)
     status = Status()
-    asked = Asked(
+    asked = ReplayOptions(
         target,
         wanted,
         PlayerOptions(
@@ -154,7 +154,7 @@ def main(args: argparse.Namespace) -> int:
         try:
             with status:
                 runs, code = run(asked), 0
-        except Interrupted as interrupted:
+        except ReplayInterrupted as interrupted:
             runs, code = interrupted.played, 128 + interrupted.number
         if not runs:
             return code
@@ -206,18 +206,18 @@ def _check(args: argparse.Namespace) -> None:
                 raise UsageError(f"replay: {flag} goes with --upstream")
 
 
-def _target(args: argparse.Namespace) -> Target:
-    from mcpspy.io.connect import Address, Command
+def _target(args: argparse.Namespace) -> ServerTarget:
+    from mcpspy.io.client import ServerAddress, ServerCommand
 
     if args.command and args.upstream is not None:
         raise UsageError("replay: a command and --upstream", "one server at a time")
     if args.command:
-        return Command(args.command)
+        return ServerCommand(args.command)
     if args.upstream is None:
         raise UsageError("replay: which server?", "mcpspy replay RECORDING -- COMMAND, or --upstream URL")
     read_endpoint("replay: --upstream", args.upstream)
     headers = read_headers("replay: --header", args.header)
-    return Address(args.upstream, headers, args.cacert, args.insecure, True if args.sse else None)
+    return ServerAddress(args.upstream, headers, args.cacert, args.insecure, True if args.sse else None)
 
 
 def _secret(text: str) -> tuple[str, str]:

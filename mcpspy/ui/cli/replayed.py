@@ -17,17 +17,17 @@ from mcpspy.core.replay.substitution import SubstitutionRule
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart
-from mcpspy.io.recorder import say
+from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.comparing import options_of, report
 from mcpspy.ui.cli.output import Output
 from mcpspy.ui.latencies import table
 
 if TYPE_CHECKING:
-    from mcpspy.io.replacement import Replacement
-    from mcpspy.io.replay import Played
+    from mcpspy.io.recording.atomic import Replacement
+    from mcpspy.io.replay import ReplayRun
 
 
-def compared(session: Session, played: Played, args: argparse.Namespace) -> SessionDiff:
+def compared(session: Session, played: ReplayRun, args: argparse.Namespace) -> SessionDiff:
     """Compare with what was recorded of the requests that were made."""
     if played.unsent:
         made = {sent.cue.exchange.number for sent in played.sent if sent.cue.exchange is not None}
@@ -39,7 +39,7 @@ def compared(session: Session, played: Played, args: argparse.Namespace) -> Sess
 
 
 def tell(
-    judged: list[tuple[Played, SessionDiff]],
+    judged: list[tuple[ReplayRun, SessionDiff]],
     args: argparse.Namespace,
     carry: tuple[SubstitutionRule, ...],
     seconds: float,
@@ -69,12 +69,12 @@ def tell(
     return FINDINGS if bad else code
 
 
-def _is_well(played: Played, difference: SessionDiff, args: argparse.Namespace) -> bool:
+def _is_well(played: ReplayRun, difference: SessionDiff, args: argparse.Namespace) -> bool:
     """Whether all was asked, and answered as it was."""
     return not played.unsent and played.stopped is None and difference.is_same(ChangeSeverity(args.fail_on))
 
 
-def update(replacement: Replacement, judged: tuple[Played, SessionDiff], args: argparse.Namespace) -> int:
+def update(replacement: Replacement, judged: tuple[ReplayRun, SessionDiff], args: argparse.Namespace) -> int:
     """Put the new session in the recording's place, unless nothing changed or it is not whole; return the exit code."""
     played, difference = judged
     if played.stopped is not None or played.unsent:
@@ -88,7 +88,7 @@ def update(replacement: Replacement, judged: tuple[Played, SessionDiff], args: a
     return 0
 
 
-def raise_failure(runs: list[Played]) -> None:
+def raise_failure(runs: list[ReplayRun]) -> None:
     """Raise CannotStart if none of the runs had a server to speak of."""
     first = runs[0]
     if first.failed is None or not all(played.failed for played in runs):
@@ -98,7 +98,7 @@ def raise_failure(runs: list[Played]) -> None:
     raise CannotStart(sanitize(first.failed), hint if "HTTP 401" in first.failed else "")
 
 
-def _last_words(played: Played) -> None:
+def _last_words(played: ReplayRun) -> None:
     if played.last_words:
         complain("the end of its stderr:")
         for line in played.last_words:

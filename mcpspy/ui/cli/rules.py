@@ -6,7 +6,7 @@ Imports next to nothing: `mcpspy run` reads its options before it starts the ser
 from __future__ import annotations
 
 from mcpspy.errors import UsageError
-from mcpspy.io.interception import Interception
+from mcpspy.io.interception import InterceptionOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _LISTS = {"--rules": "files", "--rule": "flags"}
 _TIMES = {"--call-timeout": "call_timeout", "--slow": "slow", "--hold-timeout": "hold_timeout"}
 
 
-def take(asked: Interception, flag: str, value: str) -> bool:
+def take(asked: InterceptionOptions, flag: str, value: str) -> bool:
     """Keep an option that is one of these; say whether it was. Raises UsageError."""
     if flag in _LISTS:
         getattr(asked, _LISTS[flag]).append(value)
@@ -41,8 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     describe(parser, OPTIONS, repeated=_LISTS)
 
 
-def asked(args: argparse.Namespace) -> Interception:
-    found = Interception()
+def asked(args: argparse.Namespace) -> InterceptionOptions:
+    found = InterceptionOptions()
     for flag in OPTIONS:
         value = getattr(args, flag[2:].replace("-", "_"))
         for each in value if isinstance(value, list) else [value]:
@@ -51,7 +51,7 @@ def asked(args: argparse.Namespace) -> Interception:
     return found
 
 
-def check(asked: Interception) -> None:
+def check(asked: InterceptionOptions) -> None:
     if asked.files or asked.flags:
         asked.rules()
 

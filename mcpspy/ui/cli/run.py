@@ -8,11 +8,11 @@ same table.
 from __future__ import annotations
 
 from mcpspy.errors import McpspyError, UsageError
-from mcpspy.io.interception import Interception
-from mcpspy.io.recorder import say
-from mcpspy.io.redaction import Redaction
-from mcpspy.io.stdio import run
-from mcpspy.io.stdio_base import NOISE, Options
+from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.recording.recorder import say
+from mcpspy.io.recording.redaction import RedactionOptions
+from mcpspy.io.stdio.base import NOISE, RunOptions
+from mcpspy.io.stdio.run import run
 from mcpspy.ui.cli import redaction, rules
 
 TYPE_CHECKING = False
@@ -69,11 +69,11 @@ def main(arguments: list[str]) -> int:
     return table(["run", "--help"])
 
 
-def parse(arguments: list[str]) -> Options | None:
+def parse(arguments: list[str]) -> RunOptions | None:
     """Return what was asked for, None if it was help; raise UsageError."""
     given: dict[str, str] = {}
-    asked = Redaction()
-    wanted = Interception()
+    asked = RedactionOptions()
+    wanted = InterceptionOptions()
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         flag, equals, value = rest.pop(0).partition("=")
@@ -96,7 +96,7 @@ def parse(arguments: list[str]) -> Options | None:
             given[flag] = value
     if not rest:
         raise UsageError("run: no command to wrap", "mcpspy run -- COMMAND ARGS…")
-    options = Options(rest)
+    options = RunOptions(rest)
     options.redaction = asked
     options.interception = wanted
     _place(options, given)
@@ -105,7 +105,7 @@ def parse(arguments: list[str]) -> Options | None:
     return options
 
 
-def _place(options: Options, given: dict[str, str]) -> None:
+def _place(options: RunOptions, given: dict[str, str]) -> None:
     options.name = given.get("--name")
     options.record = given.get("--record")
     options.folder = given.get("--dir")

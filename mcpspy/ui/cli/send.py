@@ -13,11 +13,11 @@ from mcpspy.analysis import rows
 from mcpspy.core.rules.model import seconds
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.control.live import Session, find, sessions
-from mcpspy.io.control.spoken import Refused, dumped
-from mcpspy.io.control.visit import Visit
-from mcpspy.io.store import Recording, State
-from mcpspy.io.store import find as find_recording
+from mcpspy.io.control.client import ControlClient
+from mcpspy.io.control.discovery import LiveSession, find, sessions
+from mcpspy.io.control.protocol import CommandRefused, dumped
+from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.reader import find as find_recording
 from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.output import Output, columns
@@ -78,18 +78,18 @@ def main(args: argparse.Namespace) -> int:
         fields["params"] = params
     if args.stream is not None:
         fields["stream"] = args.stream
-    with Visit(_path(args.session), "send") as session:
+    with ControlClient(_path(args.session), "send") as session:
         try:
             if args.notify:
                 session.order("notify", **fields)
                 return 0
             asked = session.order("request", **fields)
-        except Refused as error:
+        except CommandRefused as error:
             raise UsageError(f"send: {sanitize(str(error))}") from None
         return _answered(_answer(session, asked["id"], args), args)
 
 
-def _answer(session: Visit, number: str, args: argparse.Namespace) -> dict[str, Any]:
+def _answer(session: ControlClient, number: str, args: argparse.Namespace) -> dict[str, Any]:
     for event in session.events(args.timeout):
         if event.get("id") == number and event["event"] == "progress":
             _say_progress(event["message"])
@@ -141,7 +141,7 @@ def _path(which: str) -> str:
     if which == "last":
         raise CannotStart("send: no session is live", "start one: mcpspy run -- COMMAND")
     state = Recording(find_recording(which)).state
-    if state is State.LIVE:
+    if state is RecordingState.LIVE:
         raise CannotStart(
             f"send: {which} is live, but cannot be reached", "its mcpspy has said why on stderr"
         )
@@ -151,7 +151,7 @@ def _path(which: str) -> str:
     )
 
 
-def _print_sessions(found: list[Session], *, as_json: bool) -> None:
+def _print_sessions(found: list[LiveSession], *, as_json: bool) -> None:
     if as_json:
         for path, hello in found:
             said = {key: value for key, value in hello.items() if key != "mcpspy"}

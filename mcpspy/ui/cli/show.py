@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from mcpspy.core.query.parser import Query
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
-from mcpspy.io.follow import follow
-from mcpspy.io.serve.served import Served
-from mcpspy.io.store import Recording, State, find
+from mcpspy.io.mock.loader import Served
+from mcpspy.io.recording.reader import Recording, RecordingState, find
+from mcpspy.io.recording.tail import follow
 from mcpspy.ui.cli.meant import counted_back, query_of
 from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.repertoire import print_repertoire
@@ -115,7 +115,7 @@ class _Shown:
         """Print what is known only now."""
         session, printer, live = self._session, self.printer, self._live
         left = session.pending
-        if self._recording.state is not State.LIVE:
+        if self._recording.state is not RecordingState.LIVE:
             session.end()
             at_end = live.end() if live is not None else []
             if self._follows:

@@ -20,7 +20,7 @@ from mcpspy.core.redact.placeholder import PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session
-from mcpspy.io.store import Recording, State
+from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.output import Output, columns, warn_torn
 
@@ -153,7 +153,9 @@ class Lines:
             f"{self._flaws} odd" if self._flaws else "",
             f"{findings} finding{'s'[: findings != 1]}" if findings else "",
             f"{self._redacted} values redacted" if self._redacted else "",
-            {State.LIVE: "live", State.DIED: "died: it has no exit note"}.get(recording.state, "")
+            {RecordingState.LIVE: "live", RecordingState.DIED: "died: it has no exit note"}.get(
+                recording.state, ""
+            )
             or rows.ending(session.exit),
         ]
         output.line()

@@ -10,7 +10,7 @@ from pathlib import Path
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
-from mcpspy.io.store import Recording, State
+from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.meant import counted_back, query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.output import Output
@@ -98,7 +98,7 @@ def _counted(path: Path, title: str, query: Query | None, top: int) -> Counted:
     """Read a session once, as it is now."""
     recording = Recording(path)
     # Before it is read: what ends meanwhile was live then, and its end is not counted.
-    is_live = recording.state is State.LIVE
+    is_live = recording.state is RecordingState.LIVE
     counted_back(query, path, recording.header)
     stats = StatsCollector(recording.header, query, top)
     parts: list[Path] = []

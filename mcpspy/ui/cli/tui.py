@@ -9,8 +9,8 @@ import sys
 
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
+from mcpspy.io.recording.reader import find, read_header_of, summarize
 from mcpspy.io.settings import table
-from mcpspy.io.store import find, read_header_of, summarize
 from mcpspy.ui.cli.options import FOLDER, describe
 
 EPILOG = """\

@@ -6,7 +6,7 @@ import argparse
 
 from mcpspy.core.hostconfig.edit import EditResult, unwrapped
 from mcpspy.errors import UsageError
-from mcpspy.io.hosts.target import Target
+from mcpspy.io.hosts.resolve import ConfigTarget
 from mcpspy.ui.cli import host_edit
 
 EPILOG = """\
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     args.all = args.all or not args.server
 
-    def edit(target: Target, names: list[str]) -> EditResult:
+    def edit(target: ConfigTarget, names: list[str]) -> EditResult:
         try:
             return unwrapped(target.file.text, target.home, names)
         except UsageError as error:

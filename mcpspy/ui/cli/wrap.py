@@ -7,9 +7,8 @@ import os
 
 from mcpspy.core.hostconfig.edit import EditResult, wrapped
 from mcpspy.core.hostconfig.wrap import WrapTarget
-from mcpspy.io.hosts.program import command_line, is_passing, uvx
-from mcpspy.io.hosts.target import Target
-from mcpspy.io.recorder import say
+from mcpspy.io.hosts.resolve import ConfigTarget, command_line, is_passing, uvx
+from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli import host_edit
 from mcpspy.ui.cli.options import describe
 
@@ -50,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
     options = ["--dir", os.path.abspath(os.path.expanduser(args.dir))] if args.dir else []
     how = WrapTarget(program, options, insists=args.bridge_oauth)
 
-    def edit(target: Target, names: list[str]) -> EditResult:
+    def edit(target: ConfigTarget, names: list[str]) -> EditResult:
         return wrapped(target.file.text, target.home, names, how)
 
     return host_edit.change(args, edit, "wrapped", lambda server: server.ours is None or args.all)

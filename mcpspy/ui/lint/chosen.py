@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mcpspy.core.query.parser import Query
-from mcpspy.io.blocks import LineReader, RecordingScan
-from mcpspy.io.store import Recording, State
+from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.scan import LineReader, RecordingScan
 from mcpspy.ui.tui.session.item import RowItem
 from mcpspy.ui.tui.session.log import Log
 
@@ -22,7 +22,7 @@ class Chosen:
     def __init__(self, path: Path, query: Query, tell: Callable[[int, int], None]) -> None:
         """Read the recording; `tell` is told how many bytes of how many were read."""
         recording, lines = Recording(path), LineReader()
-        is_live = recording.state is State.LIVE
+        is_live = recording.state is RecordingState.LIVE
         log = Log(recording.header, lines.read)
         scan, part = RecordingScan(path), None
         for block in scan:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, LintRule, StreamingSession
 from mcpspy.core.recording.decode import read_entry
-from mcpspy.io.blocks import RecordingScan
-from mcpspy.io.store import Recording, State
+from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.scan import RecordingScan
 
 
 class Looked:
@@ -25,7 +25,7 @@ class Looked:
         recording = Recording(path)
         self._header = recording.header
         # Before it is read: what comes meanwhile is not its end.
-        self._is_live = recording.state is State.LIVE
+        self._is_live = recording.state is RecordingState.LIVE
         self._scan = RecordingScan(path)
         self.parts: list[Path] = []
         """Its files, as far as they have been reached: a finding's `place.part` counts them from 1."""

@@ -18,7 +18,7 @@ from mcpspy.core.jsontools import pointer
 from mcpspy.core.mock.selector import Match
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.errors import UsageError
-from mcpspy.io.redaction import Redaction, redactor
+from mcpspy.io.recording.redaction import RedactionOptions, redactor
 from mcpspy.ui.pytest_plugin.place import place, recorded, shown_path
 
 MARK = "mcp_recording"
@@ -94,9 +94,9 @@ def read_asked(request: pytest.FixtureRequest, modes: Sequence[str]) -> Asked:
     return Asked(**{**fields, "server": server, "upstream": upstream})
 
 
-def redaction_of(config: Path | None) -> Redaction:
+def redaction_of(config: Path | None) -> RedactionOptions:
     """Return what is to be redacted in what is kept."""
-    redaction = Redaction()
+    redaction = RedactionOptions()
     redaction.config = None if config is None else str(config)
     return redaction
 

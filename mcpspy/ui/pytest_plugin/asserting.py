@@ -15,7 +15,7 @@ from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare, ignored, 
 from mcpspy.analysis.diff.options import LISTED
 from mcpspy.analysis.lint import Severity as LintSeverity
 from mcpspy.analysis.lint import selected
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.diff.terminal import terminal
 from mcpspy.ui.lint.looked import Looked
 from mcpspy.ui.lint.terminal import finding_lines

@@ -13,9 +13,9 @@ from uuid import uuid4
 
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.errors import CannotStart
-from mcpspy.io.recorder import say
-from mcpspy.io.redaction import Redaction, clean, redactor
-from mcpspy.io.store import Recording, read_header_of, start_order
+from mcpspy.io.recording.reader import Recording, read_header_of, start_order
+from mcpspy.io.recording.recorder import say
+from mcpspy.io.recording.redaction import RedactionOptions, clean, redactor
 from mcpspy.ui.pytest_plugin.place import numbered, recorded
 
 
@@ -26,7 +26,7 @@ def sessions(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: start_order(path, read_header_of(path)))
 
 
-def replace(made: Sequence[Path], target: Path, redaction: Redaction) -> list[Path]:
+def replace(made: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
     """Put sessions in the place of all that was recorded there; return the files."""
     before = recorded(target)
     places = [place for _, place in zip(made, numbered(target), strict=False)]
@@ -37,7 +37,7 @@ def replace(made: Sequence[Path], target: Path, redaction: Redaction) -> list[Pa
     return places
 
 
-def add(made: Sequence[Path], target: Path, redaction: Redaction) -> list[Path]:
+def add(made: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
     """Put sessions beside what was recorded, where nobody else has put one; return the files."""
     return [_add(_cleaned(source, target, redaction), target) for source in made]
 
@@ -64,7 +64,7 @@ def _add(new: Path, target: Path) -> Path:
     raise AssertionError("there is no last number")
 
 
-def _cleaned(source: Path, target: Path, redaction: Redaction) -> Path:
+def _cleaned(source: Path, target: Path, redaction: RedactionOptions) -> Path:
     new = target.with_name(f".{target.stem}.{uuid4().hex}.new")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

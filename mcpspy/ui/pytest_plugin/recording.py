@@ -17,7 +17,7 @@ from mcpspy.core.mock.selector import Match
 from mcpspy.core.mock.session import Options
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
-from mcpspy.io.store import Recording, State
+from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.pytest_plugin import keeping
 from mcpspy.ui.pytest_plugin.asked import Asked, redaction_of
 from mcpspy.ui.pytest_plugin.place import recorded, shown_path
@@ -145,7 +145,7 @@ class McpRecording:
     def _has_ended(self) -> bool:
         """Wait for all that was started to end; return whether it has."""
         until = monotonic() + ENDING
-        while any(Recording(path).state is State.LIVE for path in self.sessions):
+        while any(Recording(path).state is RecordingState.LIVE for path in self.sessions):
             if monotonic() > until:
                 return False
             sleep(LOOK)

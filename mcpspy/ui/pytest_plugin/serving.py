@@ -21,15 +21,15 @@ from mcpspy.core.mock.session import Options as Answering
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
-from mcpspy.io.connect import Address, Command
-from mcpspy.io.folder import session_name
-from mcpspy.io.http import Options, proxying
-from mcpspy.io.listener import accepting, listening, origin
-from mcpspy.io.recorder import say
-from mcpspy.io.redaction import Redaction
-from mcpspy.io.serve.elsewhere import Real
-from mcpspy.io.serve.http import SSE, Mock
-from mcpspy.io.serve.served import Served
+from mcpspy.io.client import ServerAddress, ServerCommand
+from mcpspy.io.http.listener import accepting, listening, origin
+from mcpspy.io.http.proxy import HttpOptions, proxying
+from mcpspy.io.mock.http import SSE, Mock
+from mcpspy.io.mock.loader import Served
+from mcpspy.io.mock.upstream import Real
+from mcpspy.io.recording.recorder import say
+from mcpspy.io.recording.redaction import RedactionOptions
+from mcpspy.io.settings import session_name
 
 HOST = "127.0.0.1"
 
@@ -49,7 +49,7 @@ class Mocked(Struct, frozen=True):
 class Serving:
     """An endpoint on loopback, from now until it is closed."""
 
-    def __init__(self, source: Mocked | str, played: Path, redaction: Redaction) -> None:
+    def __init__(self, source: Mocked | str, played: Path, redaction: RedactionOptions) -> None:
         """Serve recordings, or stand before the server of a URL; record into a folder. Raises CannotStart or UsageError."""
         self.url = ""
         self._source = source
@@ -96,7 +96,7 @@ class Serving:
     async def _stand_before(self, url: str) -> None:
         upstream = read_upstream(url)
         assert upstream is not None, url
-        options = Options(upstream, HOST, 0)
+        options = HttpOptions(upstream, HOST, 0)
         options.record, options.redaction = f"{self._played}/", self._redaction
         async with proxying(options) as served:
             self._ready.set_result(served)
@@ -120,6 +120,6 @@ async def _mocking(mocked: Mocked) -> AsyncIterator[str]:
 def real(command: Sequence[str], url: str | None, append: str) -> Real:
     """Return the real server, for what was not recorded; what it says is recorded into the folder `append`."""
     if url is None:
-        return Real(Command(list(command)), session_name(list(command)), append)
+        return Real(ServerCommand(list(command)), session_name(list(command)), append)
     upstream = read_upstream(url)
-    return Real(Address(url), upstream.host if upstream is not None else url, append)
+    return Real(ServerAddress(url), upstream.host if upstream is not None else url, append)

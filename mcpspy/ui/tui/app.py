@@ -16,8 +16,8 @@ from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.screen import Screen
 
-from mcpspy.io.catalog import Catalog
-from mcpspy.io.store import Summary
+from mcpspy.io.recording.catalog import Catalog
+from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.tui.keymap import checked, in_force, keyed, names
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
 

@@ -11,7 +11,7 @@ import pytest
 
 from mcpspy.core.recording.decode import Frame, Header, Note
 from mcpspy.core.session.session import Session
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 
 RECORDINGS = Path(__file__).parent.parent.parent.parent / "recordings"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from mcpspy.analysis.export import RecordedSession
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 from mcpspy.core.session.session import Change, Session
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 
 HERE = Path(__file__).parent
 

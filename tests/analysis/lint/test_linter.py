@@ -16,7 +16,7 @@ from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.core.protocol.spec import META, METHODS, REVISIONS
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.session.session import Session
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from tests.analysis.lint.proving import findings
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"

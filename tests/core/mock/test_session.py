@@ -16,7 +16,7 @@ from mcpspy.core.mock.session import Conversation, Options
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.session import Session
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from tests.core.mock.talking import Json, Live, Talk, asking, log, modern, names, progress, slow
 
 RECORDINGS = sorted((Path(__file__).parents[3] / "recordings").glob("*.jsonl"))

@@ -16,9 +16,9 @@ from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.placeholder import fits, placeholder
 from mcpspy.core.redact.redactor import Redactor
-from mcpspy.io.redaction import clean
-from mcpspy.io.serve.served import Served
-from mcpspy.io.store import Recording
+from mcpspy.io.mock.loader import Served
+from mcpspy.io.recording.reader import Recording
+from mcpspy.io.recording.redaction import clean
 from tests.core.redact import corpus
 
 if TYPE_CHECKING:

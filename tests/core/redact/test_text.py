@@ -8,7 +8,7 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.redact.text import SecretSpan, UnescapedText, apart, is_suspect, spans
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from tests.core.redact import corpus
 
 RULES = RedactionRules()

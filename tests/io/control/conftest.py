@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpspy.core.intercept.actions import CommandError
-from mcpspy.io.control.door import Door
-from mcpspy.io.control.threaded import Threaded
+from mcpspy.io.control.server_poll import ThreadedServer
+from mcpspy.io.control.socket import ControlSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,10 +56,10 @@ def live() -> Live:
 
 
 @pytest.fixture
-def opened(live: Live, runtime: Path) -> Iterator[Threaded]:
+def opened(live: Live, runtime: Path) -> Iterator[ThreadedServer]:
     lock = threading.Lock()
     with lock:
-        opened = Threaded(live, lock)
+        opened = ThreadedServer(live, lock)
     yield opened
     with lock:
         opened.close()
@@ -68,6 +68,6 @@ def opened(live: Live, runtime: Path) -> Iterator[Threaded]:
 @pytest.fixture
 def silent(runtime: Path) -> Iterator[str]:
     """A session whose process is stopped: it listens, and says nothing."""
-    door = Door.open("deadbeef")
+    door = ControlSocket.open("deadbeef")
     yield door.path
     door.close()

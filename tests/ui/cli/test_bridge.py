@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.io import bridge
-from mcpspy.io.bridge import Options
+from mcpspy.io.bridge import BridgeOptions
 from mcpspy.ui.cli.table import main
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[BridgeOptions]:
     """Keep the options, and start nothing."""
-    found: list[Options] = []
+    found: list[BridgeOptions] = []
 
-    def run(options: Options) -> int:
+    def run(options: BridgeOptions) -> int:
         found.append(options)
         return 0
 
@@ -22,7 +22,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
     return found
 
 
-def test_every_option_arrives(ran: list[Options], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_option_arrives(ran: list[BridgeOptions], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "t0ken")
     arguments = (
         "--upstream https://example.com/mcp --name n --record r.jsonl --dir d --max-size 1k --sse "
@@ -43,7 +43,7 @@ def test_every_option_arrives(ran: list[Options], monkeypatch: pytest.MonkeyPatc
 
 
 def test_by_default_it_is_named_after_the_host_and_finds_out_what_the_server_speaks(
-    ran: list[Options],
+    ran: list[BridgeOptions],
 ) -> None:
     assert main(["bridge", "--upstream", "https://example.com:8443/mcp", "--no-record"]) == 0
     (options,) = ran

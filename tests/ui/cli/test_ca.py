@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.io.tls.environment import BESIDES, INSTEAD
+from mcpspy.io.forward.child import BESIDES, INSTEAD
 from mcpspy.ui.cli.ca import STORES
 from mcpspy.ui.cli.table import main
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.io.recorder import Recorder, Where
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 
 BIN = Path(sys.executable).parent
 
@@ -17,7 +17,7 @@ BIN = Path(sys.executable).parent
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder of sessions, with one in it."""
-    where = Where()
+    where = RecordingTarget()
     where.folder = str(tmp_path / "sessions")
     Recorder(where, {"transport": "stdio", "command": ["x"], "name": "weather"}).finish(0, None)
     return tmp_path / "sessions"

@@ -9,7 +9,7 @@ import pytest
 from mcpspy.core.protocol.message import Malformed
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Session
-from mcpspy.io.store import Recording, find
+from mcpspy.io.recording.reader import Recording, find
 from mcpspy.ui.cli.table import main
 
 

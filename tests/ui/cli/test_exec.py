@@ -6,24 +6,24 @@ import importlib.util
 
 import pytest
 
-from mcpspy.io.tls import execution
+from mcpspy.io.forward import child
 from mcpspy.ui.cli.table import main
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[execution.Options]:
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[child.ExecOptions]:
     """Return the options of every run, of which none takes place."""
-    options: list[execution.Options] = []
+    options: list[child.ExecOptions] = []
 
-    def run(given: execution.Options) -> int:
+    def run(given: child.ExecOptions) -> int:
         options.append(given)
         return 0
 
-    monkeypatch.setattr(execution, "run", run)
+    monkeypatch.setattr(child, "run_program", run)
     return options
 
 
-def test_every_option_arrives(ran: list[execution.Options]) -> None:
+def test_every_option_arrives(ran: list[child.ExecOptions]) -> None:
     words = "exec --allow a --allow b:443 --ignore c --name n --record r --dir d --max-size 2k --cacert f --insecure"
     assert main([*words.split(), "--", "prog", "--allow", "--", "x"]) == 0
     (options,) = ran
@@ -47,7 +47,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(
 ) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "mcpspy.io.tls.extra.find_spec", lambda name: None if name == "mitmproxy" else found(name)
+        "mcpspy.io.forward.proxy.find_spec", lambda name: None if name == "mitmproxy" else found(name)
     )
     assert main(words.split()) == 3
     command = words.partition(" --")[0] if words != "http --forward" else words

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from mcpspy.analysis.export import FORMATS
-from mcpspy.io import collector
-from mcpspy.io.collector import Sent
-from mcpspy.io.connect.connection import Address
+from mcpspy.io import otlp_sender
+from mcpspy.io.client.base import ServerAddress
+from mcpspy.io.otlp_sender import OtlpResult
 from mcpspy.ui.cli.table import main
 from tests.ui.conftest import CONVERSATION
 
@@ -105,7 +105,7 @@ def test_a_recording_that_is_still_written_is_exported_as_far_as_it_is(
     assert [json.loads(line)["status"] for line in over.out.splitlines()][-1] == "no answer"
     assert "the last line is torn (19 bytes, left out)" in over.err
 
-    from mcpspy.io.writer import _mark_live
+    from mcpspy.io.recording.writer import _mark_live
 
     with open(path, "ab") as writer:
         _mark_live(writer.fileno())
@@ -178,20 +178,20 @@ def test_spans_are_sent_to_a_collector(
     make_recording: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(make_recording())
-    taken: list[tuple[Address, int]] = []
+    taken: list[tuple[ServerAddress, int]] = []
     rejected = 0
 
-    def send(address: Address, batches: list[tuple[int, bytes]]) -> Sent:
+    def send(address: ServerAddress, batches: list[tuple[int, bytes]]) -> OtlpResult:
         count = sum(count for count, _ in batches)
         taken.append((address, count))
-        return Sent(count - rejected, rejected, "too old" if rejected else "")
+        return OtlpResult(count - rejected, rejected, "too old" if rejected else "")
 
-    monkeypatch.setattr(collector, "send", send)
+    monkeypatch.setattr(otlp_sender, "send", send)
     monkeypatch.setenv("TOKEN", "s3")
     asked = ["export", path, "--endpoint", "http://h:4318", "--header", "x-token: ${TOKEN}"]
 
     assert main(asked) == 0
-    assert taken == [(Address("http://h:4318/v1/traces", (("x-token", "s3"),)), 2)]
+    assert taken == [(ServerAddress("http://h:4318/v1/traces", (("x-token", "s3"),)), 2)]
     assert capsys.readouterr().out == "http://h:4318: 2 spans sent, 2 requests in 1 session\n"
     rejected = 1
     assert main(asked) == 3

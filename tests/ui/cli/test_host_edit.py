@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.hosts.target import Target, find
+from mcpspy.io.hosts.resolve import ConfigTarget, find
 from mcpspy.ui.cli.host_edit import chosen, diff, show_diff
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Target:
+def target(tmp_path: Path) -> ConfigTarget:
     path = tmp_path / "mcp.json"
     path.write_text(
         '{"mcpServers": {"memory": {"command": "x"}, "github": {"url": "http://y"}}}', encoding="utf-8"
@@ -22,7 +22,7 @@ def target(tmp_path: Path) -> Target:
     return find(str(path))
 
 
-def test_servers_are_chosen_by_name(target: Target) -> None:
+def test_servers_are_chosen_by_name(target: ConfigTarget) -> None:
     assert chosen(target, ["github", "memory", "github"], bool, is_all=False) == ["github", "memory"]
     with pytest.raises(UsageError, match=r"mcp\.json: no server memry \(did you mean memory\?\)"):
         chosen(target, ["memry"], bool, is_all=False)
@@ -30,7 +30,7 @@ def test_servers_are_chosen_by_name(target: Target) -> None:
         chosen(target, ["qqq"], bool, is_all=False)
 
 
-def test_who_names_none_means_the_only_one(target: Target) -> None:
+def test_who_names_none_means_the_only_one(target: ConfigTarget) -> None:
     assert chosen(target, None, lambda server: server.name == "github", is_all=False) == ["github"]
     assert chosen(target, None, bool, is_all=True) == ["memory", "github"]
     with pytest.raises(

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io import http
-from mcpspy.io.tls import forward
+from mcpspy.io.forward import proxy as forward_proxy
+from mcpspy.io.http import proxy
 from mcpspy.ui.cli.http import configure, main
 
 if TYPE_CHECKING:
-    from mcpspy.io.http import Options
+    from mcpspy.io.http.proxy import HttpOptions
 
 
 def parsed(*arguments: str) -> Namespace:
@@ -25,19 +25,19 @@ def parsed(*arguments: str) -> Namespace:
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[HttpOptions]:
     """Return the options of every run, of which none takes place."""
-    options: list[Options] = []
+    options: list[HttpOptions] = []
 
-    def run(given: Options) -> int:
+    def run(given: HttpOptions) -> int:
         options.append(given)
         return 0
 
-    monkeypatch.setattr(http, "run", run)
+    monkeypatch.setattr(proxy, "run", run)
     return options
 
 
-def test_every_option_arrives(ran: list[Options]) -> None:
+def test_every_option_arrives(ran: list[HttpOptions]) -> None:
     arguments = (
         "--upstream http://up:1/x --listen :7 --name n --record r --dir d --max-size 2k --cacert c --insecure"
     )
@@ -50,7 +50,7 @@ def test_every_option_arrives(ran: list[Options]) -> None:
     assert options.recording
 
 
-def test_rules_and_the_watchdog_arrive_and_a_wrong_rule_is_told_before(ran: list[Options]) -> None:
+def test_rules_and_the_watchdog_arrive_and_a_wrong_rule_is_told_before(ran: list[HttpOptions]) -> None:
     arguments = (
         "--upstream",
         "http://up",
@@ -76,7 +76,7 @@ def test_rules_and_the_watchdog_arrive_and_a_wrong_rule_is_told_before(ran: list
 
 
 def test_without_options_it_listens_on_loopback_and_records(
-    ran: list[Options], capfd: pytest.CaptureFixture[str]
+    ran: list[HttpOptions], capfd: pytest.CaptureFixture[str]
 ) -> None:
     main(parsed("--upstream", "http://up"))
     (options,) = ran
@@ -86,19 +86,19 @@ def test_without_options_it_listens_on_loopback_and_records(
     assert capfd.readouterr().err == ""
 
 
-def test_no_record_records_nothing(ran: list[Options]) -> None:
+def test_no_record_records_nothing(ran: list[HttpOptions]) -> None:
     main(parsed("--upstream", "http://up", "--no-record"))
     assert not ran[0].recording
 
 
 def test_a_forward_proxy_gets_what_a_server_would_and_its_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[forward.Options] = []
+    ran: list[forward_proxy.ForwardOptions] = []
 
-    def run(given: forward.Options) -> int:
+    def run(given: forward_proxy.ForwardOptions) -> int:
         ran.append(given)
         return 0
 
-    monkeypatch.setattr(forward, "run", run)
+    monkeypatch.setattr(forward_proxy, "run", run)
     words = "--forward --allow a --ignore b --listen :7 --name n --record r --dir d --max-size 2k --cacert c"
     assert main(parsed(*words.split(), "--insecure", "--no-redact")) == 0
     assert main(parsed("--forward", "--no-record")) == 0
@@ -111,7 +111,7 @@ def test_a_forward_proxy_gets_what_a_server_would_and_its_hosts(monkeypatch: pyt
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "box.example"])
 def test_listening_for_other_machines_is_warned_of(
-    ran: list[Options], capfd: pytest.CaptureFixture[str], host: str
+    ran: list[HttpOptions], capfd: pytest.CaptureFixture[str], host: str
 ) -> None:
     main(parsed("--upstream", "http://up/mcp", "--listen", f"{host}:1"))
     assert len(ran) == 1

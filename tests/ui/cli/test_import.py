@@ -23,7 +23,7 @@ from mcpspy.analysis.diff import compare
 from mcpspy.core.importers.formats import FORMATS
 from mcpspy.core.recording.decode import Damaged
 from mcpspy.core.session.session import Session
-from mcpspy.io.store import Recording, State
+from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.table import main
 from tests.core.mock.test_session import recorded, replayed
 
@@ -85,7 +85,7 @@ def test_an_imported_session_is_whole_lints_and_exports_and_mocks(
         about = header(path)["imported"]
         assert about["from"] in FORMATS
         assert about["lacks"]
-        assert Recording(path).state == State.ENDED
+        assert Recording(path).state == RecordingState.ENDED
         session = read(path)
         # What a file has no answer to is no fault of the import, and neither is what the peers did wrong.
         assert main(["lint", str(path), "--format", "json"]) in (0, 1)

@@ -224,7 +224,7 @@ def test_a_live_session_may_still_answer(
     path = str(make_recording([("client", CALL)], exit_code=None))
     assert main(["lint", path, "--select", "LIFE201", "--fail-on", "warning"]) == 1
 
-    monkeypatch.setattr("mcpspy.io.store.is_live", lambda _: True)
+    monkeypatch.setattr("mcpspy.io.recording.reader.is_live", lambda _: True)
     assert main(["lint", path, "--select", "LIFE201", "--fail-on", "warning"]) == 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mcpspy.io.store import sessions
+from mcpspy.io.recording.reader import sessions
 from mcpspy.ui.cli import ls
 from mcpspy.ui.cli.table import main
 

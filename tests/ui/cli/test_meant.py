@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.meant import counted_back, query_of, recordings
 
 Make = Callable[..., Path]

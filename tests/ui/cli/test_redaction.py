@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.redaction import Redaction
+from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.ui.cli.redaction import OPTIONS, asked, check, configure, take
 from mcpspy.ui.cli.run import parse
 
@@ -31,16 +31,16 @@ def test_argparse_and_run_read_them_alike() -> None:
     options = parse([*WORDS, "--", "s"])
     assert options is not None
     assert vars(asked(parser.parse_args(WORDS))) == vars(options.redaction) == WANTED
-    assert vars(asked(parser.parse_args([]))) == vars(Redaction())
+    assert vars(asked(parser.parse_args([]))) == vars(RedactionOptions())
 
 
 def test_every_option_is_taken_and_no_other() -> None:
     for flag, (metavar, _) in OPTIONS.items():
-        before = vars(Redaction())
-        found = Redaction()
+        before = vars(RedactionOptions())
+        found = RedactionOptions()
         assert take(found, flag, "x" if metavar else "")
         assert vars(found) != before, flag
-    assert not take(Redaction(), "--record", "x")
+    assert not take(RedactionOptions(), "--record", "x")
 
 
 def test_a_command_that_cleans_cannot_be_told_not_to() -> None:
@@ -52,7 +52,7 @@ def test_a_command_that_cleans_cannot_be_told_not_to() -> None:
 
 
 def test_what_cannot_be_done_is_an_error_before_anything_starts() -> None:
-    wrong = Redaction()
+    wrong = RedactionOptions()
     wrong.patterns = ["("]
     with pytest.raises(UsageError, match="regular expression"):
         check(wrong)

@@ -10,7 +10,7 @@ import pytest
 
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
-from mcpspy.io.replay import Played
+from mcpspy.io.replay import ReplayRun
 from mcpspy.ui.cli.replayed import raise_failure
 from mcpspy.ui.cli.table import main
 from tests.io.changing import command, read, record
@@ -87,7 +87,9 @@ def test_ctrl_c_reports_on_what_was_done(recorded: Path, capfd: pytest.CaptureFi
 
 
 def test_a_server_that_wants_a_token_is_said_to_want_one() -> None:
-    played = Played(Session(), None, [], [], [], failed="http://x: initialize: HTTP 401 Unauthorized\x1b[2J")
+    played = ReplayRun(
+        Session(), None, [], [], [], failed="http://x: initialize: HTTP 401 Unauthorized\x1b[2J"
+    )
 
     with pytest.raises(CannotStart) as raised:
         raise_failure([played])

@@ -8,25 +8,25 @@ from collections.abc import Callable
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.interception import Interception
+from mcpspy.io.interception import InterceptionOptions
 from mcpspy.ui.cli import rules
 
 
-def by_argparse(*arguments: str) -> Interception:
+def by_argparse(*arguments: str) -> InterceptionOptions:
     parser = argparse.ArgumentParser()
     rules.configure(parser)
     return rules.asked(parser.parse_args(arguments))
 
 
-def by_hand(*arguments: str) -> Interception:
-    found = Interception()
+def by_hand(*arguments: str) -> InterceptionOptions:
+    found = InterceptionOptions()
     for flag, value in zip(arguments[::2], arguments[1::2], strict=True):
         assert rules.take(found, flag, value)
     return found
 
 
 @pytest.mark.parametrize("parse", [by_argparse, by_hand])
-def test_both_ways_to_read_them_say_the_same(parse: Callable[..., Interception]) -> None:
+def test_both_ways_to_read_them_say_the_same(parse: Callable[..., InterceptionOptions]) -> None:
     given = ["--rules", "a", "--rule", "x => drop", "--rules", "b", "--call-timeout", "30", "--slow", "500ms"]
     found = parse(*given, "--hold-timeout", "2min")
 
@@ -35,7 +35,7 @@ def test_both_ways_to_read_them_say_the_same(parse: Callable[..., Interception])
 
 
 @pytest.mark.parametrize("parse", [by_argparse, by_hand])
-def test_nothing_is_the_default(parse: Callable[..., Interception]) -> None:
+def test_nothing_is_the_default(parse: Callable[..., InterceptionOptions]) -> None:
     found = parse()
 
     assert not found.is_active
@@ -43,17 +43,17 @@ def test_nothing_is_the_default(parse: Callable[..., Interception]) -> None:
 
 
 def test_other_options_are_not_taken() -> None:
-    assert not rules.take(Interception(), "--name", "x")
+    assert not rules.take(InterceptionOptions(), "--name", "x")
 
 
 @pytest.mark.parametrize("value", ["0", "soon", "-1", ""])
 def test_a_time_that_is_none_is_refused(value: str) -> None:
     with pytest.raises(UsageError, match=f"--slow {value}: no time"):
-        rules.take(Interception(), "--slow", value)
+        rules.take(InterceptionOptions(), "--slow", value)
 
 
 def test_rules_are_read_before_anything_is_started() -> None:
     rules.check(by_hand("--rule", "tool:echo => drop"))
-    rules.check(Interception())
+    rules.check(InterceptionOptions())
     with pytest.raises(UsageError, match="did you mean drop"):
         rules.check(by_hand("--rule", "tool:echo => droop"))

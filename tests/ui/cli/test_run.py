@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.stdio_base import Options
+from mcpspy.io.stdio.base import RunOptions
 from mcpspy.ui.cli.run import OPTIONS, configure, main, parse
 
 
-def parsed(*arguments: str) -> Options:
+def parsed(*arguments: str) -> RunOptions:
     options = parse(list(arguments))
     assert options is not None
     return options

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpspy.core.intercept.actions import CommandError
-from mcpspy.io.control.threaded import Threaded
+from mcpspy.io.control.server_poll import ThreadedServer
 from mcpspy.ui.cli.table import main
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def live(runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     (tmp_path / "w.jsonl").write_text(header % ("0badcafe", "weather"), encoding="utf-8")
     (tmp_path / "e.jsonl").write_text(header % ("0000aaaa", "ended"), encoding="utf-8")
     with lock:
-        opened = [Threaded(each, lock) for each in (older, live)]
+        opened = [ThreadedServer(each, lock) for each in (older, live)]
     os.utime(opened[0].path, (1, 1))
     yield live
     with lock:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.core.recording import encode
-from mcpspy.io.writer import Writer
+from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.cli import stats
 from mcpspy.ui.cli.table import main
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.io.store import State, sessions
+from mcpspy.io.recording.reader import RecordingState, sessions
 from mcpspy.ui.demo import background
 from mcpspy.ui.demo.background import record
 
@@ -18,7 +18,7 @@ async def test_a_session_is_recorded_without_a_word(
 ) -> None:
     assert await record(str(tmp_path)) == ""
     (summary,) = sessions(str(tmp_path))
-    assert (summary.header.name, summary.state) == ("weather", State.ENDED)
+    assert (summary.header.name, summary.state) == ("weather", RecordingState.ENDED)
     assert capfd.readouterr() == ("", "")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.core.query.parser import parse
 from mcpspy.core.session.session import Session
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.item import ChangeItem
 from mcpspy.ui.lint.chosen import Chosen
 from tests.ui.conftest import Make

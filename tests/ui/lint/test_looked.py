@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.io.store import Recording, State
+from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.lint.looked import Looked
 
 HEADER = (
@@ -45,7 +45,7 @@ def test_what_is_never_answered_is_found_at_the_end_and_only_if_there_is_one(
 ) -> None:
     path = record(ASKED)
     over = {each.code for each in Looked(path).findings()}
-    monkeypatch.setattr(Recording, "state", property(lambda _: State.LIVE))
+    monkeypatch.setattr(Recording, "state", property(lambda _: RecordingState.LIVE))
     live = {each.code for each in Looked(path).findings()}
 
     assert over - live == {"LIFE201"}
@@ -59,7 +59,7 @@ def test_a_torn_last_line_is_counted_and_not_read(
     assert "ENV101" not in {each.code for each in looked.findings()}
     assert looked.torn == 20
 
-    monkeypatch.setattr(Recording, "state", property(lambda _: State.LIVE))
+    monkeypatch.setattr(Recording, "state", property(lambda _: RecordingState.LIVE))
     live = Looked(path)
     assert list(live.findings()) == []
     assert live.torn == 0

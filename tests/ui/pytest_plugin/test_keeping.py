@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.core.session.session import Session
-from mcpspy.io.redaction import Redaction
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
+from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.ui.pytest_plugin.keeping import add, is_served, replace, sessions
 from mcpspy.ui.pytest_plugin.place import recorded
 
@@ -52,10 +52,10 @@ def test_a_new_recording_takes_the_place_of_all_that_was_there(make_recording: M
     target = tmp_path / "new" / "folder" / "x.jsonl"
     first, second, third = (make_recording(echo(word)) for word in (b"a", b"b", b"c"))
 
-    assert replace([first, second], target, Redaction()) == [target, target.with_name("x.2.jsonl")]
+    assert replace([first, second], target, RedactionOptions()) == [target, target.with_name("x.2.jsonl")]
     assert [subjects(path) for path in recorded(target)] == [["a"], ["b"]]
 
-    assert replace([third], target, Redaction()) == [target]
+    assert replace([third], target, RedactionOptions()) == [target]
     assert [subjects(path) for path in recorded(target)] == [["c"]]
     assert [path.name for path in target.parent.iterdir()] == ["x.jsonl"]
 
@@ -65,7 +65,7 @@ def test_what_is_added_overwrites_nothing_whoever_adds_at_once(
     has_links: bool, make_recording: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "x.jsonl"
-    replace([make_recording(echo(b"first"))], target, Redaction())
+    replace([make_recording(echo(b"first"))], target, RedactionOptions())
     if not has_links:
 
         def link(source: str, target: str) -> None:
@@ -73,7 +73,7 @@ def test_what_is_added_overwrites_nothing_whoever_adds_at_once(
 
         monkeypatch.setattr(os, "link", link)
         for word in (b"0", b"1"):
-            add([make_recording(echo(word))], target, Redaction())
+            add([make_recording(echo(word))], target, RedactionOptions())
         assert [subjects(path) for path in recorded(target)] == [["first"], ["0"], ["1"]]
         return
     made = [make_recording(echo(b"%d" % number)) for number in range(4)]
@@ -81,7 +81,7 @@ def test_what_is_added_overwrites_nothing_whoever_adds_at_once(
 
     def place(path: Path) -> None:
         barrier.wait()
-        add([path], target, Redaction())
+        add([path], target, RedactionOptions())
 
     threads = [Thread(target=place, args=(path,)) for path in made]
     for thread in threads:
@@ -100,7 +100,7 @@ def test_what_is_kept_is_redacted_by_the_settings_of_the_project_and_ours_alone(
 ) -> None:
     settings = tmp_path / "mcpspy.toml"
     settings.write_text('[redact]\nkeys = ["pin"]\n', encoding="utf-8")
-    redaction = Redaction()
+    redaction = RedactionOptions()
     redaction.config = str(settings)
     (path,) = replace([make_recording(echo(b"opensesame"))], tmp_path / "kept" / "x.jsonl", redaction)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.pytest_plugin import recording as module
 from mcpspy.ui.pytest_plugin.asked import Asked
 from mcpspy.ui.pytest_plugin.place import recorded

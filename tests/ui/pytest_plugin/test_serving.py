@@ -12,8 +12,8 @@ import pytest
 
 from mcpspy.core.mock.session import Options
 from mcpspy.errors import UsageError
-from mcpspy.io.redaction import Redaction
-from mcpspy.io.store import Recording, State
+from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.ui.pytest_plugin.keeping import sessions
 from mcpspy.ui.pytest_plugin.serving import Mocked, Serving, real
 from tests.ui.pytest_plugin.conversing import call_over_http
@@ -38,7 +38,7 @@ def threads() -> list[str]:
 def test_it_listens_on_loopback_until_it_is_closed_and_records_what_is_said(
     make_recording: Make, tmp_path: Path
 ) -> None:
-    serving = Serving(mocked(make_recording(HEARD)), tmp_path / "played", Redaction())
+    serving = Serving(mocked(make_recording(HEARD)), tmp_path / "played", RedactionOptions())
     assert serving.url.startswith("http://127.0.0.1:")
     assert call_over_http(serving.url, ("pay", {})) == ["paid"]
     assert threads()
@@ -48,13 +48,13 @@ def test_it_listens_on_loopback_until_it_is_closed_and_records_what_is_said(
     with pytest.raises(OSError, match="refused"):
         urlopen(serving.url, timeout=30)
     (played,) = sessions(tmp_path / "played")
-    assert Recording(played).state is State.ENDED
+    assert Recording(played).state is RecordingState.ENDED
     assert played.read_text(encoding="utf-8").count("paid") == 1
 
 
 def test_it_stands_before_a_server_that_runs(make_recording: Make, tmp_path: Path) -> None:
-    server = Serving(mocked(make_recording(HEARD)), tmp_path / "server", Redaction())
-    serving = Serving(server.url, tmp_path / "played", Redaction())
+    server = Serving(mocked(make_recording(HEARD)), tmp_path / "server", RedactionOptions())
+    serving = Serving(server.url, tmp_path / "played", RedactionOptions())
     assert call_over_http(serving.url, ("pay", {})) == ["paid"]
     serving.close()
     server.close()
@@ -64,7 +64,7 @@ def test_it_stands_before_a_server_that_runs(make_recording: Make, tmp_path: Pat
 
 def test_what_cannot_be_served_is_said_to_who_asks_for_it(make_recording: Make, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="so there is nothing to answer"):
-        Serving(mocked(make_recording([])), tmp_path / "played", Redaction())
+        Serving(mocked(make_recording([])), tmp_path / "played", RedactionOptions())
 
     assert not threads()
 
@@ -75,7 +75,7 @@ def test_a_recording_of_http_and_sse_has_its_url(make_recording: Make, tmp_path:
         b'"transport":"stdio"', b'"transport":"http","upstream":"http://127.0.0.1:1/sse"', 1
     )
     path.write_bytes(text)
-    serving = Serving(mocked(path), tmp_path / "played", Redaction())
+    serving = Serving(mocked(path), tmp_path / "played", RedactionOptions())
 
     assert serving.url.endswith("/sse")
     with urlopen(serving.url, timeout=30) as stream:
@@ -84,7 +84,7 @@ def test_a_recording_of_http_and_sse_has_its_url(make_recording: Make, tmp_path:
 
 
 def test_a_page_of_another_origin_is_refused(make_recording: Make, tmp_path: Path) -> None:
-    serving = Serving(mocked(make_recording(HEARD)), tmp_path / "played", Redaction())
+    serving = Serving(mocked(make_recording(HEARD)), tmp_path / "played", RedactionOptions())
     port = serving.url.rpartition(":")[2].partition("/")[0]
     assert port.isdecimal()
     from urllib.request import Request

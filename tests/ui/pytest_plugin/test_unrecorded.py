@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from mcpspy.core.jsontools import pointer
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.pytest_plugin.unrecorded import unrecorded
 
 if TYPE_CHECKING:

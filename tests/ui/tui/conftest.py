@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from mcpspy.core.recording.encode import FrameEncoder
-from mcpspy.io.store import read_header_of, summarize
-from mcpspy.io.writer import Writer
+from mcpspy.io.recording.reader import read_header_of, summarize
+from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.app import Inspector
 from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session.session_screen import SessionScreen

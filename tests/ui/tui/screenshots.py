@@ -14,8 +14,8 @@ from typing import Any
 from textual.pilot import Pilot
 
 from mcpspy.core.recording.encode import FrameEncoder
-from mcpspy.io.store import read_header_of, summarize
-from mcpspy.io.writer import Writer
+from mcpspy.io.recording.reader import read_header_of, summarize
+from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.app import Inspector
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.session.session_screen import SessionScreen
@@ -103,11 +103,11 @@ async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str])
     """Return a picture of a session of which two calls are held."""
     sys.path.insert(0, str(ROOT))
     os.environ["MCPSPY_RUNTIME"] = f"{folder}/live"
-    from mcpspy.io.control.looped import Looped
+    from mcpspy.io.control.server_asyncio import AsyncioServer
     from tests.ui.tui.intercept.conftest import Reached, call, result
 
     session = Reached(Path(folder))
-    control = await Looped.open(session, print)
+    control = await AsyncioServer.open(session, print)
     assert control is not None
     session.begin()
     for number, name in enumerate(("notes", "plan"), 1):

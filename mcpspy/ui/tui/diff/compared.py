@@ -32,7 +32,7 @@ from mcpspy.core.session.columns import NOTIFICATION
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
-from mcpspy.io.store import Recording, State, Summary
+from mcpspy.io.recording.reader import Recording, RecordingState, Summary
 from mcpspy.ui.tui.diff.apart import GoesOn, apart
 from mcpspy.ui.tui.session.log import GONE, Log
 from mcpspy.ui.tui.session.words import moment
@@ -89,7 +89,7 @@ class Sessions:
         now = datetime.now().astimezone()
         old, new = (
             f"{sanitize(one.header.name) or 'session'} {sanitize(one.header.id[:8])} · {moment(one.header.started, now)}"
-            f"{' · live' if one.state is State.LIVE else ''}"
+            f"{' · live' if one.state is RecordingState.LIVE else ''}"
             for one in self.summaries
         )
         return old, new
@@ -136,7 +136,7 @@ class Sessions:
                 self.progress = f"reading {name}, {rows.size(summary.size)}B … {share} %"
                 if not goes_on():
                     break
-        if recording.state is not State.LIVE:
+        if recording.state is not RecordingState.LIVE:
             session.end()
         torn = f"the last line of {name} is torn ({recording.torn} bytes, left out)" if recording.torn else ""
         return session, torn

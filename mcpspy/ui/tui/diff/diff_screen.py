@@ -22,7 +22,7 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangePosition, DiffOptions
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
-from mcpspy.io.store import Summary
+from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.diff.words import short
 from mcpspy.ui.tui.diff.compared import Compared, Pair
 from mcpspy.ui.tui.diff.diff_keys import KEYS

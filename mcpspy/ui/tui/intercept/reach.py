@@ -124,10 +124,10 @@ class Reach:
         return answer
 
     async def _connect(self) -> None:
-        from mcpspy.io.control.async_visit import AsyncVisit
-        from mcpspy.io.control.live import find
+        from mcpspy.io.control.client import AsyncControlClient
+        from mcpspy.io.control.discovery import find
 
-        visit = await AsyncVisit.open(await asyncio.to_thread(find, self._path))
+        visit = await AsyncControlClient.open(await asyncio.to_thread(find, self._path))
         try:
             self.viewer = str((await visit.order("hello", viewer=NAME))["viewer"])
         except BaseException:

@@ -17,7 +17,7 @@ from mcpspy.core.recording.decode import Header
 from mcpspy.core.session.columns import NOTE
 from mcpspy.core.session.index import Index
 from mcpspy.errors import CannotStart
-from mcpspy.io.new_file import save
+from mcpspy.io.recording.atomic import save
 from mcpspy.ui.tui.session.feed import Feed
 from mcpspy.ui.tui.session.log import Log
 

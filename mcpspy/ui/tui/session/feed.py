@@ -2,7 +2,7 @@
 
 Owns the slices of time in which a long file is taken in, and what became of
 the file meanwhile: torn, deleted, replaced, unreadable. Following it is
-`io.follow`'s; nothing here knows of the screen.
+`io.recording.tail`'s; nothing here knows of the screen.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 from mcpspy.core.recording.decode import Header
 from mcpspy.errors import McpspyError
-from mcpspy.io.blocks import LineBlock, LineReader
-from mcpspy.io.follow import BEGINS_AGAIN, follow_lines
-from mcpspy.io.store import State, Summary, read_header_of
+from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
+from mcpspy.io.recording.scan import LineBlock, LineReader
+from mcpspy.io.recording.tail import BEGINS_AGAIN, follow_lines
 from mcpspy.ui.tui.session.log import Log
 from mcpspy.ui.tui.session.times import began
 
@@ -52,11 +52,11 @@ class Feed:
         self._began = began(summary.header.started)
 
     @property
-    def state(self) -> State:
+    def state(self) -> RecordingState:
         """How the session stands, as far as it was read."""
         if not self.log.is_over or self.trouble:
             return self._at_first
-        return State.DIED if self.log.index.exit is None else State.ENDED
+        return RecordingState.DIED if self.log.index.exit is None else RecordingState.ENDED
 
     @property
     def now(self) -> float:
@@ -68,7 +68,7 @@ class Feed:
     @property
     def is_live(self) -> bool:
         """Whether more may come."""
-        return self.state is State.LIVE and not self.trouble
+        return self.state is RecordingState.LIVE and not self.trouble
 
     @property
     def is_behind(self) -> bool:
@@ -85,7 +85,7 @@ class Feed:
             await self._read()
         except (McpspyError, OSError) as error:
             self.trouble = f"{self.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
-            self._at_first = State.DIED if self._at_first is State.LIVE else self._at_first
+            self._at_first = RecordingState.DIED if self._at_first is RecordingState.LIVE else self._at_first
         self.log.end()
 
     async def watch_name(self) -> None:

@@ -33,7 +33,7 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.index_fast import PAYLOAD
 from mcpspy.core.session.session import Change
-from mcpspy.io.follow import BEGINS_AGAIN
+from mcpspy.io.recording.tail import BEGINS_AGAIN
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding

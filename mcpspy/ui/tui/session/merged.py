@@ -16,9 +16,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
-from mcpspy.io.blocks import LineBlock
-from mcpspy.io.follow import BEGINS_AGAIN, follow_lines
-from mcpspy.io.store import State, Summary
+from mcpspy.io.recording.reader import RecordingState, Summary
+from mcpspy.io.recording.scan import LineBlock
+from mcpspy.io.recording.tail import BEGINS_AGAIN, follow_lines
 from mcpspy.ui.tui.session.feed import PORTION, Feed
 from mcpspy.ui.tui.session.log import Log
 from mcpspy.ui.tui.session.times import began
@@ -70,10 +70,14 @@ class MergedFeed(Feed):
         self.paths = [summary.path for summary in ordered]
 
     @property
-    def state(self) -> State:
+    def state(self) -> RecordingState:
         """How they stand together: live while one is."""
         states = {source.state for source in self._sources}
-        return next(state for state in (State.LIVE, State.DIED, State.ENDED) if state in states)
+        return next(
+            state
+            for state in (RecordingState.LIVE, RecordingState.DIED, RecordingState.ENDED)
+            if state in states
+        )
 
     def origin(self, file: int) -> tuple[int, Header]:
         """See `Feed`."""
@@ -133,14 +137,14 @@ class MergedFeed(Feed):
                 self.log.begin_part(part)
             self.log.add(entry, offset, length)
             if isinstance(entry, Note) and entry.kind == "exit":
-                source.state = State.ENDED
+                source.state = RecordingState.ENDED
                 self.log.index.end_session(source.name)
             count += 1
             if count % PORTION == 0:
                 await asyncio.sleep(0)
         for source in self._sources:
-            if source.is_over and not source.pending and source.state is State.LIVE:
-                source.state = State.DIED
+            if source.is_over and not source.pending and source.state is RecordingState.LIVE:
+                source.state = RecordingState.DIED
                 self.log.index.end_session(source.name)
 
     def _adopt_again(self, entry: Entry, file: int) -> Entry:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from mcpspy.io.folder import slug
+from mcpspy.io.settings import slug
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.words import plural
 

@@ -22,7 +22,7 @@ from textual.worker import WorkerError
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.errors import McpspyError
-from mcpspy.io.store import Summary
+from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.tui.intercept import holding_keys
 from mcpspy.ui.tui.intercept.decisions import Decisions
 from mcpspy.ui.tui.intercept.drafts import Drafts

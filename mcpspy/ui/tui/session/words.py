@@ -16,7 +16,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
-from mcpspy.io.store import State
+from mcpspy.io.recording.reader import RecordingState
 from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.session.feed import Feed
 from mcpspy.ui.tui.session.view import View
@@ -24,8 +24,12 @@ from mcpspy.ui.tui.text import steady
 
 BETWEEN = " · "
 
-GLYPHS = {State.LIVE: "●", State.ENDED: "○", State.DIED: "✗"}
-TONES: dict[State, str | None] = {State.LIVE: rows.OK, State.ENDED: None, State.DIED: rows.BAD}
+GLYPHS = {RecordingState.LIVE: "●", RecordingState.ENDED: "○", RecordingState.DIED: "✗"}
+TONES: dict[RecordingState, str | None] = {
+    RecordingState.LIVE: rows.OK,
+    RecordingState.ENDED: None,
+    RecordingState.DIED: rows.BAD,
+}
 
 
 def moment(started: str, now: datetime) -> str:
@@ -39,11 +43,11 @@ def moment(started: str, now: datetime) -> str:
     return at.strftime("%b %d %H:%M" if at.year == now.year else "%Y-%m-%d")
 
 
-def standing(state: State, session: Index) -> Piece:
+def standing(state: RecordingState, session: Index) -> Piece:
     """Return how a session stands, with its glyph."""
-    if state is State.LIVE:
+    if state is RecordingState.LIVE:
         return f"{GLYPHS[state]} LIVE", rows.OK
-    if state is State.DIED:
+    if state is RecordingState.DIED:
         return f"{GLYPHS[state]} died", rows.BAD
     end = rows.ending(session.exit)
     return f"{GLYPHS[state]} ended {end}".rstrip(), _exit_tone(session.exit)
@@ -86,7 +90,7 @@ def sentence(feed: Feed) -> Piece:
     if not log.is_over:
         if log.restarted:
             return sanitize(log.restarted), rows.ODD
-        if feed.state is not State.LIVE or feed.is_behind:
+        if feed.state is not RecordingState.LIVE or feed.is_behind:
             share = f" {min(feed.done * 100 // feed.size, 99)} %" if feed.size else ""
             return f"reading …{share}", rows.QUIET
         return ("waiting for the first message", rows.OPEN) if not session.messages else ("", None)

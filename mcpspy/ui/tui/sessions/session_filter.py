@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Sequence
 
 from mcpspy.core.query.lexer import QueryError
-from mcpspy.io.store import State, Summary
+from mcpspy.io.recording.reader import RecordingState, Summary
 
 Test = Callable[[Summary], bool]
 
-STATES = ", ".join(State)
+STATES = ", ".join(RecordingState)
 
 _ATOM = re.compile(r'(?P<no>-?)(?:(?P<field>[a-z]+):)?(?P<value>"[^"]*"?|\S*)', re.IGNORECASE)
 
@@ -77,7 +77,7 @@ def _test(found: re.Match[str]) -> Test:
 
 
 def _state(value: str, found: re.Match[str]) -> Test:
-    wanted = {state for state in State if state.startswith(value)}  # Typed letter by letter.
+    wanted = {state for state in RecordingState if state.startswith(value)}  # Typed letter by letter.
     if not wanted:
         raise QueryError(f"{value} is no state: one of {STATES}", *found.span("value"))
     return lambda summary: summary.state in wanted

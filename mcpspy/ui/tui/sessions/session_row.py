@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
-from mcpspy.io.census import is_too_large
-from mcpspy.io.store import Summary
-from mcpspy.io.tally import Counts
+from mcpspy.io.recording.catalog import SessionCounts, is_too_large
+from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.tui.session.words import GLYPHS, TONES, moment
 
 UNKNOWN = "…"
@@ -40,7 +39,7 @@ class SessionRow(NamedTuple):
     """Cell → its tone."""
 
 
-def session_row(summary: Summary, counts: Counts | None, now: datetime) -> SessionRow:
+def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -> SessionRow:
     """Return the cells of one session; `counts` are None until they are known."""
     header, note = summary.header, summary.exit
     messages, errors, pending = _counted(summary, counts)
@@ -65,7 +64,7 @@ def session_row(summary: Summary, counts: Counts | None, now: datetime) -> Sessi
     )
 
 
-def _counted(summary: Summary, counts: Counts | None) -> tuple[str, str, str]:
+def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, str, str]:
     if counts is not None:
         return str(counts.messages), str(counts.errors), str(counts.pending)
     if is_too_large(summary):

@@ -15,8 +15,8 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from mcpspy.io.store import Summary
-from mcpspy.io.tally import Counts
+from mcpspy.io.recording.catalog import SessionCounts
+from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.tui.columns import SESSIONS, Column, Placed
 from mcpspy.ui.tui.listing import Listing
 from mcpspy.ui.tui.reader.page import Piece
@@ -45,7 +45,7 @@ class SessionList(Listing, inherit_bindings=False):
 
     COLUMNS: ClassVar[tuple[Column, ...]] = SESSIONS
 
-    def __init__(self, counts: Mapping[Path, Counts], *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, counts: Mapping[Path, SessionCounts], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._counts = counts
         self._sessions: list[Summary] = []

@@ -2,7 +2,7 @@
 
 Owns looking at the folder, about every second and in a thread, counting
 between two looks, and what the keys do. What is deleted and how is
-`io.removal`'s.
+`io.recording.reader`'s.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from textual.worker import Worker, WorkerError
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
-from mcpspy.io.catalog import Catalog
-from mcpspy.io.census import Census
-from mcpspy.io.removal import delete, files_of
-from mcpspy.io.store import State, Summary
+from mcpspy.io.recording.catalog import Catalog, CountCache
+from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.ui.demo.background import record
 from mcpspy.ui.tui.line import Line
 from mcpspy.ui.tui.listing import Listing
@@ -56,7 +54,7 @@ class SessionsScreen(Screen[None]):
     def __init__(self, catalog: Catalog) -> None:
         super().__init__()
         self._catalog = catalog
-        self._census = Census()
+        self._census = CountCache()
         self._sessions: list[Summary] = []
         self._has_looked = False
         self._wanted = asyncio.Event()
@@ -150,7 +148,7 @@ class SessionsScreen(Screen[None]):
 
     def action_delete(self) -> None:
         wanted = self._list.wanted
-        dead = [summary for summary in wanted if summary.state is not State.LIVE]
+        dead = [summary for summary in wanted if summary.state is not RecordingState.LIVE]
         if dead:
             self.run_worker(self._delete(dead, len(wanted) - len(dead)))
         elif wanted:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
-from mcpspy.io.census import is_too_large
-from mcpspy.io.folder import sessions_folder
-from mcpspy.io.store import State, Summary
+from mcpspy.io.recording.catalog import is_too_large
+from mcpspy.io.recording.reader import RecordingState, Summary
+from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.session.words import plural
 
@@ -34,7 +34,7 @@ NAMED = 5
 
 def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Piece], list[Piece]]:
     """Return the title: what this is on the left, counts on the right."""
-    live = sum(summary.state is State.LIVE for summary in sessions)
+    live = sum(summary.state is RecordingState.LIVE for summary in sessions)
     of = f"{shown:,} of " if shown != len(sessions) else ""
     counts: list[Piece] = [(f"{of}{plural(len(sessions), 'session')}", None)]
     if live:

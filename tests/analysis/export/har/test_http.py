@@ -12,7 +12,7 @@ from mcpspy.analysis.export.har import export
 from mcpspy.core.protocol.message import Message, Request
 from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.core.session.session import Change
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.reader import Recording
 from tests.analysis.export.har.test_entry import valid
 from tests.analysis.export.sessions import HEADER, HTTP, call, note, recorded, result, said, server
 

@@ -11,7 +11,7 @@ from mcpspy.analysis.diff import ChangeKind, DiffOptions
 from mcpspy.core.recording.decode import Entry, Note
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.io.store import Recording, Summary, read_header_of, summarize
+from mcpspy.io.recording.reader import Recording, Summary, read_header_of, summarize
 from mcpspy.ui.tui.diff import compared
 from mcpspy.ui.tui.diff.compared import Exchanges, Sessions
 from tests.ui.tui.asides.asides import HEADER, Lines

@@ -11,7 +11,7 @@ import pytest
 
 from mcpspy.analysis.diff import ChangePosition, ComparedCase, DiffOptions, SessionDiff
 from mcpspy.errors import CannotStart
-from mcpspy.io.store import Summary
+from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.tui.diff import diff_screen
 from mcpspy.ui.tui.diff.compared import Compared
 from mcpspy.ui.tui.diff.diff_screen import DiffScreen

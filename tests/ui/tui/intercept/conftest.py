@@ -16,8 +16,8 @@ from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.recording.encode import MCPSPY, frame_prefix
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.rules.parser import read_flag
-from mcpspy.io.control.looped import Looped
-from mcpspy.io.writer import Writer
+from mcpspy.io.control.server_asyncio import AsyncioServer
+from mcpspy.io.recording.writer import Writer
 
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
@@ -142,7 +142,7 @@ def reached(tmp_path: Path, runtime: Path) -> Any:
     @asynccontextmanager
     async def open_(*flags: str, **options: Any) -> AsyncIterator[Reached]:
         session = Reached(tmp_path, *flags, **options)
-        control = await Looped.open(session, pytest.fail)
+        control = await AsyncioServer.open(session, pytest.fail)
         assert control is not None
         session.begin()
         session.taken()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mcpspy.io.store import State
+from mcpspy.io.recording.reader import RecordingState
 from mcpspy.ui.tui.diff.diff_screen import DiffScreen
 from tests.ui.tui.intercept.conftest import call, result
 
@@ -76,5 +76,5 @@ async def test_what_cannot_be_reached_says_so_in_a_line(
         await screen.press("g", "r")
         await screen.shows("sent again")
         session.end()
-        await screen.until(lambda: screen.session.feed.state is State.ENDED)
+        await screen.until(lambda: screen.session.feed.state is RecordingState.ENDED)
         await screen.shows("no answer: the session has ended")

@@ -11,8 +11,8 @@ from mcpspy.analysis.rows import row as words
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import CannotStart
-from mcpspy.io.new_file import save
-from mcpspy.io.store import Recording
+from mcpspy.io.recording.atomic import save
+from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.tui.session.export import jsonl, markdown
 from mcpspy.ui.tui.session.log import Log
 from tests.ui.tui.asides.asides import HEADER, Lines, every_recording, recorded

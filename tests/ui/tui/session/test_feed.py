@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.io.store import State, read_header_of, summarize
+from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
 from mcpspy.ui.tui.session import feed as module
 from mcpspy.ui.tui.session.feed import Feed
 
@@ -34,14 +34,14 @@ async def test_an_ended_session_is_read_to_its_end(make_recording: Make, feed_of
     feed = feed_of(make_recording())
     await feed.read()
 
-    assert (feed.state, len(feed.log), feed.torn, feed.trouble) == (State.ENDED, 6, 0, "")
+    assert (feed.state, len(feed.log), feed.torn, feed.trouble) == (RecordingState.ENDED, 6, 0, "")
 
 
 async def test_a_dead_one_says_so_and_what_is_torn(make_recording: Make, feed_of: Any) -> None:
     feed = feed_of(make_recording(exit_code=None, torn=b'{"t":0.5,"from":"cl'))
     await feed.read()
 
-    assert (feed.state, feed.torn) == (State.DIED, 19)
+    assert (feed.state, feed.torn) == (RecordingState.DIED, 19)
 
 
 async def test_a_live_one_is_over_when_it_ends(live: Any, feed_of: Any) -> None:
@@ -54,7 +54,7 @@ async def test_a_live_one_is_over_when_it_ends(live: Any, feed_of: Any) -> None:
         assert feed.is_live
         live.end()
         await reading
-    assert feed.state is State.ENDED
+    assert feed.state is RecordingState.ENDED
 
 
 async def test_a_long_file_lets_others_go_on(

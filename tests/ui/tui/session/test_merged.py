@@ -12,7 +12,7 @@ import pytest
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.exchange import State as Became
-from mcpspy.io.store import State, read_header_of, summarize
+from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
 from mcpspy.ui.tui.session.feed import Feed
 from mcpspy.ui.tui.session.merged import feed_of
 from tests.io.files import frame, note, write
@@ -75,7 +75,7 @@ async def test_entries_come_in_the_order_of_time_and_are_told_apart(tmp_path: Pa
         (5.0, "other"),
         (9.0, "one"),
     ]
-    assert (feed.state, feed.trouble, feed.log.header.name) == (State.ENDED, "", "one + other")
+    assert (feed.state, feed.trouble, feed.log.header.name) == (RecordingState.ENDED, "", "one + other")
 
 
 async def test_ids_of_one_are_not_answered_by_the_other(tmp_path: Path, merge: Merge) -> None:
@@ -126,7 +126,7 @@ async def test_a_quiet_live_one_does_not_hold_up_the_other(tmp_path: Path, merge
     finally:
         one.die()
         other.die()
-    assert feed.state is State.DIED
+    assert feed.state is RecordingState.DIED
     index = feed.log.index
     assert [index.kind(row) for row in range(2)] == [RowKind.REQUEST, RowKind.RESULT]
     assert index.unanswered == 0

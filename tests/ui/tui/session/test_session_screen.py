@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.io.store import read_header_of, summarize
+from mcpspy.io.recording.reader import read_header_of, summarize
 from mcpspy.ui.tui.session import feed
 from mcpspy.ui.tui.session.session_screen import SessionScreen
 

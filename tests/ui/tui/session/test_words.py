@@ -9,8 +9,8 @@ import pytest
 
 from mcpspy.core.query.parser import parse
 from mcpspy.core.recording.decode import Entry, Frame, Note
-from mcpspy.io.follow import BEGINS_AGAIN
-from mcpspy.io.store import read_header_of, summarize
+from mcpspy.io.recording.reader import read_header_of, summarize
+from mcpspy.io.recording.tail import BEGINS_AGAIN
 from mcpspy.ui.tui.session.feed import Feed
 from mcpspy.ui.tui.session.view import View, Wish
 from mcpspy.ui.tui.session.words import moment, position, sentence, title

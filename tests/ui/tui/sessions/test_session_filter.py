@@ -9,11 +9,11 @@ import pytest
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.query.lexer import QueryError
 from mcpspy.core.recording.decode import Header
-from mcpspy.io.store import State, Summary
+from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.ui.tui.sessions.session_filter import SessionFilter
 
 
-def session(name: str, state: State, server: str, client: str, **header: object) -> Summary:
+def session(name: str, state: RecordingState, server: str, client: str, **header: object) -> Summary:
     head = {"mcpspy": 1, "id": f"{name}01", "started": "2026-07-28T10:00:00.000Z", "name": name, **header}
     return Summary(
         path=Path(name),
@@ -30,9 +30,11 @@ def session(name: str, state: State, server: str, client: str, **header: object)
 
 
 SESSIONS = [
-    session("weather", State.LIVE, "weather-server", "Claude", command=["npx", "-y", "@acme/weather"]),
-    session("memory", State.ENDED, "memory-server", "Inspector", command=["uvx", "mem"]),
-    session("odd one", State.DIED, "", "", upstream="http://localhost:3001/mcp"),
+    session(
+        "weather", RecordingState.LIVE, "weather-server", "Claude", command=["npx", "-y", "@acme/weather"]
+    ),
+    session("memory", RecordingState.ENDED, "memory-server", "Inspector", command=["uvx", "mem"]),
+    session("odd one", RecordingState.DIED, "", "", upstream="http://localhost:3001/mcp"),
 ]
 
 

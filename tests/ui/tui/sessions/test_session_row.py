@@ -11,9 +11,8 @@ import msgspec
 import pytest
 
 from mcpspy.analysis import rows
-from mcpspy.io.census import LARGEST
-from mcpspy.io.store import Summary, read_header_of, summarize
-from mcpspy.io.tally import Counts
+from mcpspy.io.recording.catalog import LARGEST, SessionCounts
+from mcpspy.io.recording.reader import Summary, read_header_of, summarize
 from mcpspy.ui.tui.sessions.session_row import session_row
 
 Make = Callable[..., Path]
@@ -42,17 +41,17 @@ def test_a_live_and_a_dead_one_have_a_word_and_a_glyph(live: Any, make_recording
     ("counts", "cells", "tones"),
     [
         (None, ("…", "…", "…"), (rows.QUIET, rows.QUIET, rows.QUIET)),
-        (Counts(12, 0, 0), ("12", "0", "0"), (None, rows.QUIET, rows.QUIET)),
-        (Counts(12, 3, 1), ("12", "3", "1"), (None, rows.BAD, rows.OPEN)),
+        (SessionCounts(12, 0, 0), ("12", "0", "0"), (None, rows.QUIET, rows.QUIET)),
+        (SessionCounts(12, 3, 1), ("12", "3", "1"), (None, rows.BAD, rows.OPEN)),
     ],
 )
 def test_what_is_counted_is_shown_and_what_is_not_yet_is_said(
-    make_recording: Make, counts: Counts | None, cells: tuple[str, ...], tones: tuple[str | None, ...]
+    make_recording: Make, counts: SessionCounts | None, cells: tuple[str, ...], tones: tuple[str | None, ...]
 ) -> None:
     row = session_row(summary_of(make_recording()), counts, NOW)
 
     assert (row.messages, row.errors, row.pending) == cells
-    assert tuple(row.tones[name] for name in Counts._fields) == tones
+    assert tuple(row.tones[name] for name in SessionCounts._fields) == tones
 
 
 def test_a_session_that_is_too_large_says_about_how_much_it_is(make_recording: Make) -> None:

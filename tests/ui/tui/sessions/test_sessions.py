@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.io import census
+from mcpspy.io.recording import catalog
 from mcpspy.ui.tui.sessions import sessions_screen as module
 from mcpspy.ui.tui.sessions.sessions import SessionList
 
@@ -55,7 +55,7 @@ async def test_what_is_not_counted_yet_says_so(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_recording()
-    monkeypatch.setattr(census.Census, "work", lambda *_: True)
+    monkeypatch.setattr(catalog.CountCache, "work", lambda *_: True)
     async with opened() as screen:
         await screen.until(lambda: screen.lines[2].split()[-5:-2] == ["…"] * 3)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.io.store import Summary
-from mcpspy.io.writer import Writer
+from mcpspy.io.recording.reader import Summary
+from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.session.session_screen import SessionScreen
 from mcpspy.ui.tui.sessions import sessions_screen as module
 from mcpspy.ui.tui.sessions.confirm import Confirm

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from mcpspy.core.recording.decode import Note
-from mcpspy.io.census import LARGEST
-from mcpspy.io.folder import sessions_folder
-from mcpspy.io.store import State
+from mcpspy.io.recording.catalog import LARGEST
+from mcpspy.io.recording.reader import RecordingState
+from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.tui.reader.page import Piece
 from mcpspy.ui.tui.sessions.sessions_words import EMPTY, about, command, nothing, question, refusal, title
 from tests.ui.tui.sessions.test_session_filter import SESSIONS, session
@@ -73,6 +73,6 @@ def test_a_command_names_the_file_where_the_id_would_not_do() -> None:
 
 
 def test_hostile_names_are_inert_and_cannot_reach_a_shell() -> None:
-    hostile = session("\x1b[31m", State.ENDED, "", "", id="$(rm -rf .)\n")
+    hostile = session("\x1b[31m", RecordingState.ENDED, "", "", id="$(rm -rf .)\n")
     assert question([hostile], 1, 0) == "Delete \\x1b[31m ($(rm -rf .)\\n, 1B)?"
     assert command(hostile, [hostile], sessions_folder()) == "mcpspy show '$(rm -rf .)\\n'"

@@ -1,0 +1,333 @@
+"""A server that is spoken to over HTTP, in whichever era.
+
+Owns the streams and their resumption (Streamable HTTP, 2025-03-26 to
+2025-11-25), the two endpoints of HTTP+SSE (2024-11-05), and the exchanges of
+2026-07-28, which have nothing in common. Source: MCP basic/transports of those revisions; where they leave it
+open, what the SDKs' clients do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Coroutine, Iterator
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from yarl import URL
+
+from mcpspy.core.protocol.message import Failure, Notification, Result, read_frame, text
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.encode import CLIENT, SERVER
+from mcpspy.errors import CannotStart
+from mcpspy.io.client.aiohttp_session import client, reach, reason
+from mcpspy.io.client.base import (
+    ConnectionEnded,
+    ExchangeLost,
+    ExchangeRefused,
+    ReceivedMessage,
+    ServerAddress,
+    ServerConnection,
+)
+from mcpspy.io.client.http_exchange import EVENTS, ClientExchange, excerpt
+from mcpspy.io.client.http_state import SESSION, BodyState, HttpState
+
+if TYPE_CHECKING:
+    from mcpspy.io.recording.recorder import Recorder
+
+OPENING = 1.0
+"""Seconds that the GET stream may take to open before we go on: what a server sends on it meanwhile may be lost."""
+
+ENDPOINT = 5.0
+"""Seconds within which an HTTP+SSE server has to say where messages go."""
+
+GOODBYE = 2.0
+"""Seconds that the DELETE of a session may take: what a server on stdio has to leave."""
+
+RETRY = 1.0
+"""Seconds before a stream is taken up again, if the server names none; and …"""
+
+ATTEMPTS = 2
+"""… how often in a row, as in the SDKs."""
+
+
+async def open_http(
+    address: ServerAddress, recorder: Recorder | None = None, numbers: Iterator[int] | None = None
+) -> HttpConnection:
+    """Connect to a server; raise CannotStart if nobody is there, or it is not what its address says."""
+    await reach(address)
+    connection = HttpConnection(address, client(address), recorder, numbers)
+    is_sse = address.is_sse
+    if is_sse is None:
+        is_sse = URL(address.url).path.rstrip("/").lower().endswith("sse")
+    if is_sse:
+        try:
+            await connection.begin_sse()
+        except BaseException:
+            await connection.close()
+            raise
+    return connection
+
+
+class HttpConnection(ServerConnection):
+    """A client's view of one server: its session, if there is one, and its exchanges."""
+
+    def __init__(
+        self,
+        address: ServerAddress,
+        client: aiohttp.ClientSession,
+        recorder: Recorder | None,
+        numbers: Iterator[int] | None,
+    ) -> None:
+        super().__init__(address.url, recorder)
+        self._url = URL(address.url)
+        self._client = client
+        self._numbers = numbers or itertools.count(1)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._posts: dict[str, tuple[asyncio.Task[None], bool]] = {}
+        """Requests under way by their id, and whether each is of a revision without sessions."""
+        self._era = HttpState(dict(address.headers))
+        self._messages_to: URL | None = None
+        """HTTP+SSE: where messages go."""
+        self._listening: asyncio.Task[None] | None = None
+
+    @property
+    def is_in_session(self) -> bool:
+        """Whether requests go into a session that the server may forget."""
+        return self._era.session is not None and not self._era.is_modern
+
+    async def send(self, data: bytes) -> None:
+        """See `Connection`."""
+        if self.ended is not None:
+            return
+        messages = read_frame(Frame(0.0, CLIENT, data))
+        first = messages[0]
+        if isinstance(first, Notification) and first.method == "notifications/cancelled":
+            post = self._posts.get(text(first.body.request_id) or "")
+            if self._era.is_modern if post is None else post[1]:
+                # From 2026-07-28 on, to hang up is to cancel, and no server takes the notification.
+                if post is not None:
+                    post[0].cancel()
+                return
+        era = self._era
+        if era.begins(first) and self._listening is not None and not era.is_sse:
+            self._listening.cancel()
+        exchange = self._exchange(None if era.is_modern else era.stream)
+        if not era.is_modern and era.stream is None:
+            era.stream = exchange.stream
+        call = BodyState(messages, None if era.is_modern else era.session)
+        task = self._start(self._post(exchange, call, era.headers(first), data))
+        for asked in call.asked:
+            self._posts[asked] = task, era.is_modern
+        if call.asked:
+            await asyncio.sleep(0)  # It is recorded now, whatever becomes of the task.
+        else:
+            await asyncio.wait([task])
+            if isinstance(first, Notification) and first.method == "notifications/initialized":
+                await self._listen()
+
+    async def close(self) -> None:
+        """See `Connection`."""
+        if self._client.closed:
+            return
+        try:
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            if self._era.session is not None:
+                await self._delete()
+        finally:
+            await self._client.close()
+            self._hears(ConnectionEnded(monotonic(), why="closed"))
+
+    async def begin_sse(self) -> None:
+        """Open the one stream of HTTP+SSE, and learn where messages go; raise CannotStart."""
+        found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        exchange = self._exchange(None)
+        self._era.stream = exchange.stream
+        self._listening = self._start(self._hear_sse(exchange, found))
+        try:
+            async with asyncio.timeout(ENDPOINT):
+                both: list[asyncio.Future[Any]] = [self._listening, found]
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError:
+            pass
+        if not found.done():
+            why = (
+                self.ended.why if self.ended is not None else f"it named no endpoint within {ENDPOINT:.0f} s"
+            )
+            raise CannotStart(f"{self.name} is no HTTP+SSE server: {why}", "a Streamable HTTP one?")
+        self._era.is_sse = True
+        self._messages_to = self._url.join(URL(found.result()))
+        if self._messages_to.origin() != self._url.origin():
+            raise CannotStart(f"{self.name} sends messages to another origin: {self._messages_to}")
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _exchange(self, stream: str | None) -> ClientExchange:
+        number = next(self._numbers)
+        return ClientExchange(self._recorder, number, stream or str(number))
+
+    async def _post(
+        self, exchange: ClientExchange, call: BodyState, headers: dict[str, str], data: bytes
+    ) -> None:
+        hung_up: str | None = CLIENT
+        try:
+            await exchange.ask(self._client, "POST", self._messages_to or self._url, headers, data)
+            await self._answered(exchange, call)
+            hung_up = None
+        except (aiohttp.ClientError, OSError) as error:
+            hung_up = SERVER if exchange.status is not None else None
+            if exchange.status is None:
+                exchange.close(None, f"cannot reach {self.name}: {reason(error)}")
+                self._lost(call, exchange, f"cannot reach {self.name}: {reason(error)}")
+            elif call.waits and not await self._resumed(call):
+                self._lost(call, exchange, f"the stream broke off: {reason(error)}")
+        finally:
+            exchange.close(hung_up)
+            for asked in call.asked:
+                self._posts.pop(asked, None)
+
+    async def _answered(self, exchange: ClientExchange, call: BodyState) -> None:
+        """Take what a POST is answered with."""
+        response = exchange.response
+        if response.ok and (session := response.headers.get(SESSION)) is not None and call.is_initialize:
+            self._era.session = session
+        if self._messages_to is not None and response.ok:
+            return  # HTTP+SSE: the answer comes on the one stream.
+        body = b""
+        async for event in exchange.events():
+            call.last_id, call.retry = event.id or call.last_id, event.retry or call.retry
+            if event.data is not None:
+                body = event.data
+                if response.content_type in (EVENTS, "application/json"):
+                    await self._take(event.data, call, exchange)
+        if not response.ok:
+            self._refused(exchange, call, body)
+        elif call.waits and not await self._resumed(call):
+            why = "the stream ended" if response.content_type == EVENTS else f"HTTP {response.status}"
+            self._lost(call, exchange, f"{why} without an answer")
+
+    async def _take(self, data: bytes, call: BodyState, exchange: ClientExchange) -> None:
+        """Hear a message, once there is room for it."""
+        for message in read_frame(Frame(0.0, SERVER, data)):
+            if isinstance(message, Result):
+                self._era.learn(message, call.asked.get(message.id or ""))
+            if isinstance(message, Result | Failure):
+                call.settle(message, exchange.response.status)
+        self._hears(ReceivedMessage(monotonic(), data, call.only, exchange.number, exchange.response.status))
+        await self._inbox.room()
+
+    def _refused(self, exchange: ClientExchange, call: BodyState, body: bytes) -> None:
+        status = exchange.response.status
+        is_lost = status == 404 and call.session is not None
+        if is_lost or call.waits or not call.asked:
+            is_page = exchange.response.content_type == "text/html"
+            said = f": {excerpt(body)}" if body and not is_page else ""
+            why = f"HTTP {status} {exchange.response.reason or ''}".rstrip() + said
+            self._hears(ExchangeRefused(monotonic(), call.only, exchange.number, status, why, is_lost))
+
+    def _lost(self, call: BodyState, exchange: ClientExchange, why: str) -> None:
+        waiting: list[str | None] = [*call.waits] if call.asked else [None]
+        for asked in waiting:
+            self._hears(ExchangeLost(monotonic(), asked, exchange.number, why))
+
+    async def _resumed(self, call: BodyState) -> bool:
+        """Take a stream up again where it broke off; whether that brought what was waited for."""
+        attempts = 0
+        while call.waits and call.last_id is not None and attempts < ATTEMPTS:
+            before = call.last_id
+            await asyncio.sleep(RETRY if call.retry is None else call.retry / 1000)
+            if await self._get(call) is None:
+                return False
+            attempts = 0 if call.last_id != before else attempts + 1
+        return not call.waits
+
+    async def _get(self, call: BodyState, opened: asyncio.Event | None = None) -> bool | None:
+        """Read one GET stream to its end; None if there will never be one. True if it ended by itself."""
+        exchange = self._exchange(self._era.stream)
+        headers = {**self._era.headers(None), "Accept": EVENTS}
+        if call.last_id is not None:
+            headers["Last-Event-ID"] = call.last_id
+        hung_up: str | None = CLIENT
+        try:
+            response = await exchange.ask(self._client, "GET", self._url, headers)
+            if opened is not None:
+                opened.set()
+            if not response.ok or response.content_type != EVENTS:
+                hung_up = None
+                if response.status == 404 and self._era.session is not None:
+                    self._refused(exchange, call, b"")
+                return None
+            async for event in exchange.events():
+                call.last_id, call.retry = event.id or call.last_id, event.retry or call.retry
+                if event.data is not None:
+                    await self._take(event.data, call, exchange)
+            hung_up = None
+        except (aiohttp.ClientError, OSError) as error:
+            hung_up = SERVER if exchange.status is not None else None
+            exchange.close(hung_up, reason(error))
+            return False
+        finally:
+            exchange.close(hung_up)
+        return True
+
+    async def _listen(self) -> None:
+        """Open the stream for what belongs to no request, if there is a session."""
+        if self._era.session is None or self._era.is_modern or self._messages_to is not None:
+            return
+        opened = asyncio.Event()
+        self._listening = task = self._start(self._keep_listening(opened))
+        waiting = asyncio.create_task(opened.wait())
+        await asyncio.wait([task, waiting], timeout=OPENING, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+
+    async def _keep_listening(self, opened: asyncio.Event) -> None:
+        call, attempts = BodyState([], self._era.session), 0
+        while attempts < ATTEMPTS:
+            ended = await self._get(call, opened)
+            if ended is None:
+                return
+            attempts = 0 if ended else attempts + 1
+            await asyncio.sleep(RETRY if call.retry is None else call.retry / 1000)
+        self._hears(
+            ExchangeLost(monotonic(), None, None, "the stream for what the server says unasked is gone")
+        )
+
+    async def _hear_sse(self, exchange: ClientExchange, found: asyncio.Future[str]) -> None:
+        """Read the stream of HTTP+SSE to its end, which is the connection's."""
+        call, hung_up, why = BodyState([], None), CLIENT, "closed"
+        try:
+            headers = {**self._era.headers(None), "Accept": EVENTS}
+            response = await exchange.ask(self._client, "GET", self._url, headers)
+            if not response.ok or response.content_type != EVENTS:
+                why = f"HTTP {response.status} {response.reason or ''}".rstrip()
+                return
+            async for event in exchange.events():
+                if event.kind == "endpoint" and not found.done():
+                    found.set_result(event.text)
+                elif event.data is not None:
+                    await self._take(event.data, call, exchange)
+            hung_up, why = SERVER, "the server ended the stream"
+        except (aiohttp.ClientError, OSError) as error:
+            hung_up, why = SERVER, reason(error)
+        finally:
+            exchange.close(hung_up)
+            self._hears(ConnectionEnded(monotonic(), why=why))
+
+    async def _delete(self) -> None:
+        """End the session, as far as the server lets us."""
+        exchange = self._exchange(self._era.stream)
+        try:
+            async with asyncio.timeout(GOODBYE):
+                await exchange.ask(self._client, "DELETE", self._url, self._era.headers(None))
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            exchange.close(None, reason(error))
+        finally:
+            exchange.close(None)

@@ -1,0 +1,178 @@
+"""One HTTP exchange, from its request to its answer's end, and its place in the recording.
+
+Owns the reading of a body as messages, JSON or server-sent events, each of
+them recorded before it is heard. What an exchange means is `io.client.http`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+
+import aiohttp
+from yarl import URL
+
+from mcpspy.core.protocol.http_headers import noted
+from mcpspy.core.recording import encode
+from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
+
+if TYPE_CHECKING:
+    from mcpspy.core.recording.encode import Value
+    from mcpspy.io.recording.recorder import Recorder
+
+LONGEST_EXCERPT = 200
+"""Characters of a body that is no message, for people."""
+
+EVENTS = "text/event-stream"
+
+REDIRECTS = 5
+
+
+class ResponsePart(NamedTuple):
+    """A part of an answer: a message, or what only primes, names or paces a stream."""
+
+    data: bytes | None
+    """The message; None of an event that is none."""
+    kind: str | None = None
+    """An event's `event` field …"""
+    text: str = ""
+    """… its data, if it is no message …"""
+    id: str | None = None
+    retry: int | None = None
+    """… and the milliseconds after which to come back."""
+
+
+class ClientExchange:
+    """One request over HTTP, and what comes back."""
+
+    def __init__(self, recorder: Recorder | None, number: int, stream: str) -> None:
+        self.number = number
+        self.stream = stream
+        self.status: int | None = None
+        self._recorder = recorder
+        self._method = ""
+        self._url = URL()
+        self._asked = 0.0
+        self._sent: dict[str, str] = {}
+        self._is_over = False
+        self._response: aiohttp.ClientResponse | None = None
+
+    @property
+    def response(self) -> aiohttp.ClientResponse:
+        """The answer's head, once there is one."""
+        assert self._response is not None
+        return self._response
+
+    async def ask(
+        self,
+        client: aiohttp.ClientSession,
+        method: str,
+        url: URL,
+        headers: dict[str, str],
+        data: bytes | None = None,
+    ) -> aiohttp.ClientResponse:
+        """Send the request; return the answer's head. Raises what aiohttp raises."""
+        self._method, self._url, self._sent = method, url, noted(headers.items())
+        if self._recorder is not None:
+            self._asked = self._recorder.now()
+            if data is not None:
+                lane = BodyEncoder(CLIENT, self._fields())
+                lane.feed(data)
+                self._recorder.write(lane.close(self._asked))
+        for _ in range(REDIRECTS):
+            response = await client.request(method, url, headers=headers, data=data, allow_redirects=False)
+            # Those two repeat the request as it is; to another origin our headers are not for.
+            if response.status not in (307, 308) or "Location" not in response.headers:
+                break
+            target = url.join(URL(response.headers["Location"]))
+            if target.origin() != url.origin():
+                break
+            response.release()
+            url = target
+        self._response = response
+        self.status = response.status
+        self._sent = noted(response.request_info.headers.items())
+        self._head(noted(response.headers.items()), None)
+        return response
+
+    async def events(self) -> AsyncIterator[ResponsePart]:
+        """Yield the messages of the body as they come, recorded. Raises aiohttp.ClientError if it breaks off."""
+        if self.response.content_type == EVENTS:
+            async for event in self._server_sent(self.response):
+                yield event
+        elif data := await self._whole(self.response):
+            yield ResponsePart(data)
+
+    def close(self, hung_up: str | None, error: str | None = None) -> None:
+        """The end of it; `hung_up` says who did. `error` is why there was no answer at all."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._response is None:
+            self._head({}, error)
+        elif hung_up:
+            self._response.close()
+        else:
+            self._response.release()
+        self._note("http-end", {**self._fields(), "hung_up": hung_up})
+
+    async def _server_sent(self, response: aiohttp.ClientResponse) -> AsyncIterator[ResponsePart]:
+        lane = SseEncoder(SERVER, self._fields())
+        try:
+            async for chunk in response.content.iter_any():
+                events, lines = lane.feed(self._now(), chunk)
+                self._write(lines)
+                for event in events:
+                    data = b"".join(event.data or ())
+                    message = data if event.is_message else None
+                    text = "" if event.is_message else data.decode("utf-8", "replace")
+                    yield ResponsePart(message, event.event, text, event.id, event.retry)
+        finally:
+            self._write(list(lane.close(self._now())))
+
+    async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
+        lane = BodyEncoder(SERVER, self._fields())
+        is_torn, data = True, bytearray()
+        try:
+            async for chunk in response.content.iter_any():
+                data += chunk
+            is_torn = False
+        finally:
+            if response.content_type == "application/json":
+                lane.feed(bytes(data))
+                self._write(list(lane.close(self._now(), torn=is_torn)))
+        return bytes(data)
+
+    def _head(self, answered: dict[str, str], error: str | None) -> None:
+        fields: dict[str, Value] = {
+            **self._fields(),
+            "method": self._method,
+            "path": self._url.raw_path_qs,
+            "status": self.status,
+            "asked_at": round(self._asked, 6),
+            "request": self._sent,
+            "response": answered,
+            **({} if error is None else {"error": error}),
+        }
+        self._note("http", fields)
+
+    def _fields(self) -> dict[str, Value]:
+        return {"stream": self.stream, "http": self.number}
+
+    def _note(self, kind: str, fields: dict[str, Value]) -> None:
+        if self._recorder is not None:
+            self._recorder.write(encode.note(self._recorder.now(), kind, fields))
+
+    def _write(self, lines: list[bytes | bytearray]) -> None:
+        if self._recorder is not None and lines:
+            self._recorder.write(lines)
+
+    def _now(self) -> float:
+        return self._recorder.now() if self._recorder is not None else monotonic()
+
+
+def excerpt(data: bytes) -> str:
+    """Return the beginning of a body for a person, on one line."""
+    text = " ".join(data.decode("utf-8", "replace").split())
+    return text if len(text) <= LONGEST_EXCERPT else text[:LONGEST_EXCERPT] + "…"

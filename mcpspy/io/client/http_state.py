@@ -1,0 +1,120 @@
+"""What was agreed on with a server over HTTP, and the headers that follow from it.
+
+Owns the session and the revision; the era of a message is in the message:
+requests of 2026-07-28 name their revision, `initialize` begins a session. Pure.
+
+What is known of a POST, or of a GET stream, while what it brings comes in.
+
+Owns which requests still wait for their answer, and where a stream would be
+taken up again. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcpspy import __version__
+from mcpspy.core.protocol import mcp_headers
+from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
+from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result
+from mcpspy.core.protocol.spec import MODERN
+
+SESSION = "Mcp-Session-Id"
+
+BOTH = "application/json, text/event-stream"
+
+OURS = {"Accept-Encoding": "identity", "User-Agent": f"mcpspy/{__version__}"}
+"""Identity, since what a person sees in a recording should be what was sent."""
+
+
+class HttpState:
+    """The state of a connection, as far as it is in headers."""
+
+    def __init__(self, extra: dict[str, str]) -> None:
+        self.session: str | None = None
+        self.stream: str | None = None
+        """What the recording calls the conversation of a revision with a handshake."""
+        self.is_modern = False
+        """Whether the last request was of a revision without sessions."""
+        self.is_sse = False
+        """Whether it is HTTP+SSE (2024-11-05), which has neither sessions nor headers."""
+        self._version: str | None = None
+        """Agreed on by `initialize`, or that of the last request that named its own."""
+        self._extra = extra
+        self._tools = ToolParamHeaders()
+
+    def begins(self, message: AnyMessage) -> bool:
+        """Take what a message of ours says of its era; whether it begins a session anew."""
+        if not isinstance(message, Request):
+            return False
+        version = message.revision
+        if version is not None and version >= MODERN:
+            self.is_modern, self._version = True, version
+        elif message.method == "initialize":
+            self.is_modern, self._version, self.session = False, None, None
+            if not self.is_sse:
+                self.stream = None
+            return True
+        elif self.is_modern:
+            self.is_modern, self._version = False, None
+        return False
+
+    def learn(self, result: Result, method: str | None) -> None:
+        """Take from an answer what later messages have to say again."""
+        if method == "tools/list":
+            self._tools.learn(result)
+        elif method == "initialize" and isinstance(said := result.result, dict):
+            version = said.get("protocolVersion")
+            self._version = version if isinstance(version, str) else None
+
+    def headers(self, message: AnyMessage | None) -> dict[str, str]:
+        """Return the headers that a message goes with; None is for a GET or a DELETE."""
+        found = {"Accept": BOTH}
+        if message is not None:
+            found["Content-Type"] = "application/json"
+        if self.is_modern and isinstance(message, Request):
+            found |= mcp_headers.headers(message) | self._tools.headers(message)
+        elif self.is_modern and isinstance(message, Notification):
+            found |= {
+                mcp_headers.VERSION: self._version or MODERN,
+                mcp_headers.METHOD: mcp_headers.encoded(message.method),
+            }
+        elif not self.is_sse:
+            if self.session is not None:
+                found[SESSION] = self.session
+            if self._version is not None:
+                found["MCP-Protocol-Version"] = self._version
+        return {**found, **OURS, **self._extra}
+
+
+class BodyState:
+    """The messages of one body, or none of a GET."""
+
+    def __init__(self, messages: Iterable[AnyMessage], session: str | None) -> None:
+        self.asked = {message.id: message.method for message in messages if isinstance(message, Request)}
+        """Requests by id."""
+        self.waits = list(self.asked)
+        """Those that have no answer yet."""
+        self.session = session
+        """The session it was sent in."""
+        self.last_id: str | None = None
+        """The event after which to come back."""
+        self.retry: int | None = None
+        """Milliseconds to wait before that, if the server named them."""
+
+    @property
+    def only(self) -> str | None:
+        """The id of its request, if it is one and no batch."""
+        return next(iter(self.asked)) if len(self.asked) == 1 else None
+
+    @property
+    def is_initialize(self) -> bool:
+        """Whether it asks for a session."""
+        return "initialize" in self.asked.values()
+
+    def settle(self, answer: Result | Failure, status: int) -> None:
+        """Have a request answered: by its id, or with an error status by the exchange alone."""
+        if answer.id in self.waits:
+            self.waits.remove(answer.id)
+        elif status >= 400:
+            self.waits.clear()

@@ -1,0 +1,225 @@
+"""A server that is started as a child process, and spoken to over its pipes.
+
+Owns the process, a group of its own with all that it starts; ends it as SDK
+clients do: its stdin is closed, after two seconds it gets SIGTERM, after two
+more SIGKILL. Lines go to the server whole; what comes from it is cut at LF.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from time import monotonic
+from typing import TYPE_CHECKING, cast
+
+from mcpspy.core.framing import LineFramer
+from mcpspy.core.jsontools import one_line
+from mcpspy.core.recording.encode import CLIENT, SERVER, FrameEncoder, TextEncoder
+from mcpspy.errors import CannotStart
+from mcpspy.io.client.base import (
+    ConnectionEnded,
+    ReceivedMessage,
+    ServerCommand,
+    ServerConnection,
+    StderrLine,
+)
+
+if sys.platform == "win32":
+    from mcpspy.io.stdio.windows import explain
+else:
+    from mcpspy.io.stdio.process import explain
+
+if TYPE_CHECKING:
+    from mcpspy.io.recording.recorder import Recorder
+
+PATIENCE = 2.0
+"""Seconds between closing stdin and SIGTERM, and between that and SIGKILL: those of the SDKs' clients."""
+
+LINGER = 0.25
+"""Seconds that a grandchild may hold stdout open after the server's end."""
+
+IN, OUT, ERR = 0, 1, 2
+
+
+async def start(command: ServerCommand, recorder: Recorder | None = None) -> StdioConnection:
+    """Start a server; raise CannotStart, with its name and why."""
+    connection = StdioConnection(command, recorder)
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.subprocess_exec(
+            lambda: connection.pipes,
+            *command.arguments,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CannotStart(explain(error, command.arguments[0])[1]) from None
+    connection.started(transport)
+    return connection
+
+
+class StdioConnection(ServerConnection):
+    """A child process, and its three pipes."""
+
+    def __init__(self, command: ServerCommand, recorder: Recorder | None) -> None:
+        super().__init__(" ".join(command.arguments), recorder)
+        self.pipes = _Pipes(self)
+        self.pid = 0
+        self._sent = FrameEncoder(CLIENT)
+        self._said = FrameEncoder(SERVER)
+        self._complained = TextEncoder("stderr")
+        self._lines = LineFramer()
+        self._complaints = LineFramer()
+        self._is_open = True
+        self._is_closing = False
+        self._gone = asyncio.Event()
+        self._inbox.on_room = self._resume
+        self._transport: asyncio.SubprocessTransport
+
+    def started(self, transport: asyncio.SubprocessTransport) -> None:
+        """The process is there."""
+        self._transport = transport
+        self.pid = transport.get_pid()
+
+    async def send(self, data: bytes) -> None:
+        """See `Connection`."""
+        if not self._is_open:
+            return
+        line = one_line(data) + b"\n"
+        self._record(self._sent.feed(self._now(), line))
+        stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(IN))
+        stdin.write(line)
+        await self.pipes.drained.wait()
+
+    async def close(self) -> None:
+        """See `Connection`."""
+        self._is_closing = True
+        self._resume()  # What it still says is wanted; a server that cannot write does not end.
+        try:
+            self._hang_up()
+            if not await self._has_gone(PATIENCE):
+                self._signal("SIGTERM")
+                if not await self._has_gone(PATIENCE):
+                    self._signal("SIGKILL")
+                    await self._gone.wait()
+        finally:
+            self._signal("SIGKILL")  # What it has started and left behind; itself, if we are in a hurry.
+            self._transport.close()
+
+    def heard(self, fd: int, data: bytes) -> None:
+        """The server wrote."""
+        at, now = monotonic(), self._now()
+        self._record((self._said if fd == OUT else self._complained).feed(now, data))
+        if fd == OUT:
+            for line in self._lines.feed(data):
+                self._hears(ReceivedMessage(at, line.removesuffix(b"\r")))
+            if self._inbox.is_full and not self._is_closing:
+                cast("asyncio.ReadTransport", self._transport.get_pipe_transport(OUT)).pause_reading()
+        else:
+            for line in self._complaints.feed(data):
+                self._hears(StderrLine(at, line.removesuffix(b"\r")))
+
+    def closed(self, fd: int) -> None:
+        """A pipe has no other end any more."""
+        now = self._now()
+        if fd == IN:
+            if self._is_open and self._recorder is not None:
+                self._recorder.note("closed", by=SERVER, pipe="stdin", undelivered=0)
+            self._is_open = False
+        elif fd == OUT:
+            self._record(self._said.close(now))
+            if torn := b"".join(self._lines.close()):
+                self._hears(ReceivedMessage(monotonic(), torn))
+            if self._recorder is not None:
+                self._recorder.note("eof", **{"from": SERVER})
+        else:
+            self._record(self._complained.close(now))
+            if torn := b"".join(self._complaints.close()):
+                self._hears(StderrLine(monotonic(), torn))
+
+    def left(self) -> None:
+        """The process is gone, and so are its pipes, or those it left them to have had their time."""
+        code = self._transport.get_returncode()
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            self._hears(ConnectionEnded(monotonic(), None, name, f"ended by {name}"))
+        else:
+            self._hears(ConnectionEnded(monotonic(), code, None, f"ended with exit code {code}"))
+        self._is_open = False
+        self._gone.set()
+
+    def _hang_up(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            if self._recorder is not None:
+                self._recorder.note("eof", **{"from": CLIENT})
+            stdin = self._transport.get_pipe_transport(IN)
+            if stdin is not None:
+                stdin.close()
+
+    async def _has_gone(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._gone.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _signal(self, name: str) -> None:
+        """Send a signal to the server and all that it has started."""
+        try:
+            if sys.platform != "win32":
+                os.killpg(self.pid, getattr(signal, name))
+            elif self._transport.get_returncode() is None:
+                self._transport.kill()
+        except (ProcessLookupError, PermissionError):  # Nobody is left; macOS says so of a zombie by EPERM.
+            pass
+
+    def _resume(self) -> None:
+        stdout = self._transport.get_pipe_transport(OUT)
+        if stdout is not None and not cast("asyncio.ReadTransport", stdout).is_reading():
+            cast("asyncio.ReadTransport", stdout).resume_reading()
+
+
+class _Pipes(asyncio.SubprocessProtocol):
+    """What asyncio tells of a child, passed on; knows when its end is complete."""
+
+    def __init__(self, connection: StdioConnection) -> None:
+        self.drained = asyncio.Event()
+        """Whether the server keeps up with what it is sent."""
+        self.drained.set()
+        self._connection = connection
+        self._open = {OUT, ERR}
+        self._has_exited = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._connection.heard(fd, data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == IN:
+            self.drained.set()
+        self._connection.closed(fd)
+        self._open.discard(fd)
+        if self._has_exited and not self._open:
+            self._end()
+
+    def process_exited(self) -> None:
+        self._has_exited = True
+        self.drained.set()
+        if self._open:
+            self._timer = asyncio.get_running_loop().call_later(LINGER, self._end)
+        else:
+            self._end()
+
+    def pause_writing(self) -> None:
+        self.drained.clear()
+
+    def resume_writing(self) -> None:
+        self.drained.set()
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._connection.left()

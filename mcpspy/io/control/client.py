@@ -1,0 +1,203 @@
+"""Reaching into a live session, from the viewer's side.
+
+Owns which answer belongs to which order; events are kept until they are asked
+for. On an event loop it is `async_visit`'s.
+
+Reaching into a live session, from the side of a viewer that has an event loop.
+
+Owns which answer belongs to which order, whose answers come in any sequence,
+and the end, which everybody is told who waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from mcpspy.core.framing import LineFramer
+from mcpspy.errors import CannotStart
+from mcpspy.io.control import protocol
+from mcpspy.io.control.protocol import accepted, connected, ended, greeted, order_line, read, unanswered
+from mcpspy.io.control.server import LONGEST
+
+
+class ControlClient:
+    """A connection to a session. Use it with `with`."""
+
+    def __init__(self, path: str, viewer: str | None = None) -> None:
+        """Connect, and be greeted; raise CannotStart. `viewer` is what notes in the recording call us."""
+        self._numbers = 0
+        self._framer = LineFramer()
+        self._lines: deque[bytes] = deque()
+        self._events: deque[dict[str, Any]] = deque()
+        self._connection = connected(path)
+        try:
+            self.hello = greeted(self._line(time.monotonic() + protocol.GREETING), path)
+            if viewer is not None:
+                self.order("hello", viewer=viewer)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> ControlClient:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave: what we held goes on."""
+        self._connection.close()
+
+    def order(self, order: str, **fields: Any) -> dict[str, Any]:
+        """Have something done; return the answer. Raises Refused, or CannotStart if nobody answers."""
+        self._numbers += 1
+        try:
+            self._connection.settimeout(protocol.ANSWER)
+            self._connection.sendall(order_line(self._numbers, order, fields))
+        except OSError as error:
+            raise ended(error) from None
+        deadline = time.monotonic() + protocol.ANSWER
+        while True:
+            line = self._line(deadline)
+            if line is None:
+                raise unanswered()
+            said = read(line)
+            if "event" in said:
+                self._events.append(said)
+            elif said.get("n") == self._numbers:
+                return accepted(said)
+
+    def events(self, seconds: float | None = None) -> Iterator[dict[str, Any]]:
+        """Yield what happens, for so long, or until the session ends: the last event is `end` then."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            while self._events:
+                event = self._events.popleft()
+                yield event
+                if event["event"] == "end":
+                    return
+            try:
+                line = self._line(deadline)
+            except CannotStart:
+                self._events.append({"event": "end"})
+                continue
+            if line is None:
+                return
+            said = read(line)
+            if "event" in said:
+                self._events.append(said)
+
+    def _line(self, deadline: float | None) -> bytes | None:
+        """Return the next line; None if none came by then. Raises CannotStart at the end."""
+        while not self._lines:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            self._connection.settimeout(left)
+            try:
+                data = self._connection.recv(1 << 16)
+            except TimeoutError:
+                return None
+            except OSError as error:
+                raise ended(error) from None
+            if not data:
+                raise ended(None)
+            self._lines += self._framer.feed(data)
+        return self._lines.popleft()
+
+
+class AsyncControlClient:
+    """A connection to a session: orders may overlap, and events are a stream."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self.hello = hello
+        self._numbers = 0
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._is_over = False
+        self._listening = asyncio.ensure_future(self._listen())
+
+    @classmethod
+    async def open(cls, path: str, viewer: str | None = None) -> AsyncControlClient:
+        """Connect, and be greeted; raise CannotStart."""
+        connection = await asyncio.to_thread(connected, path)
+        connection.setblocking(False)
+        reader, writer = await asyncio.open_connection(sock=connection, limit=4 * LONGEST)
+        try:
+            async with asyncio.timeout(protocol.GREETING):
+                line = await reader.readline()
+        except TimeoutError:
+            line = b""
+        except BaseException:
+            writer.close()
+            raise
+        try:
+            visit = cls(reader, writer, greeted(line or None, path))
+        except CannotStart:
+            writer.close()
+            raise
+        if viewer is not None:
+            try:
+                await visit.order("hello", viewer=viewer)
+            except BaseException:
+                await visit.close()
+                raise
+        return visit
+
+    async def order(self, order: str, **fields: Any) -> dict[str, Any]:
+        """Have something done; return the answer. Raises Refused, or CannotStart if nobody answers."""
+        if self._is_over:
+            raise ended(None)
+        self._numbers += 1
+        answer = self._waiting[self._numbers] = asyncio.get_running_loop().create_future()
+        self._writer.write(order_line(self._numbers, order, fields))
+        number = self._numbers
+        try:
+            async with asyncio.timeout(protocol.ANSWER):
+                return accepted(await answer)
+        except TimeoutError:
+            raise unanswered() from None
+        finally:
+            self._waiting.pop(number, None)
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield what happens until the session ends: the last event is `end`."""
+        while True:
+            event = await self._events.get()
+            yield event
+            if event["event"] == "end":
+                return
+
+    async def close(self) -> None:
+        """Leave: what we held goes on."""
+        self._listening.cancel()
+        await asyncio.gather(self._listening, return_exceptions=True)
+        self._writer.close()
+        try:
+            await self._writer.wait_closed()
+        except OSError:  # It has gone first.
+            pass
+
+    async def _listen(self) -> None:
+        try:
+            while line := await self._reader.readline():
+                said = read(line)
+                if "event" in said:
+                    self._events.put_nowait(said)
+                elif (waiting := self._waiting.get(said.get("n", 0))) is not None and not waiting.done():
+                    waiting.set_result(said)
+        except (OSError, ValueError, CannotStart):  # It has gone, or speaks no such language.
+            pass
+        self._is_over = True
+        self._events.put_nowait({"event": "end"})
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ended(None))

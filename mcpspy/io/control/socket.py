@@ -1,0 +1,236 @@
+"""The socket of a live session, from both sides: who listens, and who knocks.
+
+Owns that nobody else comes in. Where there are Unix-domain sockets: a socket of
+0600 in a folder of 0700, and the system's word on who connects. Elsewhere: a
+port on loopback, and a token in a file of the user's own folder, to be said first.
+
+Where live sessions can be reached: a folder that is its owner's alone.
+
+Owns which folder, and the proof that nobody else can put anything in it: made
+by us, 0700, no link. A session goes into the first; who looks for one looks
+into all, since hosts drop the environment of what they start.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import struct
+import sys
+
+from mcpspy.errors import CannotStart
+
+HAS_USERS = sys.platform != "win32"
+"""Whether files have an owner and a mode."""
+
+
+def socket_folder() -> str:
+    """Return the folder for a session that begins."""
+    return socket_folders()[0]
+
+
+def socket_folders() -> list[str]:
+    """Return the folders in which sessions may be, without looking; the first is the one for a new one."""
+    if chosen := os.environ.get("MCPSPY_RUNTIME"):
+        return [os.path.abspath(os.path.expanduser(chosen))]
+    if not HAS_USERS:
+        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
+        return [os.path.join(base, "mcpspy", "live")]
+    user = os.getuid()
+    bases = [os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user}"]
+    found = [os.path.join(base, "mcpspy") for base in bases if os.path.isabs(base) and _is_of(base, user)]
+    # macOS has a TMPDIR for every user, which a host may drop, too.
+    found += [
+        os.path.join(base, f"mcpspy-{user}")
+        for base in (os.environ.get("TMPDIR", ""), "/tmp")  # noqa: S108 - checked before it is used.
+        if os.path.isabs(base)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def made(path: str) -> str:
+    """Make the folder, if it is not there; raise CannotStart if it is not ours alone."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise CannotStart(f"{path}: {error.strerror}", "MCPSPY_RUNTIME names another folder") from None
+    check(path)
+    return path
+
+
+def check(path: str) -> None:
+    """Raise CannotStart if somebody else could have put something into this folder."""
+    if not HAS_USERS:
+        return
+    try:
+        found = os.lstat(path)
+    except OSError as error:
+        raise CannotStart(f"{path}: {error.strerror}") from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise CannotStart(f"{path}: a link or a file, where a folder of ours should be", "remove it")
+    if found.st_uid != os.getuid():
+        raise CannotStart(f"{path}: belongs to somebody else", "MCPSPY_RUNTIME names another folder")
+    if found.st_mode & 0o077:
+        raise CannotStart(f"{path}: open to others", f"chmod 700 {path}")
+
+
+def _is_of(base: str, user: int) -> bool:
+    """Whether there is such a folder, and it is this user's: `sudo` may keep the variable of another one."""
+    try:
+        found = os.stat(base)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == user
+
+
+HAS_UNIX = sys.platform != "win32"
+
+SOCKET = ".sock"
+PORT = ".port"
+"""A file of two lines: the port, and the token."""
+
+ROOT = 0
+"""May open anything here anyway."""
+
+
+class ControlSocket:
+    """A listening socket that a file leads to."""
+
+    def __init__(self, path: str, listening: socket.socket, token: bytes) -> None:
+        self.path = path
+        self.token = token
+        """What a visitor has to say first; empty where the system tells who it is."""
+        self._listening = listening
+        listening.setblocking(False)
+
+    @classmethod
+    def open(cls, session: str) -> ControlSocket:
+        """Listen for visitors of a session; raise CannotStart."""
+        folder = made(socket_folder())
+        try:
+            return _unix(folder, session) if HAS_UNIX else _loopback(folder, session)
+        except OSError as error:
+            path = os.path.join(folder, session)
+            raise CannotStart(
+                f"{path}: {error.strerror or error}", "MCPSPY_RUNTIME names another folder"
+            ) from None
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when somebody knocks."""
+        return self._listening.fileno()
+
+    @property
+    def listening(self) -> socket.socket:
+        """The socket, for an event loop."""
+        return self._listening
+
+    def answer(self) -> socket.socket | None:
+        """Let in who has knocked, if that is us."""
+        try:
+            visitor, _ = self._listening.accept()
+        except OSError:  # It has left again, or there is no descriptor to spare.
+            return None
+        return visitor if self.admits(visitor) else None
+
+    def admits(self, visitor: socket.socket) -> bool:
+        """Whether it is one of us; else it is sent away."""
+        try:
+            if is_ours(visitor):
+                visitor.setblocking(False)
+                return True
+        except OSError:  # It has left again, and macOS does not say any more who it was.
+            pass
+        visitor.close()
+        return False
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self._listening.close()
+        try:
+            os.unlink(self.path)
+        except OSError:  # Somebody has cleaned up.
+            pass
+
+
+def knock(path: str, seconds: float) -> socket.socket:
+    """Return a socket to the session that a file leads to.
+
+    Raises CannotStart; FileNotFoundError if the session is gone, and has left a
+    file, which is removed.
+    """
+    check(os.path.dirname(path))
+    try:
+        if path.endswith(PORT):
+            with open(path, encoding="ascii") as file:
+                port, token = file.read().split()
+            visitor = socket.create_connection(("127.0.0.1", int(port)), seconds)
+            visitor.sendall(token.encode() + b"\n")
+        else:
+            visitor = socket.socket(socket.AF_UNIX)
+            visitor.settimeout(seconds)
+            try:
+                visitor.connect(path)
+            except OSError:
+                visitor.close()
+                raise
+    except ConnectionRefusedError:
+        os.unlink(path)
+        raise FileNotFoundError(path) from None
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise CannotStart(f"{path}: cannot be reached: {error}") from None
+    return visitor
+
+
+def is_ours(visitor: socket.socket) -> bool:
+    """Whether it is a process of our user that has connected; True where the system does not say."""
+    if visitor.family == socket.AF_INET:
+        return True  # The token says it.
+    if hasattr(socket, "SO_PEERCRED"):
+        _pid, user, _group = struct.unpack(
+            "3i", visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        )
+    elif hasattr(socket, "LOCAL_PEERCRED"):
+        # struct xucred: its version, the user, groups (macOS, FreeBSD: unix(4)).
+        _version, user = struct.unpack_from("2I", visitor.getsockopt(0, socket.LOCAL_PEERCRED, 128))
+    else:
+        return True
+    return user in (os.getuid(), ROOT)
+
+
+def _unix(folder: str, session: str) -> ControlSocket:
+    path = os.path.join(folder, session + SOCKET)
+    # Under its name only once it listens: who finds a socket that does not takes it for a dead one.
+    before = os.path.join(folder, session)
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        listening.bind(before)
+        try:
+            os.chmod(before, 0o600)
+            listening.listen(16)
+            os.rename(before, path)
+        except OSError:
+            os.unlink(before)
+            raise
+    except OSError:
+        listening.close()
+        raise
+    return ControlSocket(path, listening, b"")
+
+
+def _loopback(folder: str, session: str) -> ControlSocket:
+    path = os.path.join(folder, session + PORT)
+    token = os.urandom(32).hex()
+    listening = socket.socket(socket.AF_INET)
+    try:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(16)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(fd, "w", encoding="ascii") as file:
+            file.write(f"{listening.getsockname()[1]}\n{token}\n")
+    except OSError:
+        listening.close()
+        raise
+    return ControlSocket(path, listening, token.encode())

@@ -1,0 +1,225 @@
+"""What is done with each connection and request: left shut, passed on, or handed to an endpoint.
+
+Owns the hooks of mitmproxy (its addon interface). Sees heads, and the body of
+what may be MCP; keeps nothing of anything else.
+
+Which of all requests are MCP's, by what they say of themselves.
+
+Owns the choice between recording and looking away, so it errs towards looking
+away: a token, a client registration, another protocol's JSON-RPC is nothing of
+ours. Sources: MCP basic/transports, all revisions (a POST accepts JSON, GET an
+event stream; `Mcp-Session-Id`, `MCP-Protocol-Version`; `Mcp-Method` of 2026-07-28).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from mitmproxy import http, tls
+from mitmproxy.connection import Server
+from mitmproxy.proxy import layer
+
+from mcpspy.core.protocol.http_headers import is_metadata
+from mcpspy.core.protocol.message import Notification, Request, read_frame
+from mcpspy.core.protocol.spec import METHODS
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.encode import CLIENT
+from mcpspy.io.forward.endpoints import HOME, EndpointRegistry, McpEndpoint
+from mcpspy.io.forward.hosts import HostSet, authorize, proxy_for, through
+from mcpspy.io.forward.http2 import HEADER
+from mcpspy.io.forward.mitmproxy import NonProxyRejection, is_proxys
+from mcpspy.io.recording.recorder import say
+
+if TYPE_CHECKING:
+    from mitmproxy.proxy.context import Context
+
+SESSION, METHOD, REVISION = "Mcp-Session-Id", "Mcp-Method", "MCP-Protocol-Version"
+
+
+class DetectionVerdict(Enum):
+    """What a request's head says about it."""
+
+    OTHER = "other"
+    MCP = "mcp"
+    BODY = "body"
+    """Its body decides."""
+    ANSWER = "answer"
+    """The first event of its answer decides: it may be HTTP+SSE of 2024-11-05."""
+
+
+def by_head(method: str, target: str, headers: Mapping[str, str]) -> DetectionVerdict:
+    """Judge by method, path and headers (names in any case)."""
+    if is_metadata(target):  # A client asks for them with the headers of MCP, too.
+        return DetectionVerdict.OTHER
+    if SESSION in headers:
+        return DetectionVerdict.MCP
+    if method == "POST" and _media_type(headers.get("Content-Type")) == "application/json":
+        # MCP-Protocol-Version alone says nothing here: a client registers itself with it.
+        return DetectionVerdict.MCP if METHOD in headers else DetectionVerdict.BODY
+    if method == "GET" and _media_type(headers.get("Accept")) == "text/event-stream":
+        return DetectionVerdict.MCP if REVISION in headers else DetectionVerdict.ANSWER
+    return DetectionVerdict.OTHER
+
+
+def by_body(body: bytes) -> bool:
+    """Whether one of the messages in a body is a request or notification that MCP has."""
+    # Searched before it is read: most bodies are not JSON-RPC at all.
+    return b'"jsonrpc"' in body and any(
+        isinstance(message, Request | Notification) and message.method in METHODS
+        for message in read_frame(Frame(0.0, CLIENT, body))
+    )
+
+
+def _media_type(value: str | None) -> str:
+    return "" if value is None else value.partition(",")[0].partition(";")[0].strip().lower()
+
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+HTTP1, HTTP2 = b"http/1.1", b"h2"
+
+LENGTH, TRANSFER = FRAMING = ("Content-Length", "Transfer-Encoding")
+
+UNTRUSTED, DISCONNECTED = "does not trust", "disconnected"
+"""What mitmproxy says of a client's end of a handshake."""
+
+UNDECIDED, OUTWARD = "mcpspy: its body decides", "mcpspy: for an endpoint"
+
+
+class InterceptionAddon:
+    """The addon."""
+
+    def __init__(self, hosts: HostSet, endpoints: EndpointRegistry) -> None:
+        self._hosts = hosts
+        self._endpoints = endpoints
+        self._complained: set[str] = set()
+
+    def next_layer(self, nextlayer: layer.NextLayer) -> None:
+        """Turn away who takes us for a web server; take the environment's proxy to where it leads."""
+        data = nextlayer.data_client()
+        if len(nextlayer.context.layers) > 1 or not data:
+            return
+        if not is_proxys(data):  # A page that a browser shows can make it ask.
+            nextlayer.layer = NonProxyRejection(nextlayer.context)
+        elif (proxy := proxy_for(data)) is not None:
+            nextlayer.layer = through(proxy, nextlayer.context)
+
+    def tls_clienthello(self, data: tls.ClientHelloData) -> None:
+        """Leave TLS shut where we are not to look; choose HTTP/2 where a client offers it, as servers do."""
+        name, port = _asked_for(data.context, data.client_hello.sni)
+        data.ignore_connection = not self._hosts.is_open(name, port)
+        if HTTP2 in data.client_hello.alpn_protocols:
+            data.context.client.alpn = HTTP2
+
+    def tls_established_client(self, data: tls.TlsData) -> None:
+        """Keep that a client trusts us."""
+        self._hosts.trust(*_asked_for(data.context, data.context.client.sni))
+
+    def tls_failed_client(self, data: tls.TlsData) -> None:
+        """Leave it shut from now on: a client that does not take our certificate has to get through."""
+        name, port = _asked_for(data.context, data.context.client.sni)
+        error = data.conn.error or ""
+        if DISCONNECTED in error and not self._hosts.doubt(name, port):
+            return  # It may just have changed its mind.
+        if self._hosts.close(name, port):
+            why = "a client does not trust mcpspy's certificate (mcpspy ca says how)"
+            if UNTRUSTED not in error and DISCONNECTED not in error:
+                why = f"no TLS with a client: {error!a}"
+            say(f"{name}: {why}; from now on its traffic passes unread")
+
+    def tls_failed_server(self, data: tls.TlsData) -> None:
+        """Name a host whose certificate is not trusted, once."""
+        server = data.context.server
+        name, error = server.sni or "", data.conn.error or ""
+        if "ertificate" in error and name not in self._complained:
+            self._complained.add(name)
+            say(f"{name}: {error} (--cacert FILE trusts one more)")
+
+    def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
+        """Show our name at the environment's proxy, if it has one for us."""
+        authorize(flow)
+
+    def error(self, flow: http.HTTPFlow) -> None:
+        """Tell an endpoint why it gets no answer."""
+        mark = flow.metadata.get(OUTWARD)
+        if mark is not None and flow.error is not None and flow.response is None:
+            self._endpoints.outward.failed(mark, flow.error.msg)
+
+    async def requestheaders(self, flow: http.HTTPFlow) -> None:
+        """Hand over what is MCP, hold the body of what may be, and have the rest stream through."""
+        flow.request.stream = True
+        mark = flow.request.headers.pop(HEADER, None)
+        if mark is not None and self._endpoints.outward.is_ours(mark):
+            flow.metadata[OUTWARD] = mark
+            flow.request.scheme = "https"
+            # What the client of an endpoint offered: mitmproxy offers a server what it was offered itself.
+            flow.client_conn.alpn_offers = (HTTP2, HTTP1)
+            return
+        authorize(flow)
+        where = self._where(flow)
+        if where is None:
+            return
+        request = flow.request
+        endpoint = self._endpoints.find(where[0], request.path)
+        if endpoint is None:
+            verdict = by_head(request.method, request.path, request.headers)
+            if verdict is DetectionVerdict.BODY:
+                flow.request.stream = False
+                flow.metadata[UNDECIDED] = where
+            if verdict is DetectionVerdict.ANSWER:
+                self._hand_over(flow, self._endpoints.probe(*where, request.path, http2=request.is_http2))
+            if verdict is not DetectionVerdict.MCP:
+                return
+            endpoint = await self._meet(flow, where)
+        self._hand_over(flow, self._endpoints.path(endpoint, request.path))
+
+    async def request(self, flow: http.HTTPFlow) -> None:
+        """Hand it over if its body is MCP's."""
+        where = flow.metadata.pop(UNDECIDED, None)
+        if where is None or flow.request.raw_content is None or not by_body(flow.request.raw_content):
+            return
+        endpoint = await self._meet(flow, where)
+        self._hand_over(flow, self._endpoints.path(endpoint, flow.request.path))
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """Have every answer go on as it comes."""
+        if flow.response is not None:
+            flow.response.stream = True
+
+    async def _meet(self, flow: http.HTTPFlow, where: tuple[str, str]) -> McpEndpoint:
+        return await self._endpoints.meet(*where, flow.request.path, http2=flow.request.is_http2)
+
+    def _where(self, flow: http.HTTPFlow) -> tuple[str, str] | None:
+        """Return the origin of a request and its Host; None if it is none of ours."""
+        request = flow.request
+        # By name: a client that has looked it up itself asks for a tunnel to an address.
+        scheme, name, port = request.scheme, request.pretty_host, request.port
+        if not self._hosts.is_open(name, port):
+            return None
+        shown = f"[{name}]" if ":" in name else name
+        host = shown if port == DEFAULT_PORTS.get(scheme) else f"{shown}:{port}"
+        return f"{scheme}://{host}", host
+
+    def _hand_over(self, flow: http.HTTPFlow, path: str) -> None:
+        request = flow.request
+        host = request.host_header
+        if flow.server_conn.via is not None:  # The environment's proxy does not lead to us.
+            flow.server_conn = Server(address=(HOME, self._endpoints.port))
+            request.headers.pop("Proxy-Authorization", None)
+        if request.method == "POST" and not any(name in request.headers for name in FRAMING):
+            # HTTP/2 needs neither; mitmproxy adds none on the way to HTTP/1.1, and the body would be lost.
+            body = request.raw_content
+            name, value = (TRANSFER, "chunked") if body is None else (LENGTH, str(len(body)))
+            request.headers[name] = value
+        request.path = path
+        request.scheme, request.host, request.port = "http", HOME, self._endpoints.port
+        # Setting the host sets the header, too.
+        request.host_header = host
+
+
+def _asked_for(context: Context, sni: str | None) -> tuple[str, int]:
+    """Return the name and port of the server that a client wants."""
+    name, port = context.server.address or ("", 0)
+    return sni or name, port

@@ -1,0 +1,139 @@
+"""The certificate authority that speaks for other hosts, on this machine alone.
+
+Owns its files: `ca.pem` (key and certificate, 0600), `ca-cert.pem` (the
+certificate, for whoever shall trust it) and `bundle.pem` (that and the system's
+authorities, for programs that know one file only). Never installs anything.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import sys
+import tempfile
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from mitmproxy.certs import CertStore, create_ca
+
+from mcpspy.errors import CannotStart
+from mcpspy.io.settings import config_file
+
+KEY_SIZE = 2048
+
+SYSTEM_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Alpine, Arch
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+    "/etc/ssl/cert.pem",  # macOS, FreeBSD
+)
+
+
+class CertificateAuthority:
+    """An authority that is there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.key = folder / "ca.pem"
+        self.certificate = folder / "ca-cert.pem"
+        self.bundle = folder / "bundle.pem"
+        try:
+            self._x509 = x509.load_pem_x509_certificate(self.key.read_bytes())
+        except ValueError:
+            raise CannotStart(
+                f"{self.key}: no certificate in it", "remove it to have a new one made"
+            ) from None
+        except OSError as error:
+            raise CannotStart(f"{self.key}: {error.strerror}", "is it yours to read?") from None
+        if self.until < datetime.now(UTC):
+            raise CannotStart(
+                f"{self.key}: expired on {self.until:%Y-%m-%d}", "remove it to have a new one made"
+            )
+        pem = self._x509.public_bytes(serialization.Encoding.PEM)
+        self._put(self.certificate, pem)
+        # Without us: inside of `mcpspy exec` the system's is this very file.
+        self._put(self.bundle, system_authorities().replace(pem, b"") + pem)
+
+    @property
+    def name(self) -> str:
+        """What the certificate calls itself."""
+        return str(self._x509.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value)
+
+    @property
+    def until(self) -> datetime:
+        """When it expires."""
+        return self._x509.not_valid_after_utc
+
+    def fingerprint(self, algorithm: str) -> str:
+        """Return its SHA256 or SHA1, in hexadecimal digits with colons."""
+        return self._x509.fingerprint(getattr(hashes, algorithm)()).hex(":").upper()
+
+    @cached_property
+    def store(self) -> CertStore:
+        """What mitmproxy makes certificates with."""
+        return CertStore.from_files(self.key, self.folder / "dhparam.pem")
+
+    def _put(self, path: Path, data: bytes) -> None:
+        """Have this in a file, which others may be reading."""
+        try:
+            if path.exists() and path.read_bytes() == data:
+                return
+            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
+                file.write(data)
+            os.replace(file.name, path)
+        except OSError as error:
+            raise CannotStart(f"{path}: {error.strerror}", "is its folder yours to write?") from None
+
+
+def authority(folder: Path | None = None) -> CertificateAuthority:
+    """Return the authority in a folder, made if there is none; by default that of this user. Raises CannotStart."""
+    folder = folder or Path(config_file()).parent / "ca"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not (folder / "ca.pem").exists():
+            _make(folder / "ca.pem")
+    except OSError as error:
+        raise CannotStart(f"{error.filename or folder}: {error.strerror}", "is it yours to write?") from None
+    return CertificateAuthority(folder)
+
+
+def system_authorities() -> bytes:
+    """Return the certificates that this machine trusts, as PEM."""
+    if sys.platform == "win32":
+        stores = (*ssl.enum_certificates("ROOT"), *ssl.enum_certificates("CA"))
+        return b"".join(
+            ssl.DER_cert_to_PEM_cert(data).encode() for data, form, _ in stores if form == "x509_asn"
+        )
+    for file in (ssl.get_default_verify_paths().cafile, *SYSTEM_BUNDLES):  # The first heeds SSL_CERT_FILE.
+        if file:
+            try:
+                data = Path(file).read_bytes()
+            except OSError:  # Not on this system.
+                continue
+            return data if data.endswith(b"\n") else data + b"\n"
+    import certifi  # It comes with mitmproxy.
+
+    return Path(certifi.where()).read_bytes()
+
+
+def _make(path: Path) -> None:
+    key, certificate = create_ca("mcpspy", f"mcpspy on {socket.gethostname()}"[:64], KEY_SIZE)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    # 0600 from its first byte on, whole or not there, and the first of two that make one is the one.
+    fd, draft = tempfile.mkstemp(dir=path.parent)
+    try:
+        with open(fd, "wb") as file:
+            file.write(pem + certificate.public_bytes(serialization.Encoding.PEM))
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(draft)

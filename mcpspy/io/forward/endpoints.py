@@ -1,0 +1,261 @@
+"""The MCP endpoints that were met under way, each with a recording, and what carries their requests.
+
+Owns the listener on loopback to which mitmproxy sends what is MCP's: there each
+request goes through the same core as those of `mcpspy http --upstream`. Nobody
+else gets in: the path of every request begins with a word that only we know.
+
+One MCP endpoint that was met under way, and one that may turn out to be one.
+
+Owns what differs from a server that was named: its clients know it by its own
+address, and HTTP+SSE (2024-11-05) shows only in what is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import hmac
+import itertools
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+from mcpspy.core.protocol.http_headers import Upstream, is_metadata
+from mcpspy.io.client.aiohttp_session import environments_proxy, reason, trust
+from mcpspy.io.forward.http2 import Http2Upstream
+from mcpspy.io.http.context import ExchangeContext, SessionScopes
+from mcpspy.io.http.listener import accepting, listening
+from mcpspy.io.http.proxy import HttpOptions, HttpProxy, carrying, recording
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
+
+if TYPE_CHECKING:
+    from mcpspy.core.protocol.http_headers import Headers
+    from mcpspy.core.recording.encode import Lines
+
+
+class McpEndpoint(ExchangeContext):
+    """One MCP endpoint."""
+
+    number = 0
+    """What it is called between mitmproxy and us."""
+    is_mcp = True
+    outward: Http2Upstream | None = None
+    """The way for one whose clients speak HTTP/2."""
+    _has_complained = False
+
+    def ours(self, request: web.BaseRequest) -> str:
+        """Return the server's own origin: nothing has to lead to us, all comes by here anyway."""
+        return self.upstream.origin
+
+    async def ask(
+        self, method: str, target: str, headers: Headers, data: bytes | AsyncIterator[bytes] | None
+    ) -> aiohttp.ClientResponse:
+        """Send a request to the server; say it, once, if its certificate is not trusted."""
+        if self.outward is not None:
+            return await self.outward.ask(self.client, method, self.url(target), headers, data)
+        try:
+            return await super().ask(method, target, headers, data)
+        except aiohttp.ClientConnectorCertificateError as error:
+            if not self._has_complained:
+                self._has_complained = True
+                say(f"{self.upstream.host}: {reason(error)}")
+            raise
+
+
+class EndpointProbe(McpEndpoint):
+    """Carries one GET; an endpoint from the event on that names the address for messages.
+
+    Until then the little there is to record is held, at the time 0 of the
+    recording that begins with that event; without it none of it is kept.
+    """
+
+    is_reachable = False
+
+    def __init__(
+        self, upstream: Upstream, client: aiohttp.ClientSession, decided: Callable[[EndpointProbe], None]
+    ) -> None:
+        """`decided` is called when it has become an endpoint, and calls `record_to`."""
+        self._holding = _Holding()
+        super().__init__(upstream, self._holding, client)
+        self.is_mcp = False
+        self.streams = _Listening(upstream.path, lambda: decided(self))
+
+    async def keep(self, lines: Iterable[bytes | bytearray], size: int) -> None:
+        """Have lines in the file, if there is one. The first are those of the event that decides."""
+        await super().keep(lines, size)
+        self._holding.is_full = True
+
+    def record_to(self, recorder: Recorder) -> None:
+        """Begin this recording with what was held."""
+        self.recorder = recorder
+        recorder.write(self._holding.lines)
+        self.is_mcp = True
+
+
+class _Holding(Recorder):
+    """Holds what comes up to the first events of an answer, and nothing after them."""
+
+    def __init__(self) -> None:
+        nowhere = RecordingTarget()
+        nowhere.recording = False
+        super().__init__(nowhere, {})
+        self.lines: list[bytes] = []
+        self.is_full = False
+
+    def write(self, lines: Lines) -> None:
+        """Hold them, if they are not too late."""
+        if not self.is_full:
+            self.lines.append(lines if isinstance(lines, bytes) else b"".join(lines))
+
+
+class _Listening(SessionScopes):
+    """Tells when a server names the address for messages."""
+
+    def __init__(self, endpoint: str, named: Callable[[], None]) -> None:
+        super().__init__(endpoint)
+        self._named = named
+
+    def bind_address(self, target: str, stream: str) -> None:
+        """Keep the address."""
+        super().bind_address(target, stream)
+        self._named()
+
+
+HOME = "127.0.0.1"
+
+
+class EndpointRegistry:
+    """All that were met. One that was met once is known by its path from then on."""
+
+    def __init__(self, options: HttpOptions, listen: str, announce: Callable[[str], None] | None) -> None:
+        """`listen` is where clients reach us; `options` are those of every endpoint, but for its address.
+
+        `announce` is told of each. Raises CannotStart if a certificate file cannot be read.
+        """
+        self._options = options
+        self._trusted = trust(options.cacert, insecure=options.insecure)
+        self._listen = listen
+        self._announce = announce
+        self._secret = secrets.token_urlsafe(24)
+        self._numbers = itertools.count(1)
+        self._all: dict[int, HttpProxy[McpEndpoint]] = {}
+        self._probes: dict[int, tuple[HttpOptions, Http2Upstream | None]] = {}
+        self._running = AsyncExitStack()
+        self._meeting = asyncio.Lock()
+        self.outward = Http2Upstream(listen)
+        self.port = 0
+        """Of the listener, on 127.0.0.1."""
+
+    def __iter__(self) -> Iterator[McpEndpoint]:
+        return iter([proxy.context for proxy in self._all.values() if proxy.context.is_mcp])
+
+    def find(self, origin: str, target: str) -> McpEndpoint | None:
+        """Return the endpoint that a request belongs to."""
+        here = [endpoint for endpoint in self if endpoint.upstream.origin == origin]
+        for endpoint in here:
+            if endpoint.streams.is_endpoint(target):
+                return endpoint
+        if here and is_metadata(target):
+            # What is said about one of several stands under its path (RFC 9728, 3.1).
+            path = target.partition("?")[0]
+            return next((known for known in here if path.endswith(known.upstream.path)), here[0])
+        return None
+
+    async def meet(self, origin: str, host: str, target: str, *, http2: bool) -> McpEndpoint:
+        """Return an endpoint; begin its recording if it was not known. `http2`: its client speaks it."""
+        async with self._meeting:
+            if (known := self.find(origin, target)) is not None:
+                return known
+            options = self._options_for(origin, host, target)
+            proxy = await self._running.enter_async_context(
+                carrying(
+                    options,
+                    lambda client: McpEndpoint(options.upstream, recording(options, self._listen), client),
+                    self._trusted,
+                )
+            )
+            endpoint = proxy.context
+            endpoint.outward = self._way_to(host, http2=http2)
+            endpoint.number = next(self._numbers)
+            self._all[endpoint.number] = proxy
+        self._met(endpoint)
+        return endpoint
+
+    def path(self, endpoint: McpEndpoint, target: str) -> str:
+        """Return the path under which the listener takes a request for an endpoint."""
+        return f"/{self._secret}/{endpoint.number}{target}"
+
+    def probe(self, origin: str, host: str, target: str, *, http2: bool) -> str:
+        """Return the path for a request whose answer decides whether there is an endpoint."""
+        number = next(self._numbers)
+        self._probes[number] = self._options_for(origin, host, target), self._way_to(host, http2=http2)
+        return f"/{self._secret}/{number}{target}"
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Take requests while the context lasts; end the recordings after it."""
+        with listening(HOME, 0, "free a port") as listener:
+            self.port = listener.getsockname()[1]
+            async with self._running, accepting(self._handle, listener):
+                try:
+                    yield
+                finally:
+                    for proxy in self._all.values():
+                        proxy.stop()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        secret, _, rest = request.rel_url.raw_path_qs[1:].partition("/")
+        if not hmac.compare_digest(secret.encode(), self._secret.encode()):
+            return web.Response(status=404)
+        number, _, target = rest.partition("/")
+        theirs = request.clone(rel_url=URL(f"/{target}", encoded=True))
+        if int(number) in self._probes:
+            return await self._carry_probe(theirs, int(number))
+        return await self._all[int(number)].carry(theirs)
+
+    async def _carry_probe(self, request: web.BaseRequest, number: int) -> web.StreamResponse:
+        options, outward = self._probes.pop(number)
+
+        def decided(probe: EndpointProbe) -> None:
+            probe.record_to(recording(options, self._listen))
+            proxy.board.record_to(probe.recorder)
+            self._met(probe)
+
+        async with AsyncExitStack() as running:
+            proxy = await running.enter_async_context(
+                carrying(
+                    options, lambda client: EndpointProbe(options.upstream, client, decided), self._trusted
+                )
+            )
+            probe = proxy.context
+            probe.number, probe.outward = number, outward
+            self._all[number] = proxy
+            try:
+                return await proxy.carry(request)
+            finally:
+                if probe.is_mcp:
+                    self._running.push_async_exit(running.pop_all())
+                else:
+                    del self._all[number]
+
+    def _options_for(self, origin: str, host: str, target: str) -> HttpOptions:
+        path, mark, query = target.partition("?")
+        options = copy.copy(self._options)
+        options.upstream = Upstream(origin, path, host, mark + query)
+        return options
+
+    def _way_to(self, host: str, *, http2: bool) -> Http2Upstream | None:
+        """Return the way to a server whose client speaks HTTP/2, unless the environment has a proxy on it."""
+        led = any(environments_proxy(URL(f"{scheme}://{host}")) for scheme in ("http", "https"))
+        return self.outward if http2 and not led else None
+
+    def _met(self, endpoint: McpEndpoint) -> None:
+        if self._announce is not None:
+            where = endpoint.recorder.path
+            what = "not recorded" if where is None else f"recording to {where}"
+            self._announce(f"{endpoint.upstream.origin}{endpoint.upstream.path}: {what}")

@@ -1,0 +1,119 @@
+"""`mcpspy http --forward`: a proxy for programs whose servers' addresses cannot be changed.
+
+Owns what has to be there while it runs, and in which order it ends. What TLS
+is opened, and what of that is recorded, is `interception`'s.
+
+The extra that all of this takes, asked for once, by name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from mcpspy.core.protocol.http_headers import Upstream
+from mcpspy.errors import CannotStart
+from mcpspy.io.forward.addon import InterceptionAddon
+from mcpspy.io.forward.ca import CertificateAuthority, authority, system_authorities
+from mcpspy.io.forward.endpoints import EndpointRegistry
+from mcpspy.io.forward.hosts import HostSet
+from mcpspy.io.forward.mitmproxy import MitmproxyEngine
+from mcpspy.io.http import proxy
+from mcpspy.io.http.listener import listening, origin, stop_on_signals
+from mcpspy.io.recording.recorder import say
+
+ANYWHERE = Upstream("", "", "", "")
+"""The server of a proxy for all of them."""
+
+
+class ForwardOptions(proxy.HttpOptions):
+    """What `mcpspy http --forward` was asked to do; what it was asked of one server counts for each."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(ANYWHERE, host, port)
+        self.allowed: list[str] = []
+        """Globs of hosts; only these are looked into, if there are any."""
+        self.ignored: list[str] = []
+        self.authorities = b""
+        """Trusted besides the system's and those of `cacert`, as PEM."""
+        self.announces = True
+        """Whether a person is told of each recording when it begins."""
+
+
+def run(options: ForwardOptions) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code. Raises CannotStart."""
+    return asyncio.run(_serve(options))
+
+
+async def _serve(options: ForwardOptions) -> int:
+    stop = asyncio.Event()
+    stop_on_signals(lambda _: stop.set())
+    ours = authority()
+    async with forwarding(options, ours) as proxy:
+        say(f"{proxy.url} is a forward proxy; clients must trust {ours.certificate} (mcpspy ca says how)")
+        await stop.wait()
+    return 0
+
+
+class ForwardProxy:
+    """A forward proxy that runs, or ran."""
+
+    def __init__(self, url: str, endpoints: EndpointRegistry) -> None:
+        self.url = url
+        self.endpoints = endpoints
+
+    def recordings(self) -> list[tuple[str, str]]:
+        """Return the address of each server that was met, and the file of its recording."""
+        return [
+            (known.upstream.origin + known.upstream.path, known.recorder.path)
+            for known in self.endpoints
+            if known.recorder.path is not None
+        ]
+
+
+@asynccontextmanager
+async def forwarding(options: ForwardOptions, ours: CertificateAuthority) -> AsyncIterator[ForwardProxy]:
+    """Serve while the context lasts. Raises CannotStart."""
+    with (
+        tempfile.TemporaryDirectory(prefix="mcpspy-") as folder,
+        listening(options.host, options.port, "another --listen PORT, or :0") as listener,
+    ):
+        options = copy.copy(options)
+        options.cacert = _more(options, Path(folder) / "more.pem")
+        url = origin(options.host, listener)
+        endpoints = EndpointRegistry(options, url, announce=say if options.announces else None)
+        addon = InterceptionAddon(HostSet(options.allowed, options.ignored), endpoints)
+        trusted = _trusted(options.cacert, Path(folder) / "trusted.pem")
+        engine = MitmproxyEngine(addon, ours.store, trusted, insecure=options.insecure)
+        async with engine.accepting(listener), endpoints.serving():
+            yield ForwardProxy(url, endpoints)
+
+
+def _more(options: ForwardOptions, path: Path) -> str | None:
+    """Return a file of the authorities that are trusted besides the system's."""
+    if not options.authorities:
+        return options.cacert
+    try:
+        named = b"" if options.cacert is None else Path(options.cacert).read_bytes()
+    except OSError as error:
+        raise CannotStart(f"{options.cacert}: {error.strerror}", "--cacert takes a PEM file") from None
+    path.write_bytes(named + b"\n" + options.authorities)
+    return os.fspath(path)
+
+
+def _trusted(more: str | None, path: Path) -> str:
+    """Return a file of all that are trusted: mitmproxy takes one."""
+    path.write_bytes(system_authorities() + (b"" if more is None else Path(more).read_bytes()))
+    return os.fspath(path)
+
+
+def need(command: str) -> None:
+    """Raise CannotStart if mitmproxy is not installed."""
+    if find_spec("mitmproxy") is None:
+        raise CannotStart(f"{command} needs mitmproxy, which is not installed", "pip install 'mcpspy[mitm]'")

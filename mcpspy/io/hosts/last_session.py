@@ -1,0 +1,91 @@
+"""What became of the last session of each wrapped server.
+
+Owns finding it by its name. Reads the first line of each recording of a folder,
+and the ends of a few: `hosts` is asked often, and recordings are large.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from mcpspy.core.recording.decode import Header
+from mcpspy.errors import McpspyError
+from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, start_order, summarize
+from mcpspy.io.settings import sessions_folder
+
+LOOKED_AT = 5
+"""Sessions of one server whose ends are read. Some hosts start a server twice and drop one, so the live one
+need not be the newest; that it is none of the newest five has not been seen."""
+
+FINE = frozenset([None, "SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE"])
+"""Signals by which hosts end servers."""
+
+
+FINE_CODES = frozenset([None, 0, 130, 143])
+"""Exit codes of servers that went by themselves, or say by which of the signals."""
+
+
+class SessionOutcome(StrEnum):
+    """How a session went."""
+
+    LIVE = "live"
+    FINE = "fine"
+    """It ended with exit code 0, or as hosts end servers."""
+    DIED = "died"
+    """The server failed, or mcpspy was killed."""
+
+
+class LastSession(NamedTuple):
+    """The last session of a server."""
+
+    went: SessionOutcome
+    summary: Summary
+
+
+class SessionsByName:
+    """The sessions of folders, by name."""
+
+    def __init__(self) -> None:
+        self._folders: dict[Path, dict[str, list[tuple[Path, Header]]]] = {}
+
+    def last(self, name: str, folder: str | None) -> LastSession | None:
+        """Return the last session of a server; of several that are live or not, a live one."""
+        found = None
+        for path, header in self._named(Path(sessions_folder(folder))).get(name, [])[:LOOKED_AT]:
+            try:
+                last = _last(summarize(path, header, counts=False))
+            except (OSError, McpspyError):  # Deleted while we looked.
+                continue
+            if last.went is SessionOutcome.LIVE:
+                return last
+            found = found or last
+        return found
+
+    def _named(self, folder: Path) -> dict[str, list[tuple[Path, Header]]]:
+        if folder not in self._folders:
+            named: dict[str, list[tuple[Path, Header]]] = {}
+            try:
+                paths = list(folder.glob("*.jsonl"))
+            except OSError:
+                paths = []  # Not ours to read: then there is nothing to say of them.
+            for path in paths:
+                try:
+                    header = read_header_of(path)
+                except (OSError, McpspyError):  # No recording, or gone.
+                    continue
+                if header.part == 1:
+                    named.setdefault(header.name, []).append((path, header))
+            for sessions in named.values():
+                sessions.sort(key=lambda pair: start_order(*pair), reverse=True)
+            self._folders[folder] = named
+        return self._folders[folder]
+
+
+def _last(summary: Summary) -> LastSession:
+    if summary.state is RecordingState.LIVE:
+        return LastSession(SessionOutcome.LIVE, summary)
+    fields = summary.exit.fields if summary.exit is not None else {"code": -1}
+    ended_well = fields.get("code") in FINE_CODES and fields.get("signal") in FINE
+    return LastSession(SessionOutcome.FINE if ended_well else SessionOutcome.DIED, summary)

@@ -1,0 +1,172 @@
+"""Which file is meant, and where in it the servers stand.
+
+Owns the way from a word on the command line, a host's name or a path, to a file
+and its syntax, and from a project's folder to its key.
+
+What a host has to start to start mcpspy.
+
+Owns the command line of the mcpspy that is running, absolute: hosts start with a
+bare PATH, and some in a folder of their own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from mcpspy.core.hostconfig.edit import ServersLocation
+from mcpspy.core.hostconfig.layout import ANY, ConfigSyntax
+from mcpspy.core.hostconfig.servers import ServerEntry, read
+from mcpspy.core.hostconfig.tree import Node, NodeKind
+from mcpspy.errors import McpspyError, UsageError
+from mcpspy.io.hosts.config_file import ConfigFile
+from mcpspy.io.hosts.table import HOSTS, PROJECT, Host
+
+_SYNTAXES = {".toml": ConfigSyntax.TOML, ".yaml": ConfigSyntax.YAML, ".yml": ConfigSyntax.YAML}
+
+_KEYS = (("mcpServers",), ("servers",), ("context_servers",), ("mcp", "servers"))
+"""Where hosts keep their servers in JSON."""
+
+
+class ConfigTarget(NamedTuple):
+    """A configuration that has been read."""
+
+    host: Host | None
+    """None for a file of no known host."""
+    file: ConfigFile
+    home: ServersLocation
+
+    def servers(self) -> list[ServerEntry]:
+        """Return its servers; raise UsageError with the name of the file."""
+        try:
+            return self.home.servers(self.file.text)
+        except UsageError as error:
+            raise UsageError(f"{self.file.path}: {error.args[0]}", error.hint) from None
+
+
+def find(which: str, folder: Path | None = None) -> ConfigTarget:
+    """Return what a person means by the name of a host, or by a path; raise UsageError or CannotStart."""
+    host = next((host for host in HOSTS if host.name == which), None)
+    if host is not None:
+        return target(host, folder)
+    path = Path(which).expanduser()
+    if not (path.exists() or path.suffix or len(path.parts) > 1):
+        near = difflib.get_close_matches(which, [host.name for host in HOSTS], 3, 0.5)
+        hint = f"did you mean {', '.join(near)}?" if near else f"hosts: {', '.join(h.name for h in HOSTS)}"
+        raise UsageError(f"{which}: no such host or file", hint)
+    file = ConfigFile(path)
+    host = _host_of(path)
+    if host is not None:
+        return _placed(host, file, folder)
+    return ConfigTarget(None, file, _guess(file))
+
+
+def target(host: Host, folder: Path | None = None) -> ConfigTarget:
+    """Return a host's configuration: the first of its files that is there."""
+    paths = [Path(folder or "") / path for path in host.paths()]
+    path = next((path for path in paths if path.exists()), paths[0])
+    if not path.exists():
+        raise UsageError(
+            f"{path}: no such file; {host.title} has its servers there", "give the FILE if it is elsewhere"
+        )
+    return _placed(host, ConfigFile(path), folder)
+
+
+def elsewhere(host: Host | None, name: str | None = None) -> list[str]:
+    """Return the names of the product's other files that hold servers, or this server.
+
+    Most have one for the user and one for a project, and it is easy to ask the wrong one.
+    """
+    found = []
+    for other in HOSTS:
+        if host is not None and other.docs == host.docs and other is not host:
+            try:
+                names = [server.name for server in target(other).servers()]
+            except McpspyError:  # Not there, or not readable: then it is not where to look.
+                continue
+            if names if name is None else name in names:
+                found.append(other.name)
+    return found
+
+
+def _placed(host: Host, file: ConfigFile, folder: Path | None) -> ConfigTarget:
+    home = host.home
+    if PROJECT in home.keys:
+        key = _project(file, home, Path(folder or os.getcwd()))
+        home = home._replace(keys=tuple(key if part == PROJECT else part for part in home.keys))
+    return ConfigTarget(host, file, home)
+
+
+def _project(file: ConfigFile, home: ServersLocation, folder: Path) -> str:
+    """Return the key of the folder's project: itself, or the nearest above it that has one."""
+    projects = _document(file, home.syntax).get(*home.keys[: home.keys.index(PROJECT)])
+    known = {member.key for member in projects.members} if projects is not None else set()
+    for path in (folder, *folder.parents):
+        for key in (str(path), path.as_posix()):
+            if key in known:
+                return key
+    return str(folder)
+
+
+def _host_of(path: Path) -> Host | None:
+    """Return the host whose file this is, or has the name of: `.cursor/mcp.json` of any project."""
+    real = os.path.realpath(path)
+    for host in HOSTS:
+        for own in host.paths():
+            if PROJECT in host.home.keys:
+                continue
+            if os.path.realpath(own) == real or own.parts[-2:] == Path(real).parts[-len(own.parts[-2:]) :]:
+                return host
+    return None
+
+
+def _guess(file: ConfigFile) -> ServersLocation:
+    """Return how a file of no known host is to be read: by its ending, and by what it holds."""
+    syntax = _SYNTAXES.get(file.path.suffix.lower(), ConfigSyntax.JSON)
+    if syntax is not ConfigSyntax.JSON:
+        row = next(host for host in HOSTS if host.home.syntax is syntax)
+        return row.home
+    document = _document(file, syntax)
+    for keys in _KEYS:
+        node = document.get(*keys)
+        if node is not None and node.kind in (NodeKind.OBJECT, NodeKind.ARRAY):
+            return ServersLocation(syntax, keys, ANY._replace(named=node.kind is NodeKind.ARRAY))
+    return ServersLocation(syntax, _KEYS[0], ANY)
+
+
+def _document(file: ConfigFile, syntax: ConfigSyntax) -> Node:
+    try:
+        return read(file.text, syntax)
+    except UsageError as error:
+        raise UsageError(f"{file.path}: {error.args[0]}", error.hint) from None
+
+
+_CACHES = ("/uv/archive-v0/", "/uv/builds-v0/", "/uv/cache/", "/pipx/.cache/")
+"""Where tools keep what they run once. What is there is deleted some day."""
+
+
+def command_line() -> list[str]:
+    """Return how this mcpspy was started, without its arguments."""
+    started = os.path.abspath(sys.argv[0])
+    stem, ending = os.path.splitext(os.path.basename(started))
+    if stem == "mcpspy" and ending in ("", ".exe"):
+        for path in (started, f"{started}.exe"):
+            # Not resolved: a link in a folder of commands outlives what it leads to.
+            if os.path.isfile(path):
+                return [path]
+    return [sys.executable, "-m", "mcpspy"]
+
+
+def uvx() -> list[str]:
+    """Return how uv starts mcpspy, whatever is installed then."""
+    return [shutil.which("uvx") or "uvx", "mcpspy"]
+
+
+def is_passing(program: list[str]) -> bool:
+    """Whether this command line leads into a cache."""
+    path = program[0].replace("\\", "/")
+    return any(cache in path for cache in _CACHES)

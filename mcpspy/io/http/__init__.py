@@ -1,0 +1,1 @@
+"""`mcpspy http`: the reverse proxy in front of an HTTP server."""

@@ -1,0 +1,296 @@
+"""An HTTP session that somebody may reach into: rules, a watchdog, viewers.
+
+Owns the order of things for messages that are decided on: the decision, the
+entry and its notes in the recording, then what is done. With nothing to decide
+no exchange comes by here. What becomes of one exchange is `io.http.intercepted_exchange`'s, how
+each side is reached `io.http.routes`'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mcpspy.core.intercept.actions import AddNote, CommandError, Decision, Forward, Inject, Notify, Step
+from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
+from mcpspy.core.protocol.message import Result, read_frame
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.encode import MCPSPY, frame_prefix, note, splice
+from mcpspy.io.control.server_asyncio import AsyncioServer
+from mcpspy.io.http.routes import ExchangeRoute, Route, RouteTable
+from mcpspy.io.interception import SessionInterception
+from mcpspy.io.recording.recorder import say
+
+if TYPE_CHECKING:
+    from mcpspy.core.intercept.interceptor import Interceptor
+    from mcpspy.core.recording.encode import Value
+    from mcpspy.io.http.context import ExchangeContext
+    from mcpspy.io.interception import InterceptionOptions
+    from mcpspy.io.recording.recorder import Recorder
+
+Lines: TypeAlias = list[bytes | bytearray]
+"""Of the recording, in pieces."""
+
+Deeds: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
+"""What is done once that is written, and by whom."""
+
+
+class HttpInterception(SessionInterception):
+    """The desk of one proxy, and what it needs of HTTP."""
+
+    transport = "http"
+
+    def __init__(
+        self,
+        context: ExchangeContext,
+        interception: InterceptionOptions,
+        name: str,
+        inject: Callable[[ExchangeContext, HttpInterception, Route], ExchangeRoute],
+    ) -> None:
+        """`inject` makes the exchange that sends a message of ours to the server."""
+        super().__init__(context.recorder, interception, name)
+        self._context = context
+        self._inject = inject
+        self._lanes: set[ExchangeRoute] = set()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        """What goes on until it is over, or we are."""
+        self._deeds: set[asyncio.Task[None]] = set()
+        """What is soon done, and seen through."""
+        self._undecided = 0
+        """Counts down what goes by without a desk: tickets that no desk gives."""
+        self.ways = RouteTable()
+        self.tools = ToolParamHeaders()
+        """What the server's tools want in the headers of a call."""
+
+    @property
+    def has_watchdog(self) -> bool:
+        """Whether requests may be answered that have gone to the server."""
+        return self._interception.call_timeout is not None
+
+    @asynccontextmanager
+    async def reachable(self) -> AsyncIterator[None]:
+        """Do what was asked for on the command line, and let viewers in, while the context lasts."""
+        if self._interception.is_active:
+            self._desk = self._interception.desk()
+            opening = self._desk.opening()
+            await self._context.note(opening.kind, opening.fields)
+            self._settle()
+        control = await AsyncioServer.open(self, say) if self._context.is_reachable else None
+        if control is not None:
+            self.tell = control.tell
+        try:
+            yield
+        finally:
+            self.end()
+            if control is not None:
+                await control.close()
+            await self._finish()
+
+    # What exchanges say.
+
+    def hear_tools(self, data: bytes) -> None:
+        """Learn from the answer to a `tools/list` what a call of ours has to say in headers."""
+        for message in read_frame(Frame(0.0, SERVER, data)):
+            if isinstance(message, Result):
+                self.tools.learn(message)
+
+    async def take(
+        self,
+        lane: ExchangeRoute,
+        side: str,
+        data: bytes,
+        fields: dict[str, Value],
+        kept: Callable[[int], None],
+    ) -> None:
+        """Have a message decided on, and in the recording, and the lane told what becomes of it.
+
+        `kept` is told its ticket before that.
+        """
+        if lane.lists_tools and side == SERVER:
+            self.hear_tools(data)
+        at = self.now()
+        ruling, lines, deeds = self._decided(at, lane, side, data)
+        kept(ruling.ticket)
+        if ruling.to_mcpspy:
+            fields = {**fields, "to": MCPSPY}
+        await self._keep(at, side, data, fields, lines)
+        self._do(deeds)
+        self._settle()
+
+    def enters(self, lane: ExchangeRoute) -> None:
+        """An exchange comes by here."""
+        self._lanes.add(lane)
+
+    def left(self, lane: ExchangeRoute) -> None:
+        """An exchange is over."""
+        self._lanes.discard(lane)
+        self._run(lambda desk, at: desk.lane_left(at, lane))
+        self._settle()
+
+    def failed(self, id: str, why: str) -> None:  # noqa: A002
+        """A request of ours could not be delivered."""
+        self._run(lambda desk, at: desk.failed(at, id, why))
+        self._settle()
+
+    def end(self) -> None:
+        """Nothing more will come: what is held goes on."""
+        self._run(lambda desk, at: desk.end(at))
+        self._settle()
+        self.is_on = False
+
+    async def _finish(self) -> None:
+        """Stop what is still going on."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        while self._tasks or self._deeds:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, *self._deeds, return_exceptions=True)
+
+    # What viewers say.
+
+    def _admit(self, desk: Interceptor, order: dict[str, Any]) -> None:
+        stream = order.get("stream")
+        if order.get("to", SERVER) == CLIENT:
+            self.ways.turn()
+            found = self.ways.to_client(stream)
+            if found is None:
+                raise CommandError("the client has no stream open on which it could be told anything")
+            if order["order"] == "request" and not self.ways.has_session(found.stream):
+                raise CommandError("the client has no session, and so takes no requests")
+        elif self.ways.to_server(stream) is None:
+            raise CommandError("no client has said anything yet: there is no way to the server to go after")
+
+    # How it is done.
+
+    def record_to(self, recorder: Recorder) -> None:
+        """Go on in another recording: what may be a session is recorded once it is one."""
+        self._recorder, self._epoch = recorder, monotonic() - recorder.now()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside all exchanges, at most until we end."""
+        _start(work, self._tasks)
+
+    def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
+        _start(work, self._deeds)
+
+    def _carry_out(self, at: float, steps: list[Step]) -> None:
+        if steps:
+            self._see_through(self._perform(at, steps))
+
+    def _decided(
+        self, at: float, lane: ExchangeRoute, side: str, data: bytes
+    ) -> tuple[Decision, Lines, Deeds]:
+        """Return what becomes of a message: what is to be recorded behind it, and then done."""
+        if self._desk is not None:
+            try:
+                ruling = self._desk.take(at, side, _one(data), stream=lane.stream, lane=lane)
+                return ruling, *self._performed(at, ruling.steps)
+            except Exception as error:
+                self._give_up(error)
+        self._undecided -= 1
+        step = Forward(side, data, lane, self._undecided)
+        return Decision(self._undecided, False, [step], False), [], [(lane, step)]
+
+    async def _perform(self, at: float, steps: Iterable[Step]) -> None:
+        try:
+            lines, deeds = self._performed(at, steps)
+        except Exception as error:
+            self._give_up(error)
+            return
+        await self.keep_lines(lines)
+        self._do(deeds)
+
+    def _performed(self, at: float, steps: Iterable[Step]) -> tuple[Lines, Deeds]:
+        """Return what is to be recorded for these steps, and what is then done, and by whom."""
+        lines: Lines = []
+        deeds: Deeds = []
+        for step in steps:
+            if isinstance(step, AddNote):
+                lines.append(_note(at, step, step.lane))
+                continue
+            lane: ExchangeRoute | None = None
+            if isinstance(step, Inject):
+                lane = self._speaker(step)
+                if lane is None:  # Whoever it was for has gone.
+                    if step.id is not None:
+                        self.failed(step.id, "there is no way to it any more")
+                    continue
+                prefix = frame_prefix(step.side, {**lane.fields, "by": MCPSPY})
+                lines += splice(prefix % at, [step.data], body=True)
+            elif not isinstance(step, Notify):
+                lane = step.lane  # type: ignore[assignment]  # What we gave it.
+            deeds.append((lane, step))
+        return lines, deeds
+
+    def _do(self, deeds: Deeds) -> None:
+        for lane, step in deeds:
+            if isinstance(step, Notify):
+                self.tell(step.viewer, step.event)
+            elif lane is not None:
+                lane.deliver(step)
+
+    def _speaker(self, step: Inject) -> ExchangeRoute | None:
+        """Return who says something of ours."""
+        if step.side == CLIENT:
+            way = self.ways.to_server(step.stream)
+            return None if way is None else self._inject(self._context, self, way)
+        lane: Any = step.lane
+        if lane is not None and lane.is_answered_here:
+            return lane  # type: ignore[no-any-return]
+        return self.ways.to_client(step.stream if lane is None else lane.stream)
+
+    async def keep_lines(self, lines: Iterable[bytes | bytearray]) -> None:
+        """Have lines in the recording."""
+        entry = list(lines)
+        if entry:
+            await self._context.keep(entry, sum(map(len, entry)))
+
+    async def _keep(self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: Lines) -> None:
+        """Have a message in the recording, and its notes directly after it."""
+        size = len(data) + sum(map(len, lines))
+        entry = [*splice(frame_prefix(side, fields) % at, [data], body=True), *lines]
+        await self._context.keep(entry, size)
+
+    def _switch(self, *, is_wanted: bool) -> bool:
+        if is_wanted:
+            self.ways.turn()
+        return is_wanted
+
+    def _set_alarm(self, next_at: float | None) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if next_at is not None:
+            delay = max(next_at - self.now(), 0.0)
+            self._alarm = asyncio.get_running_loop().call_later(delay, self.wake)
+
+    def _give_up(self, error: Exception) -> None:
+        self._desk = None
+        self._failed = f"a bug in mcpspy: {type(error).__name__}: {error}; rules and holds are off"
+        say(self._failed)
+        for lane in list(self._lanes):  # One that was kept by what is held leaves.
+            lane.let_go()
+        self._see_through(self._context.note("error", {"text": self._failed}))
+        self._settle()
+
+
+def _one(data: bytes) -> bytes:
+    """Return a body without the line end that it may have."""
+    return data.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _note(at: float, remark: AddNote, lane: Any) -> bytes:
+    http = {} if lane is None else {"http": lane.fields.get("http")}
+    return note(at, remark.kind, http | remark.fields)
+
+
+def _start(work: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> None:
+    task = asyncio.ensure_future(work)
+    among.add(task)
+    task.add_done_callback(among.discard)

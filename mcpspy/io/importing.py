@@ -1,0 +1,169 @@
+"""A file of another tool: its bytes, or the rows of its database.
+
+Owns opening it, to read and never to write: a database that somebody still
+writes to is read as it stands. What is in it `core.importers` says.
+
+A session that came from another tool, written as a recording.
+
+Owns the file: as every recording it goes through `Writer.write`, redacted, and
+is new; other than one that is being recorded, it is whole or it is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcpspy.core.importers.base import ImportedSession
+from mcpspy.core.importers.formats import DATABASE, FORMATS, HEAD, ImportFormat, recognise
+from mcpspy.core.importers.mcphawk import NAME, QUERIES, SCHEMA, McphawkDatabase
+from mcpspy.core.redact.redactor import Redactor
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.writer import Writer
+from mcpspy.io.settings import session_name
+
+if TYPE_CHECKING:
+    from mcpspy.core.recording.encode import Value
+
+STDIN = "-"
+
+
+def read(file: str, asked: str | None) -> tuple[ImportFormat, list[ImportedSession]]:
+    """Return the format of a file and the sessions in it; `asked` names the format, else what is in it says.
+
+    Raises UsageError, with the file's name, for one that cannot be read in full.
+    """
+    shown = "stdin" if file == STDIN else file
+    try:
+        data = _bytes(file)
+        format = FORMATS[asked] if asked is not None else recognise(data[:HEAD])  # noqa: A001 - it is one.
+        if format.opening == DATABASE:
+            if file == STDIN:
+                raise UsageError("a database cannot be read from a pipe", "name the file")
+            sessions = format.importer()(_database(Path(file)))
+        else:
+            sessions = format.importer()(data)
+        if not any(session.messages for session in sessions):
+            raise UsageError(f"{format.name}, but there is no message in it")
+    except UsageError as error:
+        raise UsageError(sanitize(f"{shown}: {error.args[0]}"), error.hint) from None
+    except MemoryError:
+        raise CannotStart(f"{shown}: larger than the memory there is") from None
+    return format, sessions
+
+
+def _bytes(file: str) -> bytes:
+    if file == STDIN:
+        return sys.stdin.buffer.read()
+    path = Path(file)
+    if path.is_dir():
+        raise UsageError("a folder", "name a file in it")
+    try:
+        with path.open("rb") as opened:
+            head = opened.read(len(DATABASE))
+            return head if head == DATABASE else head + opened.read()
+    except FileNotFoundError:
+        raise UsageError("no such file") from None
+    except OSError as error:
+        raise CannotStart(f"{file}: {error.strerror}", "is it yours to read?") from None
+
+
+def _database(path: Path) -> McphawkDatabase:
+    # Without a log beside it nobody writes to it, and `immutable` leaves no file of SQLite's beside it either.
+    log = path.with_name(path.name + "-wal")
+    mode = "mode=ro" if log.exists() else "mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
+            connection.row_factory = sqlite3.Row
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version != SCHEMA:
+                return McphawkDatabase(version, (), ())
+            sessions, messages = (_rows(connection, query) for query in QUERIES)
+            return McphawkDatabase(version, sessions, messages)
+    except (sqlite3.Error, UnicodeError) as error:
+        raise UsageError(f"{NAME}'s database, but {error}", "half a file, or another program's?") from None
+
+
+def _rows(connection: sqlite3.Connection, query: str) -> list[dict[str, object]]:
+    return [dict(row) for row in connection.execute(query)]
+
+
+BATCH = 1 << 20
+"""Bytes written at a time."""
+
+
+def check(out: str | None) -> None:
+    """Raise UsageError if there is a file already where one is to be written."""
+    if out is not None and os.path.lexists(out) and not os.path.isdir(out):
+        raise UsageError(f"{out} exists, and no file is overwritten", "name another")
+
+
+def write(
+    head: dict[str, Value], lines: list[bytes], folder: str | None, out: str | None, redactor: Redactor | None
+) -> Path:
+    """Return the file that was written, whole; raise CannotStart if it cannot be."""
+    trouble: list[str] = []
+    try:
+        writer = Writer(folder, out, head, redactor, say=trouble.append)
+    except OSError as error:
+        raise CannotStart(
+            f"cannot write {out or error.filename or 'to the folder of sessions'}: {error.strerror}",
+            "name another with -o",
+        ) from None
+    try:
+        for batch in _batches(lines):
+            if trouble:
+                break
+            writer.write(batch)
+    except BaseException:
+        trouble.append("interrupted")
+        raise
+    finally:
+        writer.close()
+        if trouble:
+            os.unlink(writer.path)
+    if trouble:
+        raise CannotStart(trouble[0].partition("; ")[0], "this session was not imported")
+    return Path(writer.path)
+
+
+def header(session: ImportedSession, name: str) -> dict[str, Value]:
+    """Return the header of the recording, without what every header has. `name` is for one that has none."""
+    fields: dict[str, Value | None] = {
+        "started": _wall_clock(session.started) if session.started is not None else None,
+        "transport": session.transport,
+        "command": session.command,
+        "upstream": session.upstream,
+        "cwd": session.cwd,
+        "name": session.name or (session_name(session.command) if session.command else name),
+        "imported": {"from": session.format, "lacks": session.lacks, "changed": session.changed},
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _wall_clock(seconds: float) -> str:
+    """Return an instant as a header has it; raise UsageError if no calendar has it."""
+    try:
+        parts = time.gmtime(seconds)
+    except (OverflowError, OSError, ValueError):
+        raise UsageError(f"it began {seconds:g} s after 1970, which is no date") from None
+    return time.strftime("%Y-%m-%dT%H:%M:%S", parts) + f".{int(seconds * 1000) % 1000:03d}Z"
+
+
+def _batches(lines: list[bytes]) -> list[bytes]:
+    batches: list[bytes] = []
+    gathered: list[bytes] = []
+    size = 0
+    for line in lines:
+        gathered.append(line)
+        size += len(line)
+        if size >= BATCH:
+            batches.append(b"".join(gathered))
+            gathered, size = [], 0
+    return [*batches, b"".join(gathered)] if gathered else batches

@@ -1,0 +1,167 @@
+"""The real server behind a mock, asked by one client for what was not recorded.
+
+Owns the connection: it is made when it is first needed, introduced as the client introduced
+itself, and what cannot be asked is answered with an error that says why. What it says may be
+recorded, as a session of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from threading import Thread
+
+from mcpspy.core.jsontools import replaced
+from mcpspy.core.mock import responses
+from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Frame
+from mcpspy.errors import McpspyError
+from mcpspy.io.client import (
+    ConnectionEnded,
+    ExchangeLost,
+    ExchangeRefused,
+    ReceivedMessage,
+    ServerCommand,
+    ServerConnection,
+    ServerTarget,
+    connect,
+)
+from mcpspy.io.client.base import INITIALIZED, OURS, under_our_id
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget
+
+
+class Real:
+    """Where the real server is, and where what it says is kept."""
+
+    def __init__(self, target: ServerTarget, name: str, append: str | None) -> None:
+        self.target = target
+        self._name = name
+        self._append = append
+
+    def recorder(self) -> Recorder | None:
+        """Return a new recording of it, if it is to be recorded."""
+        if self._append is None:
+            return None
+        where = RecordingTarget()
+        where.record = self._append
+        if isinstance(self.target, ServerCommand):
+            return Recorder(
+                where, {"transport": "stdio", "command": self.target.arguments, "name": self._name}
+            )
+        return Recorder(where, {"transport": "http", "upstream": self.target.url, "name": self._name})
+
+
+class Elsewhere:
+    """One client's connection to the real server, in the running loop."""
+
+    def __init__(self, real: Real, hear: Callable[[bytes], None]) -> None:
+        self._real = real
+        self._hear = hear
+        self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
+        self._open: dict[str, None] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def send(self, data: bytes, introduction: bytes | None) -> None:
+        """Send a message on; `introduction` is the client's `initialize`, if it sent one."""
+        for message in read_frame(Frame(0.0, CLIENT, data)):
+            if isinstance(message, Request):
+                self._open[message.id] = None
+        self._outgoing.put_nowait(data)
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._run(introduction))
+
+    async def close(self) -> None:
+        """Leave nothing of it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self, introduction: bytes | None) -> None:
+        recorder = self._real.recorder()
+        connection: ServerConnection | None = None
+        try:
+            async with await connect(self._real.target, recorder) as connection:
+                if introduction is not None:
+                    await self._introduce(connection, introduction)
+                sending = asyncio.ensure_future(self._send(connection))
+                try:
+                    async for event in connection:
+                        self._take(event)
+                finally:
+                    sending.cancel()
+            why = connection.ended.why if connection.ended is not None else ""
+            self._fail(f"{connection.name} ended" + (f": {why}" if why else ""))
+        except McpspyError as error:
+            self._fail(str(error))
+        except Exception as error:  # Nobody may wait for an answer that a bug of ours swallowed.
+            self._fail(f"a bug in mcpspy: {type(error).__name__}: {error}")
+        finally:
+            if recorder is not None:
+                ended = connection.ended if connection is not None else None
+                recorder.finish(ended.code if ended else None, ended.signal if ended else None)
+
+    async def _introduce(self, connection: ServerConnection, introduction: bytes) -> None:
+        await connection.send(under_our_id(introduction))
+        async for event in connection:
+            if isinstance(event, ReceivedMessage):
+                for message in read_frame(Frame(0.0, SERVER, event.data)):
+                    if isinstance(message, Result) and message.id == OURS:
+                        await connection.send(INITIALIZED)
+                        return
+                    if isinstance(message, Failure) and OURS in (message.id, event.request):
+                        raise McpspyError(f"{connection.name} refuses initialize: {message.text}")
+            elif isinstance(event, ExchangeRefused | ExchangeLost) and event.request == OURS:
+                raise McpspyError(f"{connection.name}: {event.why}")
+            elif isinstance(event, ConnectionEnded):
+                heard = f"; it said: {connection.last_words[-1]}" if connection.last_words else ""
+                raise McpspyError(f"{connection.name} ended before it answered initialize{heard}")
+
+    async def _send(self, connection: ServerConnection) -> None:
+        while True:
+            await connection.send(await self._outgoing.get())
+
+    def _take(self, event: object) -> None:
+        if isinstance(event, ReceivedMessage):
+            data = event.data
+            if event.status >= 400 and event.request is not None:
+                data = replaced(data, ("id",), event.request.encode())
+            for message in read_frame(Frame(0.0, SERVER, data)):
+                if isinstance(message, Result | Failure):
+                    self._open.pop(message.id or "", None)
+            self._hear(data)
+        elif isinstance(event, ExchangeRefused | ExchangeLost) and event.request in self._open:
+            self._refuse(event.request, event.why)
+
+    def _fail(self, why: str) -> None:
+        """Answer everything that waits."""
+        while not self._outgoing.empty():
+            self._outgoing.get_nowait()
+        for id in list(self._open):  # noqa: A001
+            self._refuse(id, why)
+
+    def _refuse(self, id: str, why: str) -> None:  # noqa: A002
+        self._open.pop(id, None)
+        text = f"mcpspy mock: not recorded, and the server cannot be asked: {why}"
+        self._hear(responses.error(id.encode(), responses.INTERNAL_ERROR, text))
+
+
+class InThread:
+    """An `Elsewhere` for a caller without a loop; `hear` is called in its thread."""
+
+    def __init__(self, real: Real, hear: Callable[[bytes], None]) -> None:
+        self._elsewhere = Elsewhere(real, hear)
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="real server", daemon=True)
+        self._thread.start()
+
+    def send(self, data: bytes, introduction: bytes | None) -> None:
+        """Send a message on."""
+        self._loop.call_soon_threadsafe(self._elsewhere.send, data, introduction)
+
+    def close(self) -> None:
+        """Leave nothing of it."""
+        asyncio.run_coroutine_threadsafe(self._elsewhere.close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,102 @@
+"""An OpenTelemetry collector, to which spans are sent: OTLP over HTTP, in JSON.
+
+Owns the address, and what its answers mean (opentelemetry-proto, OTLP/HTTP). A
+refusal is the end of it: the same recording has the same spans, so what was
+sent may be sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from mcpspy import __version__
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.client.aiohttp_session import client, reason
+from mcpspy.io.client.base import ServerAddress
+from mcpspy.io.client.http_exchange import excerpt
+
+PATH = "/v1/traces"
+
+PATIENCE = 10.0
+"""Seconds that an answer may take: OTLP's own default."""
+
+
+class OtlpResult(NamedTuple):
+    """What a collector took."""
+
+    spans: int
+    rejected: int
+    why: str
+    """Why these were rejected, in the collector's words."""
+
+
+def traces(endpoint: str) -> str:
+    """Return the URL that traces go to: an endpoint without a path is a collector's, and they have one for it."""
+    try:
+        url = URL(endpoint)
+    except ValueError:
+        url = URL()
+    if url.scheme not in ("http", "https") or not url.host:
+        raise UsageError(sanitize(f"--endpoint {endpoint}: no URL"), "as in http://localhost:4318")
+    return str(url.with_path(PATH) if url.path in ("", "/") else url)
+
+
+def send(address: ServerAddress, batches: Iterable[tuple[int, bytes]]) -> OtlpResult:
+    """Send requests, each with how many spans it has; raise CannotStart if one is not taken."""
+    return asyncio.run(_send(address, batches))
+
+
+async def _send(address: ServerAddress, batches: Iterable[tuple[int, bytes]]) -> OtlpResult:
+    spans = rejected = 0
+    why = ""
+    async with client(address) as session:
+        for count, body in batches:
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    more, said = _taken(address.url, *await _post(session, address, body))
+            except (aiohttp.ClientError, OSError) as error:
+                what = (
+                    f"no answer within {PATIENCE:.0f} s" if isinstance(error, TimeoutError) else reason(error)
+                )
+                raise CannotStart(sanitize(f"cannot send to {address.url}: {what}"), _after(spans)) from None
+            except CannotStart as refused:
+                raise CannotStart(refused.args[0], _after(spans)) from None
+            spans += count
+            rejected += more
+            why = why or said
+    return OtlpResult(spans - rejected, rejected, why)
+
+
+async def _post(session: aiohttp.ClientSession, address: ServerAddress, body: bytes) -> tuple[int, bytes]:
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": f"mcpspy/{__version__}",
+        **dict(address.headers),
+    }
+    # A POST that is redirected would arrive as a GET.
+    async with session.post(address.url, data=body, headers=headers, allow_redirects=False) as response:
+        return response.status, await response.read()
+
+
+def _taken(url: str, status: int, body: bytes) -> tuple[int, str]:
+    """Return how many spans an answer rejects, and why; raise CannotStart if all of them."""
+    if status // 100 != 2:
+        said = excerpt(body)
+        raise CannotStart(sanitize(f"{url} refuses the spans: HTTP {status}{f': {said}' if said else ''}"))
+    try:
+        answer = orjson.loads(body) if body else None
+        partial = answer.get("partialSuccess") or {} if isinstance(answer, dict) else {}
+        return int(partial.get("rejectedSpans") or 0), str(partial.get("errorMessage") or "")
+    except (ValueError, TypeError, AttributeError):  # 2xx is what counts; some collectors answer in words.
+        return 0, ""
+
+
+def _after(spans: int) -> str:
+    return f"{spans} spans were sent before" if spans else "is it a collector that takes OTLP over HTTP?"

@@ -1,0 +1,85 @@
+"""A file that a command was asked to write.
+
+Owns that nothing is overwritten unasked, that only its owner may read it, and
+that half of it is never left: what was there stays until the new one is whole.
+
+A new session in the place of an old recording, without a moment in which there is neither.
+
+Owns the one case in which a file of a recording is replaced: a person asked for
+it. The old one stays, as `.bak`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import CannotStart, UsageError
+
+
+def save(
+    path: str | Path, pieces: Iterable[bytes | str], *, force: bool = False, way_out: str = "name another"
+) -> int:
+    """Write a file; return its bytes. Raise UsageError if there is one and no `force`, or CannotStart."""
+    path = Path(path)
+    try:
+        if force:
+            path = path.resolve()
+            if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+                raise UsageError(f"{sanitize(str(path))}: not a regular file", "name another")
+            fd, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
+        else:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            fd, name = os.open(path, flags, 0o600), str(path)
+    except FileExistsError:
+        raise UsageError(f"{sanitize(str(path))}: there is such a file already", way_out) from None
+    except OSError as error:
+        raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "name another file") from None
+    size = 0
+    try:
+        with open(fd, "wb") as file:
+            for piece in pieces:
+                size += file.write(
+                    piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece
+                )
+        if force:
+            os.replace(name, path)
+    except BaseException as error:
+        with suppress(OSError):  # Half of a file is none.
+            os.unlink(name)
+        if isinstance(error, OSError):
+            raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "nothing was written") from None
+        raise
+    return size
+
+
+class Replacement:
+    """A recording, and the file that may take its place."""
+
+    def __init__(self, old: Path) -> None:
+        self.old = old
+        self.new = old.with_name(f".{old.name}.{os.getpid()}.new")
+
+    def put_in_place(self, new: str | None) -> Path:
+        """Replace the old by the new; return what the old one is called now. Raise CannotStart."""
+        backup = self.old.with_name(self.old.name + ".bak")
+        waiting = self.new.with_suffix(".bak")
+        try:
+            shutil.copy2(self.old, waiting)
+            waiting.replace(backup)
+            shutil.copymode(self.old, new or self.new)
+            os.replace(new or self.new, self.old)
+        except OSError as error:
+            waiting.unlink(missing_ok=True)
+            raise CannotStart(f"{self.old}: {error.strerror}", "it was not updated") from None
+        return backup
+
+    def discard(self) -> None:
+        """Remove what did not take the place."""
+        self.new.unlink(missing_ok=True)

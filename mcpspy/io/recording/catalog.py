@@ -1,0 +1,281 @@
+"""The sessions of a folder, looked at again and again.
+
+Owns what makes that cheap: a file that did not change is not read again, and a
+large one that grows is not read more often than it is worth. What a session is
+and how it stands is `io.recording.reader`'s. Runs in a thread; touches the disk, never
+the screen.
+
+The counts of all sessions of a folder.
+
+Owns which session is counted next, and that none is read again that did not
+change: of one that ended the counts are kept, of a live one the place where
+reading goes on. What is larger than it is worth is not counted at all. Runs in
+a thread, one call at a time; `counts` may be read meanwhile.
+
+The number of messages, errors and pending requests in a session.
+
+Owns counting on from where it stopped, a portion at a time: the thread that
+counts must not keep the one that draws from the interpreter. What an error is,
+and what belongs to what, is `core.session.index`'s; the reading is `io.recording.scan`'s.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mcpspy.core.session.index import Index
+from mcpspy.errors import McpspyError
+from mcpspy.io.recording.reader import Recording, RecordingState, Summary, read_header_of, summarize
+from mcpspy.io.recording.scan import FileStatus, RecordingScan
+from mcpspy.io.settings import sessions_folder
+
+REST = 20
+"""How many times as long as reading a file took it is left alone."""
+
+
+class FileStamp(NamedTuple):
+    """What changes when a file does."""
+
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, path: Path) -> FileStamp:
+        """Raise OSError if there is no such file."""
+        stat = path.stat()
+        return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+class _Known(NamedTuple):
+    stamp: FileStamp
+    again: float
+    summary: Summary | None
+    """None: no recording, or a later part of one."""
+
+
+class Catalog:
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = Path(sessions_folder(folder))
+        self.trouble = ""
+        """Why the folder cannot be read, if so."""
+        self._known: dict[Path, _Known] = {}
+
+    def look(self, *, anew: bool = False) -> list[Summary]:
+        """Return the sessions as they are now: live ones first, then the newest.
+
+        `anew`: as if no file had been read before.
+        """
+        if anew:
+            self._known = {}
+        trouble = ""
+        try:
+            paths = [path for path in self.folder.iterdir() if path.suffix == ".jsonl"]
+        except FileNotFoundError:
+            paths = []
+        except OSError as error:
+            paths = []
+            trouble = f"{self.folder}: {error.strerror}"
+        self.trouble = trouble
+        known = {}
+        for path in paths:
+            try:
+                known[path] = self._look_at(path)
+            except (OSError, McpspyError):  # Deleted while we looked, or no recording yet.
+                continue
+        self._known = known
+        found = [entry.summary for entry in known.values() if entry.summary is not None]
+        found.sort(key=lambda summary: summary.order, reverse=True)
+        return sorted(found, key=lambda summary: summary.state is not RecordingState.LIVE)
+
+    def _look_at(self, path: Path) -> _Known:
+        stamp = FileStamp.of(path)
+        known = self._known.get(path)
+        if known is not None and not self._is_stale(path, known, stamp):
+            return known
+        began = time.monotonic()
+        header = read_header_of(path)
+        summary = summarize(path, header) if header.part == 1 else None
+        now = time.monotonic()
+        return _Known(stamp, now + REST * (now - began), summary)
+
+    def _is_stale(self, path: Path, known: _Known, stamp: FileStamp) -> bool:
+        summary = known.summary
+        if (known.stamp.device, known.stamp.inode) != (stamp.device, stamp.inode):
+            return True
+        if (
+            summary is not None
+            and summary.state is RecordingState.LIVE
+            and Recording(path).state is not RecordingState.LIVE
+        ):
+            return True  # Its end is never late.
+        if stamp == known.stamp and (summary is None or summary.state is not RecordingState.LIVE):
+            return False
+        return time.monotonic() >= known.again
+
+
+PORTION = 1 << 16
+"""Bytes between two pauses: some two milliseconds of work."""
+
+PAUSE = 0.0005
+"""Seconds between two portions. Not 0: who releases the interpreter for no time has it back before anybody wakes."""
+
+
+class SessionCounts(NamedTuple):
+    messages: int
+    errors: int
+    """As everywhere: answers that are one, requests that got none, entries that were lost."""
+    pending: int
+
+
+def count(summary: Summary) -> SessionCounts:
+    """Return the counts of a session as it is now; raise OSError or McpspyError if it cannot be read."""
+    tally = SessionCounter(summary.path, pause=0)
+    while not tally.read():
+        continue
+    if summary.state is not RecordingState.LIVE:
+        tally.end()
+    return tally.counts
+
+
+class SessionCounter:
+    """A session counted as far as it has been read."""
+
+    def __init__(self, path: Path, *, pause: float = PAUSE) -> None:
+        self._first = path
+        self._pause = pause
+        self._restart()
+
+    @property
+    def counts(self) -> SessionCounts:
+        index = self._index
+        return SessionCounts(index.messages, index.failed, index.pending)
+
+    def read(self, seconds: float = float("inf")) -> bool:
+        """Read on for N seconds at most; return whether all there is now has been read.
+
+        Raises OSError or McpspyError if a file cannot be read.
+        """
+        until = time.monotonic() + seconds
+        try:
+            if self._scan.status() is FileStatus.REPLACED:
+                self._scan.close()
+                self._restart()
+            while (block := self._scan.next()) is not None:
+                self._index.add_lines(block.lines, block.offset)
+                if self._pause:
+                    time.sleep(self._pause)
+                if time.monotonic() > until:
+                    return False
+        finally:
+            self._scan.close()  # Many sessions are counted, and few at a time.
+        return True
+
+    def end(self) -> None:
+        """Nothing more will come: what has no answer gets none."""
+        self._index.end()
+
+    def _restart(self) -> None:
+        self._index = Index()
+        self._scan = RecordingScan(self._first, PORTION)
+
+
+LARGEST = 64 << 20
+"""Bytes of a session that is still counted: counting it takes some seconds, and meanwhile its size again in memory."""
+
+AGAIN = 20
+"""How many times as long as counting took, a session that is not live and changed all the same is left alone."""
+
+SLICE = 0.1
+"""Seconds of work between two looks at what is wanted."""
+
+
+class _Done(NamedTuple):
+    summary: Summary
+    stamp: FileStamp | None
+    again: float
+
+
+class CountCache:
+    def __init__(self) -> None:
+        self.counts: dict[Path, SessionCounts] = {}
+        self.news = 0
+        """How often a count became another one."""
+        self._done: dict[Path, _Done] = {}
+        self._tallies: dict[Path, SessionCounter] = {}
+        self._spent: dict[Path, float] = {}
+
+    def keep(self, paths: Collection[Path]) -> None:
+        """Forget all other sessions."""
+        for known in (self.counts, self._done, self._tallies, self._spent):
+            for path in known.keys() - set(paths):
+                known.pop(path, None)
+
+    def work(self, sessions: Sequence[Summary], seconds: float = SLICE) -> bool:
+        """Count for so long, the first session first; return whether there is nothing left to do."""
+        until = time.monotonic() + seconds
+        has_worked = False
+        for summary in sessions:
+            if self._is_counted(summary):
+                continue
+            if (has_worked and time.monotonic() > until) or not self._count(summary, until):
+                return False
+            has_worked = True
+        return True
+
+    def _is_counted(self, summary: Summary) -> bool:
+        if is_too_large(summary):
+            self._tallies.pop(summary.path, None)
+            self.counts.pop(summary.path, None)
+            return True
+        done = self._done.get(summary.path)
+        if done is None or RecordingState.LIVE in (done.summary.state, summary.state):
+            return False  # What is new in a live one is read; that there is nothing costs a look.
+        if done.summary is summary or time.monotonic() < done.again:
+            return True
+        return (done.summary, done.stamp) == (summary, _stamp(summary.path))
+
+    def _count(self, summary: Summary, until: float) -> bool:
+        path = summary.path
+        stamp = _stamp(path)
+        tally = self._tallies.get(path) or SessionCounter(path)
+        self._tallies[path] = tally
+        began = time.monotonic()
+        try:
+            is_read = tally.read(max(until - began, 0.0))
+        except (OSError, McpspyError):  # Deleted while we counted, or not ours to read.
+            is_read = True
+        now = time.monotonic()
+        spent = self._spent[path] = self._spent.get(path, 0.0) + now - began
+        if not is_read:
+            if path in self.counts:  # A live one that goes faster than we do: what there is so far.
+                self._publish(path, tally.counts)
+            return False
+        if summary.state is not RecordingState.LIVE:
+            tally.end()
+            del self._tallies[path]
+        self._publish(path, tally.counts)
+        self._done[path] = _Done(summary, stamp, now + AGAIN * spent)
+        self._spent[path] = 0.0
+        return True
+
+    def _publish(self, path: Path, counts: SessionCounts) -> None:
+        if self.counts.get(path) != counts:
+            self.counts[path] = counts
+            self.news += 1
+
+
+def is_too_large(summary: Summary) -> bool:
+    """Whether a session is not counted."""
+    return summary.size > LARGEST
+
+
+def _stamp(path: Path) -> FileStamp | None:
+    try:
+        return FileStamp.of(path)
+    except OSError:
+        return None

@@ -1,0 +1,292 @@
+"""Recordings, from the reader's side.
+
+Owns finding and reading them. Opens every file read-only and leaves
+it as it is; a torn last line is left out until it is whole, and said. The reading
+itself is `io.recording.scan`'s, following one that grows `io.recording.tail`'s, writing `io.recording.writer`'s.
+
+Deleting a session, with all its parts.
+
+Owns which files those are: beside the first, of the same session by their own
+headers, and no part of another one. Refuses to delete what is still written
+to, and whatever has taken a session's name meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from mcpspy.core.protocol.peers import Peer
+from mcpspy.core.recording.decode import Entry, Header, Note, read_entry, read_header
+from mcpspy.core.session.session import Session
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.scan import BLOCK, RecordingScan, opened, part_after
+from mcpspy.io.recording.writer import is_live
+from mcpspy.io.settings import sessions_folder
+
+HEAD = 1 << 16
+"""Bytes of a recording's start in which a summary looks for who speaks."""
+
+TAIL = 1 << 14
+"""Bytes of its end in which it looks for the exit."""
+
+
+class RecordingState(StrEnum):
+    LIVE = "live"
+    ENDED = "ended"
+    """It has its exit note."""
+    DIED = "died"
+    """Nobody writes to it and it has none: mcpspy was killed, or the machine went down."""
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """What a list of sessions shows, read without reading the whole file."""
+
+    path: Path
+    header: Header
+    state: RecordingState
+    exit: Note | None
+    size: int
+    """Bytes, all parts."""
+    entries: int
+    """Lines after the header, all parts."""
+    last: float
+    """Seconds from `started` to the last entry."""
+    client: Peer | None
+    server: Peer | None
+    revision: str | None
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """The key of `start_order`."""
+        return start_order(self.path, self.header)
+
+
+class Recording:
+    """A recording on disk: its header, and what follows."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open the file and read its header; raise UsageError or CannotStart if that cannot be."""
+        self.path = Path(path)
+        self.header = read_header_of(self.path)
+        self.torn = 0
+        """Bytes of a last line that never got its end: left out."""
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield the entries as the file is now, and those of the parts that follow."""
+        self.torn = 0
+        scan = RecordingScan(self.path)
+        for block in scan:
+            yield from map(read_entry, block.lines)
+        self.torn = scan.torn
+
+    def session(self) -> Session:
+        """Return all of it, with its end unless it is live."""
+        session = Session(self.header).add_all(self)
+        if self.state is not RecordingState.LIVE:
+            session.end()
+        return session
+
+    @property
+    def state(self) -> RecordingState:
+        *_, (_, state, _) = _parts(self.path)
+        return state
+
+
+def read_header_of(path: Path) -> Header:
+    """Return the header of a file; raise with its name, what it is instead, and what to do."""
+    with opened(path) as file:
+        line = file.readline(1 << 20)
+    if not line:
+        raise UsageError(f"{path}: empty, so not a recording", "was its disk full when it was made?")
+    if not line.endswith(b"\n") and line.startswith(b'{"mcpspy":'):
+        raise UsageError(f"{path}: its header is cut off", "nothing can be read without it")
+    try:
+        return read_header(line.rstrip(b"\n"))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.args[0]}", error.hint) from None
+
+
+def find(which: str, folder: str | None = None) -> Path:
+    """Return the file that a person means: a path, `last`, an id (or its beginning), or a name.
+
+    Of several sessions of one name, the newest. Raises UsageError.
+    """
+    if os.sep in which or which.endswith(".jsonl") or Path(which).is_file():
+        return Path(which)
+    home = Path(sessions_folder(folder))
+    newest = sorted(_recordings(home), key=lambda pair: start_order(*pair), reverse=True)
+    for path, header in newest:
+        if which in ("last", header.id, header.name):
+            return path
+    matching = [path for path, header in newest if len(which) >= 2 and header.id.startswith(which)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise UsageError(
+            f"{which}: {len(matching)} sessions have such an id", "give more of it; see mcpspy ls"
+        )
+    if Path(which).is_dir():
+        raise UsageError(
+            f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists what is in it"
+        )
+    if not newest:
+        raise UsageError(
+            f"no session in {home}", "record one: mcpspy run -- COMMAND, or see how it looks: mcpspy demo"
+        )
+    raise UsageError(f"{which}: no such file or session", "mcpspy ls lists the sessions")
+
+
+def sessions(folder: str | None = None) -> list[Summary]:
+    """Return the sessions of a folder, the newest first. Files that are no recordings are left out."""
+    found = []
+    for path, header in _recordings(Path(sessions_folder(folder))):
+        try:
+            found.append(summarize(path, header))
+        except (OSError, UsageError, CannotStart):  # Deleted while we looked.
+            continue
+    return sorted(found, key=lambda summary: summary.order, reverse=True)
+
+
+def start_order(path: Path, header: Header) -> tuple[str, str, str]:
+    """Return the key by which sessions are sorted everywhere, the first to start first."""
+    return header.started, header.id, path.name
+
+
+def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
+    """Return what a list shows of a session, from the start and the end of its file.
+
+    Counting the entries reads it all, a second a gigabyte: without, there are none.
+    """
+    session = Session(header)
+    with opened(path) as file:
+        lines = file.read(HEAD).split(b"\n")
+        for line in lines[1:-1]:
+            session.add(read_entry(line))
+            if session.server is not None:
+                break
+    size = entries = 0
+    state, last = RecordingState.DIED, None
+    for part, state, last in _parts(path):  # noqa: B007 - those of the last one are the session's.
+        size += part.stat().st_size
+        entries += _count_lines(part) - 1 if counts else 0
+    return Summary(
+        path=path,
+        header=header,
+        state=state,
+        exit=last if isinstance(last, Note) and last.kind == "exit" else None,
+        size=size,
+        entries=entries,
+        last=last.at if last is not None else 0.0,
+        client=session.client,
+        server=session.server,
+        revision=session.revision,
+    )
+
+
+def headers(folder: Path) -> Iterator[tuple[Path, Header]]:
+    """Yield the files of recordings in a folder, parts too; raise OSError if it cannot be read."""
+    for path in folder.iterdir():
+        if path.suffix == ".jsonl":
+            try:
+                header = read_header_of(path)
+            except (UsageError, CannotStart):
+                continue
+            yield path, header
+
+
+def _recordings(folder: Path) -> list[tuple[Path, Header]]:
+    """Return the first parts of the sessions in a folder."""
+    try:
+        return [(path, header) for path, header in headers(folder) if header.part == 1]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise CannotStart(f"{folder}: {error.strerror}", "name another folder with --dir") from None
+
+
+def _standing(path: Path) -> tuple[RecordingState, Entry | None]:
+    """Return how the last part of a recording stands, and its last whole entry."""
+    with opened(path) as file:
+        live = is_live(file.fileno())
+        size = file.seek(0, os.SEEK_END)
+        back = TAIL
+        while True:
+            file.seek(max(0, size - back))
+            tail = file.read()
+            lines = tail[: tail.rfind(b"\n") + 1].split(b"\n")[:-1]
+            # Two, as the first may have begun before the tail; or there is no more to read.
+            if len(lines) > 1 or back >= size:
+                break
+            back *= 16
+    last = read_entry(lines[-1]) if len(lines) > 1 else None
+    if isinstance(last, Note) and last.kind == "exit":
+        return RecordingState.ENDED, last
+    return (RecordingState.LIVE if live else RecordingState.DIED), last
+
+
+def _parts(path: Path) -> Iterator[tuple[Path, RecordingState, Entry | None]]:
+    """Yield the files of a session, from this one on, each with its state and its last whole entry."""
+    seen: set[Path] = set()
+    following: Path | None = path
+    while following is not None and following not in seen:
+        state, last = _standing(following)
+        yield following, state, last
+        seen.add(following)
+        following = part_after(following, last)
+
+
+def _count_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(BLOCK), b""))
+
+
+def files_of(summary: Summary) -> list[Path]:
+    """Return the files of a session that are there, the first one first.
+
+    Parts are known by their headers: the note that leads from one to the next
+    may be missing. Where a copy of the session lies in the same folder, only
+    those are its own that are named after it.
+    """
+    first = summary.path
+    found = _same_session(first.parent, summary.header)
+    ours = [path for path, header in found if header.part == 1 and path == first]
+    parts = sorted((header.part, path) for path, header in found if header.part != 1)
+    if any(header.part == 1 and path != first for path, header in found):
+        parts = [(part, path) for part, path in parts if path.name.startswith(f"{first.stem}.part")]
+    return [*ours, *(path for _, path in parts)]
+
+
+def delete(summary: Summary) -> None:
+    """Delete a session's files; raise McpspyError with what cannot be.
+
+    The first goes last: if anything stays, the session stays in the list.
+    """
+    first = summary.path
+    files = files_of(summary)
+    if first not in files and os.path.lexists(first):
+        raise CannotStart(f"{first}: another file took its name", "look again")
+    for path in files:
+        with opened(path) as file:
+            if is_live(file.fileno()):
+                raise CannotStart(f"{path}: still written to", "its server runs")
+    for path in reversed(files):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CannotStart(f"cannot delete {path}: {error.strerror}") from None
+
+
+def _same_session(folder: Path, mine: Header) -> list[tuple[Path, Header]]:
+    try:
+        return [
+            (path, header)
+            for path, header in headers(folder)
+            if (header.id, header.started) == (mine.id, mine.started)
+        ]
+    except OSError as error:
+        raise CannotStart(f"{folder}: {error.strerror}") from None

@@ -1,0 +1,253 @@
+"""The lines of a recording, in blocks, over all of its files.
+
+Owns the one loop under every reader: which file comes after which, where each
+line begins, and which bytes at the end are not a line yet. A scan ends at what
+is there now and can be continued, by polling (`io.recording.catalog`) or on an event loop
+(`io.recording.tail`). Keeps no line; `LineReader` reads one again from its place.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from enum import Enum
+from io import FileIO
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from mcpspy.core.framing import LineFramer
+from mcpspy.core.recording.decode import Damaged, Entry, Note, read_entry
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.writer import is_live
+
+BLOCK = 1 << 18
+"""Bytes per read: what is made of them stays in the processor's cache."""
+
+NEAR = 1 << 15
+"""Bytes before a line and after it that are read with it."""
+
+
+class LineBlock(NamedTuple):
+    """Consecutive lines of one file of a recording."""
+
+    path: Path
+    offset: int
+    """Where the first line begins; each next one begins a LF after the end of the one before."""
+    lines: list[bytes]
+    """Without their LF, and without the file's header."""
+    damaged: Damaged | None = None
+    """In place of lines, from a follower only: an incomplete last line, or that the file starts over."""
+
+
+class FileStatus(Enum):
+    """What became of the file that a scan has reached."""
+
+    GROWN = 1
+    """There is more to read."""
+    UNCHANGED = 2
+    """There is not, but its writer has it open."""
+    CLOSED = 3
+    """There is not, and nothing will come."""
+    REPLACED = 4
+    """It was cut, or another file has its name."""
+
+
+class RecordingScan:
+    """A position in a recording, from which the next lines are read."""
+
+    def __init__(self, path: Path, block: int = BLOCK) -> None:
+        self.paths = [path]
+        """The files reached so far."""
+        self._block = block
+        self._before = self._torn = 0
+        self._file: BinaryIO | None = None
+        self._begin_file()
+
+    def _begin_file(self) -> None:
+        self._framer = LineFramer()
+        self._identity: tuple[int, int] | None = None
+        self._position = self._file_size = 0
+        self.offset = 0
+        """Where the next line begins in the current file."""
+        self._last: bytes | Entry | None = None
+
+    def __iter__(self) -> Iterator[LineBlock]:
+        """Yield the blocks up to what is there now; some have no lines. Raises UsageError or CannotStart."""
+        try:
+            while (block := self.next()) is not None:
+                yield block
+        finally:
+            self.close()
+
+    @property
+    def path(self) -> Path:
+        """The current file."""
+        return self.paths[-1]
+
+    @property
+    def file(self) -> BinaryIO:
+        """The same, open where reading continues; raise UsageError or CannotStart if that cannot be."""
+        if self._file is None:
+            self._file = opened(self.path)
+            stat = os.fstat(self._file.fileno())
+            self._file_size = stat.st_size
+            self._identity = self._identity or (stat.st_dev, stat.st_ino)
+            if self._position:
+                self._file.seek(self._position)
+        return self._file
+
+    @property
+    def read(self) -> int:
+        """Bytes read so far, of all files."""
+        return self._before + self._position
+
+    @property
+    def size(self) -> int:
+        """Bytes there are to read, as far as known: a file names the next one in its last line."""
+        return self._before + max(self._file_size, self._position)
+
+    @property
+    def torn(self) -> int:
+        """Bytes of last lines that are incomplete: left out."""
+        return self._torn + len(self.incomplete)
+
+    @property
+    def incomplete(self) -> bytes:
+        """The bytes of the current file that are not a line yet."""
+        return b"".join(self._framer.pieces)
+
+    @property
+    def last(self) -> Entry | None:
+        """The last entry of the current file so far."""
+        if isinstance(self._last, bytes):
+            self._last = read_entry(self._last)
+        return self._last
+
+    def next(self) -> LineBlock | None:
+        """Return the lines that end in the next bytes, perhaps none; None if there are no bytes for now."""
+        while not (data := self.file.read(self._block)):
+            if not self.next_file():
+                return None
+        return self.take(data)
+
+    def take(self, data: bytes) -> LineBlock:
+        """Return the lines that end in these bytes, which were read from `file`."""
+        offset = self.offset
+        lines = self._framer.feed(data)
+        if lines:
+            self.offset = self._position + data.rindex(b"\n") + 1
+        self._position += len(data)
+        # The header is not an entry; a file that was cut has none.
+        if lines and not offset and isinstance(read_entry(lines[0]), Damaged):
+            offset = len(lines.pop(0)) + 1
+        if lines:
+            self._last = lines[-1]
+        return LineBlock(self.path, offset, lines)
+
+    def next_file(self) -> bool:
+        """Continue in the file that the last entry names; return whether there is one, not read before."""
+        following = part_after(self.path, self.last)
+        if following is None or following in self.paths:
+            return False
+        self._torn += len(self.incomplete)
+        self._before += self._position
+        self.close()
+        self.paths.append(following)
+        self._begin_file()
+        return True
+
+    def restart_file(self) -> None:
+        """Read the current file again from its start, whatever file has its name now."""
+        self.close()
+        self._begin_file()
+
+    def status(self) -> FileStatus:
+        """Return what became of the current file; raise UsageError or CannotStart if it cannot be opened."""
+        fd = self.file.fileno()
+        live = is_live(fd)  # First: what its writer wrote before it ended is then there to be seen.
+        mine = os.fstat(fd)
+        is_cut = mine.st_size < self._position
+        if (mine.st_dev, mine.st_ino) != self._identity:
+            return FileStatus.REPLACED
+        if mine.st_size > self._position:
+            return FileStatus.GROWN
+        try:
+            named = os.stat(self.path)
+        except OSError:  # Deleted: what its writer still appends is there to be read, what was cut is not.
+            if is_cut:
+                return FileStatus.CLOSED
+            named = mine
+        if is_cut or (named.st_dev, named.st_ino) != self._identity:
+            return FileStatus.REPLACED
+        return FileStatus.UNCHANGED if live else FileStatus.CLOSED
+
+    def close(self) -> None:
+        """Close the current file. Reading opens it again; ask `status` first whether it still is the same."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class LineReader:
+    """Lines of a recording that were read before, read again from their places."""
+
+    def __init__(self) -> None:
+        self._files: list[FileIO] = []
+        self._lock = threading.Lock()
+        self._block = b""
+        self._block_at = -1, 0
+
+    def begin_part(self, path: Path) -> int:
+        """Open one more file; return its number, raise OSError if that cannot be."""
+        self._files.append(FileIO(path))
+        return len(self._files) - 1
+
+    def read(self, part: int, offset: int, length: int) -> bytes:
+        """Return N bytes of a file; fewer if they are not there any more."""
+        if part >= len(self._files):
+            return b""
+        file = self._files[part]
+        try:
+            # Another thread may be reading, too.
+            with self._lock:
+                at, begin = self._block_at
+                if at != part or not begin <= offset <= begin + len(self._block) - length:
+                    # After a line its neighbours are read, on either side.
+                    begin = max(offset - NEAR, 0)
+                    file.seek(begin)
+                    self._block, self._block_at = file.read(offset - begin + length + NEAR), (part, begin)
+                return self._block[offset - begin : offset - begin + length]
+        except OSError:
+            return b""
+
+    def close(self) -> None:
+        """Close all files, and forget them."""
+        self._block_at = -1, 0
+        while self._files:
+            self._files.pop().close()
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open for reading; raise UsageError or CannotStart with what to do."""
+    try:
+        if path.is_dir():
+            raise UsageError(
+                f"{path}: a folder, not a recording", f"mcpspy ls --dir {path} lists what is in it"
+            )
+        return path.open("rb")
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file", "mcpspy ls lists the sessions") from None
+    except OSError as error:
+        raise CannotStart(f"{path}: {error.strerror}", "is it yours to read?") from None
+
+
+def part_after(path: Path, last: Entry | None) -> Path | None:
+    """Return the file that the last entry of another one names, beside it; None if there is none."""
+    if not (isinstance(last, Note) and last.kind == "part"):
+        return None
+    try:
+        following = path.with_name(str(last.fields.get("next")))
+    except ValueError:  # A path is not a name: a recording from elsewhere must not choose what we read.
+        return None
+    return following if following.is_file() else None

@@ -1,0 +1,354 @@
+"""The file of a recording, while it is being written.
+
+Owns creation (a file of its own for every process, 0600 in a 0700 folder),
+appending, the mark of a live file, parts, and what happens when the disk says
+no: the recording stops and starts again, the file stays whole, and the caller
+goes on. Refuses to raise once it is open.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from errno import ENOSPC
+
+from mcpspy.core.recording import encode
+from mcpspy.io.settings import sessions_folder, slug
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from mcpspy.core.recording.encode import Lines, Value
+    from mcpspy.core.redact.redactor import Redactor
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+BATCH = 1 << 20
+"""Bytes gathered before they are written: one write for any ordinary entry, few for 100 MB."""
+
+IOV_MAX = 512
+"""Buffers in one writev; systems allow 1024 (Linux, macOS), POSIX promises 16."""
+
+RETRY = 1.0
+"""Seconds between two attempts at a disk that refused: a full disk must not cost a write each message."""
+
+_LOCKED_BYTE = 1 << 62
+"""Windows locks ranges, and a reader cannot read a locked one: lock a byte that no file reaches."""
+
+
+class Writer:
+    """An open recording. Times are seconds since `started`, on a monotonic clock.
+
+    `say` gets one line for a person, once for each thing that went wrong.
+    """
+
+    _last_start = 0
+
+    def __init__(
+        self,
+        folder: str | None,
+        record: str | None,
+        fields: Mapping[str, Value],
+        redactor: Redactor | None = None,
+        *,
+        say: Callable[[str], None],
+        max_size: int = 0,
+    ) -> None:
+        """Create the file and write its header.
+
+        `folder` is where a file gets a name of its own; `record` names the
+        file instead, or a folder to put it in. `fields` is the header without
+        `mcpspy`, `id` and `started`. All that is written goes through
+        `redactor`, if there is one; the header says which. A file of `max_size` bytes goes on in a
+        next part. Raises OSError if there can be no file.
+        """
+        self._say = say
+        self._redactor = redactor
+        self._redacted = None if redactor is None else redactor.lines
+        self._max_size = self._limit = max_size
+        self._lost = 0
+        self._flushed = 0
+        self._trouble = ""
+        self._retry_at = 0.0
+        self._part = 1
+        self.epoch = time.monotonic()
+        """What `t` counts from."""
+        now = self._next_start()
+        seconds = time.gmtime(now // 1_000_000)
+        # Sorts sessions that start in one millisecond: its microseconds, then what is random.
+        self.id = f"{now % 1000 << 22 | int.from_bytes(os.urandom(4)) >> 10:08x}"
+        self._fields: dict[str, Value] = {
+            "id": self.id,
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S", seconds) + f".{now // 1000 % 1000:03d}Z",
+            **(fields if redactor is None else redactor.header(fields)),
+            "redacted": redactor is not None,
+        }
+        name = (
+            f"{time.strftime('%Y%m%d-%H%M%S', seconds)}-{slug(str(fields.get('name', '')))}-{self.id}.jsonl"
+        )
+        wanted, named = _target(folder, record, name)
+        self.path, self._fd = _create(wanted)
+        if named and self.path != wanted:
+            say(f"{wanted} exists; recording to {self.path}")
+        self._size = 0
+        try:
+            self._size = self._begin(self._fd, 1)
+        except OSError as error:
+            self._refused(error, 0)
+
+    def now(self) -> float:
+        """Return the seconds since `started`."""
+        return time.monotonic() - self.epoch
+
+    def note(self, at: float, kind: str, **fields: Value) -> None:
+        self.write(encode.note(at, kind, fields))
+
+    def write(self, lines: Lines) -> None:
+        """Append whole lines in one write (a few, if they are large).
+
+        A disk that refuses costs these lines, and leaves none of them half in
+        the file; a note says how many entries were lost once it takes more.
+        """
+        if self._redactor is not None and self._redacted is not None:
+            lines = self._redacted(lines) if isinstance(lines, bytes) else self._redactor.buffers(lines)
+        if self._trouble and (time.monotonic() < self._retry_at or not self._recover()):
+            self._lost += _entries(lines)
+            return
+        if self._limit and self._size >= self._limit:
+            self._next_part()
+        start = self._size
+        try:
+            if isinstance(lines, bytes):
+                written = os.write(self._fd, lines)
+                self._size += written
+                if written < len(lines):
+                    self._write_one(memoryview(lines)[written:])
+                return
+            batch: list[bytes | bytearray] = []
+            lines = iter(lines)
+            self._append(lines, batch)
+        except OSError as error:
+            self._lost += _entries(lines)
+            if not isinstance(lines, bytes):
+                self._lost += self._flushed + _entries(batch)
+                self._flushed = 0
+            self._refused(error, start)
+
+    def close(self) -> None:
+        """Flush to the disk once, and give up the mark of a live file."""
+        if self._trouble:
+            self._recover()
+        for last in (os.fsync, os.close):
+            try:
+                last(self._fd)
+            except OSError:  # A device, or a disk that refused all along: said already.
+                pass
+
+    @staticmethod
+    def _next_start() -> int:
+        """Return the wall clock in microseconds, later than for the writer before; not if the clock was set back."""
+        now = time.time_ns() // 1000
+        if 0 <= Writer._last_start - now < 1000:
+            now = Writer._last_start + 1
+        Writer._last_start = now
+        return now
+
+    def _append(self, buffers: Iterable[bytes | bytearray], batch: list[bytes | bytearray]) -> None:
+        """Write the buffers through `batch`, which holds what was at hand if this raises.
+
+        What went before it, in batches of its own, is counted in `_flushed`.
+        """
+        size = 0
+        for buffer in buffers:
+            batch.append(buffer)
+            size += len(buffer)
+            if size >= BATCH or len(batch) >= IOV_MAX:
+                self._write_all(batch, size)
+                self._flushed += _entries(batch)
+                batch.clear()
+                size = 0
+        if size:
+            self._write_all(batch, size)
+        if self._flushed:
+            self._flushed = 0
+
+    def _write_all(self, batch: list[bytes | bytearray], size: int) -> None:
+        if len(batch) == 1 or not hasattr(os, "writev"):
+            self._write_one(batch[0] if len(batch) == 1 else b"".join(batch))
+            return
+        written = os.writev(self._fd, batch)
+        self._size += written
+        if written < size:
+            self._write_one(memoryview(b"".join(batch))[written:])
+
+    def _write_one(self, data: bytes | bytearray | memoryview) -> None:
+        written = os.write(self._fd, data)
+        self._size += written
+        while written < len(data):  # A disk that is nearly full takes a part, then says why.
+            data = memoryview(data)[written:]
+            written = os.write(self._fd, data)
+            self._size += written
+
+    def _begin(self, fd: int, part: int) -> int:
+        """Make an empty file a part of this session: its mark and its header. Returns the bytes in it."""
+        _mark_live(fd)
+        header = encode.header({**self._fields, "part": part} if part > 1 else self._fields)
+        written = os.write(fd, header)
+        if written < len(header):
+            _cut(fd, written)
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
+        return len(header)
+
+    def _next_part(self) -> None:
+        """Go on in a new file, whole before the old one points to it: somebody may be following."""
+        stem, ending = os.path.splitext(self.path)
+        stem = stem.removesuffix(f".part{self._part}")
+        try:
+            path, fd = _create(f"{stem}.part{self._part + 1}{ending}")
+            try:
+                size = self._begin(fd, self._part + 1)
+            except OSError:
+                os.close(fd)
+                os.unlink(path)
+                raise
+        except OSError as error:
+            self._limit = self._size + self._max_size
+            self._say(f"cannot begin the next part of {self.path}: {error.strerror}; going on in this one")
+            return
+        try:
+            os.write(self._fd, encode.note(self.now(), "part", {"next": os.path.basename(path)}))
+        except OSError:  # The next part names the session itself; only the pointer is missing.
+            pass
+        os.close(self._fd)
+        self._fd, self.path, self._size = fd, path, size
+        self._part += 1
+        self._limit = self._max_size
+
+    def _refused(self, error: OSError, start: int) -> None:
+        self._cut_back(start)
+        self._retry_at = time.monotonic() + RETRY
+        if not self._trouble:
+            self._say(f"cannot write {self.path}: {error.strerror}; traffic goes on unrecorded")
+        self._trouble = error.strerror or str(error)
+
+    def _cut_back(self, start: int) -> None:
+        """Take the lines that are half in the file out of it again."""
+        _cut(self._fd, self._size - start)
+        self._size = start
+
+    def _recover(self) -> bool:
+        start = self._size
+        lost, why = self._lost, self._trouble
+        try:
+            if not start:
+                self._size = self._begin(self._fd, self._part)
+            self._write_one(encode.note(self.now(), "lost", {"entries": lost, "why": why}))
+        except OSError:
+            self._cut_back(start)
+            self._retry_at = time.monotonic() + RETRY
+            return False
+        self._lost, self._trouble = 0, ""
+        self._say(f"recording to {self.path} again; {lost} entries were lost")
+        return True
+
+
+def is_live(fd: int) -> bool:
+    """Whether a writer, of any process, still has this file open."""
+    try:
+        if sys.platform == "win32":
+            here = os.lseek(fd, 0, os.SEEK_CUR)  # Where its reader goes on.
+            try:
+                os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
+                msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+                msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+            finally:
+                os.lseek(fd, here, os.SEEK_SET)
+        else:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_UN)
+    except OSError:
+        return True
+    return False
+
+
+def _mark_live(fd: int) -> None:
+    """Hold a lock for as long as the process lives: the one mark that a `kill -9` removes too."""
+    if not stat.S_ISREG(os.fstat(fd).st_mode):  # Two processes may well record to /dev/null.
+        return
+    try:
+        if sys.platform == "win32":
+            os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+            os.lseek(fd, 0, os.SEEK_END)
+        else:
+            fcntl.flock(fd, fcntl.LOCK_EX)  # A reader that looks holds it for a microsecond.
+    except OSError:  # A file system without locks: the session reads as died until its exit is noted.
+        pass
+
+
+def _cut(fd: int, size: int) -> None:
+    """Take the last bytes off a file."""
+    try:
+        if size and os.fstat(fd).st_size >= size:
+            os.ftruncate(fd, os.fstat(fd).st_size - size)
+    except OSError:  # A device has no length; readers leave a torn line out.
+        pass
+
+
+def _entries(lines: Lines) -> int:
+    return lines.count(b"\n") if isinstance(lines, bytes) else sum(line.count(b"\n") for line in lines)
+
+
+def _target(folder: str | None, record: str | None, name: str) -> tuple[str, bool]:
+    """Return the path to create, and whether a person chose it."""
+    if record is None:
+        home = sessions_folder(folder)
+        _make_private(home)
+        return os.path.join(home, name), False
+    record = os.path.abspath(os.path.expanduser(record)) + ("/" if record.endswith(("/", os.sep)) else "")
+    if record.endswith("/") or os.path.isdir(record):
+        _make_private(record)
+        return os.path.join(record, name), False
+    _make_private(os.path.dirname(record))
+    return record, True
+
+
+def _make_private(folder: str) -> None:
+    """Make the folder and what it lacks above it; only we may look into what we made."""
+    if os.path.isdir(folder):
+        return
+    parent = os.path.dirname(folder.rstrip("/" + os.sep))
+    if os.path.basename(parent) == "mcpspy":
+        _make_private(parent)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+
+
+def _create(path: str) -> tuple[str, int]:
+    """Create a file that no other process has: `x.jsonl`, else `x-2.jsonl`, `x-3.jsonl` …
+
+    A character device (`/dev/full`) is opened as it is; a pipe is refused,
+    since its reader could stop the traffic.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        kind = os.stat(path).st_mode
+    except OSError:
+        kind = 0
+    if kind and stat.S_ISCHR(kind):
+        return path, os.open(path, flags)
+    if kind and not stat.S_ISREG(kind):
+        raise OSError(0, "not a regular file")
+    stem, ending = os.path.splitext(path)
+    number = 1
+    while True:
+        candidate = path if number == 1 else f"{stem}-{number}{ending}"
+        try:
+            return candidate, os.open(candidate, flags | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            number += 1

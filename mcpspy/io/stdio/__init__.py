@@ -1,0 +1,1 @@
+"""`mcpspy run`: a stdio server between two pipes."""

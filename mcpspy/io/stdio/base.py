@@ -1,0 +1,133 @@
+"""The parts of a stdio session that its other modules share: options, recording taps, closing a pipe.
+
+Owns the promise that nothing about a recording raises on the way of a chunk.
+Imports next to nothing: `mcpspy run` reads its options before it starts the server.
+"""
+
+from __future__ import annotations
+
+import os
+from time import monotonic
+
+from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget
+
+CLIENT = "client"
+SERVER = "server"
+
+THROUGH = "pass"
+STDERR = "stderr"
+NOISE = (THROUGH, "drop", STDERR)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
+
+    Taps: TypeAlias = tuple["RecordingTap", "RecordingTap", "RecordingTap"]
+
+
+class RunOptions(RecordingTarget):
+    """What `mcpspy run` was asked to do."""
+
+    def __init__(self, command: list[str]) -> None:
+        super().__init__()
+        self.command = command
+        self.name: str | None = None
+        self.interception = InterceptionOptions()
+        self.noise = THROUGH
+        """What becomes of a line of the server that is no message: `pass`, `drop` or `stderr`."""
+
+    @property
+    def called(self) -> str:
+        """What the session is called."""
+        from mcpspy.io.settings import session_name
+
+        return self.name or session_name(self.command)
+
+    @property
+    def intercepts(self) -> bool:
+        """Whether messages are looked at from the first one on."""
+        return self.interception.is_active or self.noise != THROUGH
+
+
+class RecordingTap:
+    """One direction, as the pump sees its recording. Nothing here raises."""
+
+    __slots__ = ("_feed", "_is_inside", "_lane", "_recorder", "_side")
+
+    def __init__(self, recorder: Recorder, lane: FrameEncoder | TextEncoder | None, side: str | None) -> None:
+        """`lane` is None where nothing is recorded from the start."""
+        self._recorder = recorder
+        self._lane = lane
+        self._feed = None if lane is None else lane.feed
+        self._side = side
+        self._is_inside = False
+
+    @property
+    def is_inside_line(self) -> bool:
+        """Whether the last that was fed has not ended its line."""
+        return self._is_inside if self._lane is None else self._lane.is_inside_line
+
+    def feed(self, data: bytes) -> None:
+        """Have the messages that end in `data` in the file, so that it may go on."""
+        writer = self._recorder.writer
+        if writer is not None and self._feed is not None:
+            try:
+                lines = self._feed(monotonic() - writer.epoch, data)
+                if lines:
+                    writer.write(lines)
+                return
+            except Exception as error:
+                self._recorder.broke(error)
+        self._lane = self._feed = None
+        self._is_inside = not data.endswith(b"\n")
+
+    def torn(self) -> None:
+        """Keep the line whose end never came."""
+        writer = self._recorder.writer
+        if writer is not None and self._lane is not None:
+            self._recorder.write(self._lane.close(writer.now()))
+
+    def eof(self) -> None:
+        """Keep that this side has closed its end."""
+        self.torn()
+        if self._side is not None:
+            self._recorder.note("eof", **{"from": self._side})
+
+    def broke(self, undelivered: int) -> None:
+        """Keep that the other side stopped reading, with so many bytes on the way."""
+        self.torn()
+        # A server that has exited stopped reading too; that is worth a word only if it missed something.
+        if undelivered or self._side != CLIENT:
+            reader = SERVER if self._side == CLIENT else CLIENT
+            what = {CLIENT: "stdin", SERVER: "stdout"}.get(self._side or "", "stderr")
+            self._recorder.note("closed", by=reader, pipe=what, undelivered=undelivered)
+
+
+def taps(recorder: Recorder) -> Taps:
+    """Return the taps of stdin, stdout and stderr."""
+    if recorder.writer is None:
+        return (
+            RecordingTap(recorder, None, CLIENT),
+            RecordingTap(recorder, None, SERVER),
+            RecordingTap(recorder, None, None),
+        )
+    from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
+
+    return (
+        RecordingTap(recorder, FrameEncoder(CLIENT), CLIENT),
+        RecordingTap(recorder, FrameEncoder(SERVER), SERVER),
+        RecordingTap(recorder, TextEncoder("stderr"), None),
+    )
+
+
+def close(fd: int) -> None:
+    """Close a pipe; a standard descriptor gets the null device, so that nothing else becomes it."""
+    if fd > 2:
+        os.close(fd)
+    elif fd < 2:  # 2 is where we speak.
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, fd)
+        os.close(null)

@@ -1,0 +1,263 @@
+"""One direction of the pump on POSIX: a source read, recorded, and written on.
+
+Owns writing that never blocks: what does not fit is kept, and the source left
+alone until it does. What is read goes on as it is, or to a `Hand` that gives
+back what goes on. Never sets O_NONBLOCK on an inherited descriptor: others share it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+from collections import deque
+from errno import EINVAL, ENOSYS, EOPNOTSUPP
+
+from mcpspy.io.stdio.base import close
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sys
+    from collections.abc import Callable
+
+    from mcpspy.io.control.server_poll import Loop
+    from mcpspy.io.stdio.base import RecordingTap
+    from mcpspy.io.stdio.message_channel import MessageChannel
+
+    assert sys.platform != "win32"
+
+CHUNK = 65536
+"""Bytes a read: the size of a pipe. Larger reads gained nothing."""
+
+_NO_NOWAIT = (EOPNOTSUPP, ENOSYS, EINVAL)
+"""What a kernel says that has no RWF_NOWAIT for pipes (before 6.4) or at all."""
+
+_GONE = select.POLLERR | select.POLLNVAL
+_HUNG_UP = select.POLLHUP
+
+
+class Channel:
+    """One direction, with at most one chunk in hand unless somebody else has something to say in it."""
+
+    def __init__(
+        self, loop: Loop, source: int, target: int, tap: RecordingTap, *, is_shared: bool = False
+    ) -> None:
+        """`is_shared`: another leg also writes to the target, even after this source's end: the pump closes it."""
+        self._loop = loop
+        self._tap = tap
+        self._record = tap.feed
+        self.source = source
+        self.target = target
+        self.pending: memoryview | bytes = b""
+        self._queue: deque[bytes] = deque()
+        self._queued = 0
+        self._hand: MessageChannel | None = None
+        self._waiting: Channel | None = None
+        self._is_shared = is_shared
+        self.open = True
+        self.ended = False
+        self.counting = False
+        self.taken = 0
+        # A pipe of our own may be O_NONBLOCK. One we inherited may not, since others share it: it
+        # gets PIPE_BUF bytes after each POLLOUT, which never blocks.
+        self._gate: select.poll | None = None
+        self._nowait = False
+        if target <= 2:
+            self._gate = select.poll()
+            self._gate.register(target, select.POLLOUT)
+            # Linux can leave the descriptor alone and not block for this one write.
+            kind = os.fstat(target).st_mode
+            self._nowait = hasattr(os, "RWF_NOWAIT") and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
+        else:
+            os.set_blocking(target, False)
+        loop.route(source, self._on_source, select.POLLIN)
+        loop.route(target, self._on_target, 0)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that were to be written and have not been."""
+        return len(self.pending) + self._queued
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all that the source said is written, or no one reads the target any more."""
+        return not self.open or (self.ended and not self.pending)
+
+    @property
+    def is_taking(self) -> bool:
+        """Whether what is put still reaches somebody."""
+        return self.open and not self.ended
+
+    def divert(self, hand: MessageChannel | None) -> None:
+        """Have what is read go through a hand from now on; None: straight on again."""
+        self._hand = hand
+
+    def put(self, data: bytes) -> None:
+        """Write this after all that is pending; to a leg that is closed, in vain."""
+        if not self.open or not data:
+            return
+        if self.pending:
+            self._queue.append(data)
+            self._queued += len(data)
+            return
+        self._push(data)
+        if self.pending:
+            self._stall()
+
+    def wait_for(self, other: Channel) -> None:
+        """Take nothing more from the source until the other leg has written what is pending."""
+        if self.open and not self.ended and other.backlog:
+            self._loop.unroute(self.source)
+            other._waiting = self
+
+    def shut(self) -> None:
+        """Take nothing more from the source, and close once all that is pending is written."""
+        if self.open and not self.ended:
+            self.ended = True
+            self._loop.unroute(self.source)
+            self._keep_torn()
+            if not self.pending:
+                self.close()
+
+    def close(self) -> None:
+        """Pass the end on, and keep the line that never ended."""
+        if self.open:
+            self.open = False
+            if not self.ended:
+                self._keep_torn()
+            for fd in (self.source, self.target):
+                self._loop.unroute(fd)
+                close(fd)
+            self._queue.clear()
+            self._queued = 0
+            self._let_go()
+
+    def _on_source(self, _events: int) -> None:
+        try:
+            data = os.read(self.source, CHUNK)
+        except BlockingIOError:  # Somebody who shares the descriptor was faster.
+            return
+        except OSError:  # A terminal that hung up says EIO, a socket ECONNRESET: all of them the end.
+            data = b""
+        if not data:
+            self._end()
+            return
+        if self.counting:
+            self.taken += len(data)
+        if self._hand is not None:
+            self._hand.feed(data)
+            return
+        self._record(data)
+        self._push(data)
+        if self.pending:
+            self._stall()
+
+    def _stall(self) -> None:
+        # Not even with no events: poll() would still report the source's end, and with it more to read.
+        self._loop.unroute(self.source)
+        self._loop.route(self.target, self._on_target, select.POLLOUT)
+
+    def _resume(self) -> None:
+        if self.open and not self.ended and not self.pending:
+            self._loop.route(self.source, self._on_source, select.POLLIN)
+
+    def _on_target(self, events: int) -> None:
+        if self.pending:
+            self._push(self.pending)
+            while self._queue and self.open and not self.pending:
+                data = self._queue.popleft()
+                self._queued -= len(data)
+                self._push(data)
+            if self.open and not self.pending:
+                if self.ended and not self._is_shared:
+                    self.close()
+                else:
+                    self._loop.route(self.target, self._on_target, 0)
+                    self._resume()
+                    self._let_go()
+        elif events & _GONE:
+            self._broken()
+        elif events & _HUNG_UP:
+            # Sockets say so for a half-close too. The next write will know.
+            self._loop.unroute(self.target)
+
+    def _let_go(self) -> None:
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            waiting._resume()
+
+    def _push(self, data: memoryview | bytes) -> None:
+        """Write what fits without blocking; the rest is pending."""
+        try:
+            if self._gate is None:
+                sent = os.write(self.target, data)
+                self.pending = b"" if sent == len(data) else memoryview(data)[sent:]
+                return
+            if self._nowait:
+                sent = os.pwritev(self.target, (data,), -1, os.RWF_NOWAIT)
+                self.pending = b"" if sent == len(data) else memoryview(data)[sent:]
+                return
+            if len(data) > select.PIPE_BUF:
+                data = memoryview(data)
+            while data and self._gate.poll(0):
+                self.pending = data
+                data = data[os.write(self.target, data[: select.PIPE_BUF]) :]
+            self.pending = data
+        except BlockingIOError:
+            self.pending = self.pending or data
+        except OSError as error:
+            if self._nowait and error.errno in _NO_NOWAIT:
+                self._nowait = False
+                self._push(data)
+                return
+            self.pending = self.pending or data
+            self._broken()
+
+    def _end(self) -> None:
+        """The source has said all it will say."""
+        self.ended = True
+        self._loop.unroute(self.source)
+        if self._hand is not None:
+            self._hand.eof()
+        self._tap.eof()
+        if not self.pending and not self._is_shared:
+            self.close()
+
+    def _broken(self) -> None:
+        """Nobody reads the target any more: let who writes to the source see that, as it would have directly."""
+        if self._hand is not None:
+            self._hand.torn()
+        self._tap.broke(self.backlog)
+        self.pending = b""
+        self.close()
+
+    def _keep_torn(self) -> None:
+        if self._hand is not None:
+            self._hand.torn()
+        self._tap.torn()
+
+
+class TerminalWriter:
+    """A thread that writes to a terminal, which may block at any time, and a pipe that leads to it."""
+
+    def __init__(self, target: int) -> None:
+        import threading
+
+        self._target = target
+        self._exit, self.entrance = os.pipe()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def drain(self, is_over: Callable[[], bool]) -> None:
+        """Wait until all that came in is on the screen, or somebody asks us to leave."""
+        while self._thread.is_alive() and not is_over():
+            self._thread.join(0.05)
+
+    def _run(self) -> None:
+        try:
+            while data := os.read(self._exit, CHUNK):
+                while data:
+                    data = data[os.write(self._target, data) :]
+        except OSError:  # The terminal is gone.
+            pass
+        os.close(self._exit)  # What is still written sees EPIPE, as it would have directly.

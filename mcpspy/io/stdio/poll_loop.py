@@ -1,0 +1,287 @@
+"""The pump on POSIX: one process, one thread, one poll().
+
+Owns everything `run` does while the server runs: its three directions, signals,
+its last words, and when somebody may reach into the session: once it was quiet
+for a moment. What is recorded is `io.stdio.base`'s business; what goes through here
+is not looked at.
+
+Never does: block on one direction while another could flow, read what it cannot
+pass on, kill a server that the host still wants.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+
+from mcpspy.errors import McpspyError
+from mcpspy.io.recording.recorder import say
+from mcpspy.io.stdio.base import STDERR
+from mcpspy.io.stdio.channel import Channel, TerminalWriter
+from mcpspy.io.stdio.process import signal_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcpspy.io.control.server_poll import PollServer
+    from mcpspy.io.recording.recorder import Recorder
+    from mcpspy.io.stdio.base import RunOptions, Taps
+    from mcpspy.io.stdio.interception import StdioInterception
+    from mcpspy.io.stdio.process import Child
+
+    assert sys.platform != "win32"
+
+LINGER = 0.25
+"""Seconds that a grandchild may keep stdout open, silent, after the server's end. Contract: out within 0.5 s."""
+
+LAST_WORDS = 1 << 20
+"""Bytes that may still be read after that: the most a pipe holds. Past it, it is the grandchild talking."""
+
+ECHO = 0.05
+"""Seconds we wait for the guard to say that a signal went to the whole group, before passing it on."""
+
+PATIENCE = 1.0
+"""Seconds a host that told us to leave has to take the server's last words. Contract: gone within 2 s."""
+
+QUIET = 100
+"""Milliseconds without a byte after which the control socket is made: it takes some, and nobody waits for them."""
+
+TURNS = 500
+"""Looks at our descriptors after which it is made in any case: one that may take so long costs 1.5 µs more."""
+
+NEVER = float("inf")
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""Those that ask the server to leave, and so, once it has, us."""
+
+
+class PollLoop:
+    """Moves everything until the server has ended and its last words are delivered."""
+
+    def __init__(self, child: Child, recorder: Recorder, taps: Taps, options: RunOptions) -> None:
+        self._child = child
+        self._recorder = recorder
+        self._taps = taps
+        self._options = options
+        self._poller = select.poll()
+        self._routes: dict[int, Callable[[int], None]] = {}
+        self._status: int | None = None
+        self._ended_at = 0.0
+        self._asked_at = 0.0
+        self._leave_by = NEVER
+        # Until the first signal, SIGCHLD included, and unless somebody reaches in, there is nothing but bytes to
+        # look after.
+        self._is_busy = False
+        self._received: list[tuple[float, int]] = []
+        self._relays: list[TerminalWriter] = []
+        self._wake = child.signals
+        self._guard = child.guard
+        self._group_got: list[tuple[float, int]] = []
+        self._legs: list[Channel] = []
+        self._intercepted: StdioInterception | None = None
+        self._control: PollServer | None = None
+
+    def run(self) -> int:
+        """Pump; return the server's wait status."""
+        taps = self._taps
+        self.route(self._wake, self._on_signal, select.POLLIN)
+        if self._guard is not None:
+            self.route(self._guard.seen, self._on_group_signal, select.POLLIN)
+        child = self._child
+        self._legs = [
+            Channel(self, 0, child.stdin, taps[0]),
+            Channel(self, child.stdout, self._writable(1), taps[1]),
+            Channel(self, child.stderr, self._writable(2), taps[2], is_shared=self._options.noise == STDERR),
+        ]
+        if self._options.intercepts:
+            self._intercept().begin()
+        # glibc gives the top of the heap back, and faults it in again, with every chunk, until it has once
+        # seen a large block freed: 80 µs of 100 per chunk of a flood.
+        bytes(1 << 22)
+        self._reap()  # It may have ended before we listened.
+        poll, routes = self._poller.poll, self._routes
+        patience: int | None = QUIET
+        turns = 0
+        while True:
+            quiet = True
+            for fd, events in poll(self._timeout(patience) if self._is_busy else patience):
+                handler = routes.get(fd)  # A handler before it may have closed this one.
+                if handler is not None:
+                    quiet = False
+                    handler(events)
+            if patience is not None:
+                turns += 1
+                if quiet or turns == TURNS:
+                    patience = None
+                    self._open_control()
+            if self._is_busy and self._look_after(quiet=quiet):
+                break
+        self._finish()
+        assert self._status is not None
+        return self._status
+
+    def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
+        """Call the handler when poll() has `events` (errors and hang-ups, always) for the descriptor."""
+        self._routes[fd] = handler
+        self._poller.register(fd, events)
+
+    def unroute(self, fd: int) -> None:
+        """Wait for nothing more on the descriptor."""
+        if self._routes.pop(fd, None) is not None:
+            self._poller.unregister(fd)
+
+    def _writable(self, fd: int) -> int:
+        """Return what to write to in place of our own `fd`: a terminal blocks whatever poll() said."""
+        if not os.isatty(fd):
+            return fd
+        relay = TerminalWriter(fd)
+        self._relays.append(relay)
+        return relay.entrance
+
+    def alarm(self) -> None:
+        """Look at the clock from now on: something is to happen by itself."""
+        self._is_busy = True
+
+    def _timeout(self, patience: int | None) -> float | None:
+        """Return the milliseconds poll() may take; None is for ever, the usual case."""
+        now = time.monotonic()
+        due = [at + ECHO for at, _ in self._received]
+        if patience is not None:
+            due.append(now + patience / 1000)
+        if self._intercepted is not None and self._intercepted.due_at is not None:
+            due.append(self._intercepted.due_at)
+        if self._status is not None:
+            if now < self._ended_at + LINGER:
+                due.append(self._ended_at + LINGER)
+            elif not any(leg.pending for leg in self._legs):
+                return 0
+            if self._leave_by != NEVER:
+                due.append(self._leave_by)
+        return max(0.0, min(due) - now) * 1000 if due else None
+
+    def _look_after(self, *, quiet: bool) -> bool:
+        """Do what is due by the clock; return whether all is done."""
+        if self._received:
+            self._forward()
+        if self._intercepted is not None:
+            self._intercepted.wake()
+        if self._status is not None:
+            return self._is_done(self._status, quiet=quiet)
+        self._is_busy = bool(self._received) or (
+            self._intercepted is not None and self._intercepted.due_at is not None
+        )
+        return False
+
+    def _intercept(self) -> StdioInterception:
+        """Be able to have messages held, changed and said; nothing is before somebody asks."""
+        if self._intercepted is None:
+            from mcpspy.io.stdio.interception import StdioInterception
+
+            self._intercepted = StdioInterception(
+                self._recorder, self._options, self._taps, self._legs, self.alarm
+            )
+        return self._intercepted
+
+    def _open_control(self) -> None:
+        """Let viewers reach the session. Whatever goes wrong costs them, and nobody else."""
+        if self._status is not None:
+            return
+        try:
+            from mcpspy.io.control.server_poll import PollServer
+
+            self._control = PollServer(self, self._intercept())
+        except McpspyError as error:
+            say(f"no viewer can reach this session: {error}")
+        except Exception as error:
+            say(f"no viewer can reach this session, by a bug in mcpspy: {type(error).__name__}: {error}")
+
+    def _is_done(self, status: int, *, quiet: bool) -> bool:
+        host, *ours = self._legs
+        host.close()
+        now = time.monotonic()
+        if now >= self._leave_by or all(leg.is_done for leg in ours):
+            return True
+        if now < self._ended_at + LINGER:
+            return False
+        for leg in ours:
+            if leg.open and not leg.pending and leg.taken >= LAST_WORDS:
+                leg.close()
+        if quiet and self._intercepted is not None:
+            self._intercepted.finish()
+        return quiet and not any(leg.pending for leg in ours)
+
+    def _on_signal(self, _events: int) -> None:
+        self._is_busy = True
+        for number in os.read(self._wake, 512):
+            if number == signal.SIGCHLD:
+                self._reap()
+            else:
+                self._received.append((time.monotonic(), number))
+
+    def _on_group_signal(self, _events: int) -> None:
+        assert self._guard is not None
+        seen = os.read(self._guard.seen, 512)
+        if not seen:  # Somebody killed the guard. From now on we pass every signal on.
+            self.unroute(self._guard.seen)
+        now = time.monotonic()
+        self._group_got += [(now, number) for number in seen]
+
+    def _forward(self) -> None:
+        """Pass signals on to the server, each once: not those that the whole group got anyway."""
+        now = time.monotonic()
+        waiting = []
+        # Two that came as one to us came as two to the guard: its second must not answer for a later one.
+        self._group_got = [(at, number) for at, number in self._group_got if now < at + ECHO]
+        for at, number in self._received:
+            echo = next((echo for echo in self._group_got if echo[1] == number), None)
+            if echo is not None:
+                self._group_got.remove(echo)
+            elif self._guard is not None and now < at + ECHO:
+                waiting.append((at, number))
+                continue
+            elif self._status is None:
+                os.kill(self._child.pid, number)
+            if number in ENDING:
+                self._asked_at = at
+                self._set_patience()
+            self._recorder.note("signal", signal=signal_name(number))
+        self._received = waiting
+
+    def _set_patience(self) -> None:
+        if self._asked_at and self._status is not None and self._leave_by == NEVER:
+            self._leave_by = max(self._asked_at, self._ended_at) + PATIENCE
+
+    def _reap(self) -> None:
+        if self._status is not None:
+            return
+        pid, status = os.waitpid(self._child.pid, os.WNOHANG)
+        if pid:
+            self._is_busy = True
+            self._status = status
+            self._ended_at = time.monotonic()
+            for leg in self._legs:
+                leg.counting = True
+            self._set_patience()
+
+    def _finish(self) -> None:
+        if self._received:  # It has done its work on the server, and is meant for us too.
+            self._leave_by = min(self._leave_by, time.monotonic() + PATIENCE)
+        if self._intercepted is not None:
+            self._intercepted.finish()
+        for leg in self._legs:
+            leg.close()
+        for relay in self._relays:
+            relay.drain(lambda: time.monotonic() >= self._leave_by or self._has_signal())
+        if self._control is not None:
+            self._control.close()
+        if self._guard is not None:
+            self._guard.dismiss()
+
+    def _has_signal(self) -> bool:
+        poller = select.poll()
+        poller.register(self._wake, select.POLLIN)
+        return bool(poller.poll(0))

@@ -1,0 +1,133 @@
+"""Starting a server on POSIX, and ending as it ended.
+
+Owns what has to happen before the server runs and after it has: descriptors,
+its pipes, the signals that are caught, the guard; the exit code or the signal
+that we leave with. What happens in between is `io.stdio.poll_loop`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from errno import EACCES, ENOENT, ENOTDIR
+
+from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
+from mcpspy.io.stdio.guard import Guard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    assert sys.platform != "win32"
+
+FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+
+
+class Child:
+    """The server: its pid, our ends of its three pipes, where our signals arrive, and its guard."""
+
+    def __init__(self, pid: int, pipes: tuple[int, int, int], signals: int, guard: Guard | None) -> None:
+        self.pid = pid
+        self.stdin, self.stdout, self.stderr = pipes
+        self.signals = signals
+        self.guard = guard
+
+
+def spawn(command: list[str]) -> Child:
+    """Start the server, in our process group, with our environment and folder.
+
+    Raises OSError if the command is not found or cannot be executed.
+    """
+    _occupy_standard_descriptors()
+    # Before there is a server: from its first moment on, no signal ends us and leaves it behind.
+    wake, signals = _catch_signals()
+    in_read, in_write = os.pipe()
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe()
+    try:
+        pid = os.posix_spawnp(
+            command[0],
+            command,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, in_read, 0),
+                (os.POSIX_SPAWN_DUP2, out_write, 1),
+                (os.POSIX_SPAWN_DUP2, err_write, 2),
+            ],
+            # Python ignores these two, and an ignored signal stays ignored through exec.
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+        )
+    finally:
+        for fd in (in_read, out_write, err_write):
+            os.close(fd)
+    return Child(pid, (in_write, out_read, err_read), wake, Guard.start(pid, signals))
+
+
+def explain(error: OSError, program: str) -> tuple[int, str]:
+    """Return the exit code and the line for a server that did not start."""
+    if error.errno in (ENOENT, ENOTDIR):
+        where = "no such file" if os.sep in program else "not found on PATH"
+        return NOT_FOUND, f"cannot start {program}: {where}"
+    if error.errno == EACCES:
+        return NOT_EXECUTABLE, f"cannot start {program}: not executable (chmod +x, or name its interpreter)"
+    return NOT_EXECUTABLE, f"cannot start {program}: {error.strerror}"
+
+
+def outcome(status: int) -> tuple[int | None, str | None]:
+    """Return the exit code, or the name of the signal, that the server ended with."""
+    code = os.waitstatus_to_exitcode(status)
+    return (code, None) if code >= 0 else (None, signal_name(-code))
+
+
+def leave(status: int) -> NoReturn:
+    """End as the server ended: with its exit code, or by its signal."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        os._exit(code)
+    number = -code
+    if os.WCOREDUMP(status) or number in (signal.SIGQUIT, signal.SIGABRT, signal.SIGSEGV):
+        import resource
+
+        # The core that matters is the server's; ours would overwrite it.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    try:
+        signal.signal(number, signal.SIG_DFL)
+    except OSError:  # SIGKILL needs no default, and has none to set.
+        pass
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)
+
+
+def _catch_signals() -> tuple[int, list[int]]:
+    """Have signals arrive as bytes on a pipe; return it, and those that are passed on.
+
+    One that we were started with ignored (`nohup`, a shell's `&`) stays ignored.
+    """
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    caught = [
+        number for name in FORWARDED if signal.getsignal(number := getattr(signal, name)) != signal.SIG_IGN
+    ]
+    for number in (*caught, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    return read, caught
+
+
+def _occupy_standard_descriptors() -> None:
+    """Open what the host left closed, or a pipe of ours would become its stdout."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # Takes the lowest free number, which is this one.
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # A real-time signal has a number only.
+        return f"SIG{number}"

@@ -1,0 +1,56 @@
+"""`mcpspy run`: a stdio server, wrapped.
+
+Owns the order of things: the server is started first, everything else is
+imported after; what is complete is in the file before it goes on; whatever
+breaks here costs the recording and never the traffic. How bytes move is
+`io.stdio.poll_loop`'s, how processes start and end `io.stdio.process`'; `io.stdio.windows` does both by threads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mcpspy.io.recording.recorder import Recorder, say
+from mcpspy.io.stdio.base import RunOptions, taps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from mcpspy.core.recording.encode import Value
+
+
+def run(options: RunOptions) -> NoReturn:
+    """Start the server, pump until it has ended, and leave as it left."""
+    if sys.platform == "win32":
+        from mcpspy.io.stdio import windows as system
+    else:
+        from mcpspy.io.stdio import process as system
+
+    try:
+        child = system.spawn(options.command)
+    except OSError as error:
+        code, line = system.explain(error, options.command[0])
+        say(line)
+        recorder = _open(options)
+        recorder.note("error", text=line)
+        recorder.finish(code, None)
+        os._exit(code)
+    recorder = _open(options)
+    if sys.platform == "win32":
+        from mcpspy.io.stdio.windows import ThreadedPump as Loop
+    else:
+        from mcpspy.io.stdio.poll_loop import PollLoop as Loop  # Once the server runs.
+    status = Loop(child, recorder, taps(recorder), options).run()
+    recorder.finish(*system.outcome(status))
+    system.leave(status)
+
+
+def _open(options: RunOptions) -> Recorder:
+    fields: dict[str, Value] = {
+        "transport": "stdio",
+        "command": options.command,
+        "name": options.called,
+    }
+    return Recorder(options, fields)

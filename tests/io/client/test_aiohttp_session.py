@@ -1,0 +1,102 @@
+"""How a server is reached, and how it is said that it is not."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from yarl import URL
+
+from mcpspy.errors import CannotStart
+from mcpspy.io.client import ServerAddress
+from mcpspy.io.client.aiohttp_session import client, environments_proxy, reach, reason
+from tests.io.forward.conftest import make_pki
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def test_nobody_listening_is_said_with_the_address_and_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        await reach(ServerAddress(f"http://127.0.0.1:{port}/mcp"))
+
+    with pytest.raises(CannotStart) as raised:
+        await reach(ServerAddress(f"http://127.0.0.1:{port}/mcp"))
+    assert str(raised.value) == (
+        f"cannot reach http://127.0.0.1:{port}/mcp: Connection refused (is the server running?)"
+    )
+
+
+async def test_a_certificate_file_that_is_none_is_said(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("nothing", encoding="utf-8")
+    for path in (tmp_path / "none.pem", tmp_path / "ca.pem"):
+        with pytest.raises(CannotStart, match="--cacert takes a PEM file"):
+            client(ServerAddress("https://example.org/", cacert=str(path)))
+
+
+async def test_a_certificate_is_checked_unless_it_must_not_be() -> None:
+    async with client(ServerAddress("https://example.org/")) as careful:
+        assert isinstance(careful.connector, aiohttp.TCPConnector)
+        assert careful.connector._ssl is not False
+    async with client(ServerAddress("https://example.org/", insecure=True)) as careless:
+        assert isinstance(careless.connector, aiohttp.TCPConnector)
+        assert careless.connector._ssl is False
+
+
+@pytest.mark.parametrize("terse", [False, True])
+async def test_a_private_authority_is_enough_in_every_python_however_little_it_writes(
+    terse: bool, tmp_path: Path
+) -> None:
+    pki = make_pki(tmp_path, terse=terse)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="here")
+
+    application = web.Application()
+    application.router.add_get("/", answer)
+    server = TestServer(application, scheme="https")
+    await server.start_server(ssl=pki.server())
+    async with server:
+        url = str(server.make_url("/"))
+        async with (
+            client(ServerAddress(url, cacert=str(pki.authority))) as trusting,
+            trusting.get(url) as answered,
+        ):
+            assert await answered.text() == "here"
+        async with client(ServerAddress(url)) as careful:
+            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                await careful.get(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://example.org/", "http://proxy:8080"),
+        ("http://127.0.0.1:3000/", None),
+        ("http://inside.example.net/", None),
+        ("https://example.org/", None),
+    ],
+)
+def test_the_environments_proxy_is_for_servers_elsewhere(
+    url: str, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy:8080")
+    monkeypatch.setenv("no_proxy", "inside.example.net")
+    monkeypatch.delenv("https_proxy", raising=False)
+    found = environments_proxy(URL(url))
+
+    assert found == (None if expected is None else URL(expected))
+
+
+def test_a_reason_is_short() -> None:
+    assert reason(ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('127.0.0.1', 9)")) == (
+        "Connection refused"
+    )
+    assert reason(aiohttp.ServerDisconnectedError()) == "the server closed the connection"
+    assert reason(aiohttp.ClientPayloadError("payload is not completed")) == "payload is not completed"

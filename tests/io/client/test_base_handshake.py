@@ -1,0 +1,14 @@
+"""A handshake that nobody asked for; `tests/io/test_bridge.py` and `serve/test_elsewhere.py` have it in use."""
+
+from __future__ import annotations
+
+import json
+
+from mcpspy.io.client.base import OURS, under_our_id
+
+
+def test_it_is_the_clients_own_under_an_id_of_ours_on_one_line() -> None:
+    said = under_our_id(b'{"jsonrpc":"2.0",\r\n"id":0,"method":"initialize","params":{"n":1.50}}')
+    assert b"\n" not in said
+    assert b"1.50" in said
+    assert json.loads(said)["id"] == json.loads(OURS)

@@ -1,0 +1,39 @@
+"""The line in which what was heard waits to be taken."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from mcpspy.io.client.base import ROOM, ConnectionEnded, Inbound, ReceivedMessage, StderrLine
+
+
+async def test_what_is_put_first_is_taken_first() -> None:
+    inbox = Inbound()
+    for event in (ReceivedMessage(0.0, b"a"), StderrLine(1.0, b"b"), ConnectionEnded(2.0)):
+        inbox.put(event)
+
+    assert [await inbox.get() for _ in range(3)] == [
+        ReceivedMessage(0.0, b"a"),
+        StderrLine(1.0, b"b"),
+        ConnectionEnded(2.0),
+    ]
+
+
+async def test_there_is_no_room_while_too_much_waits_and_room_again_once_it_is_taken() -> None:
+    inbox = Inbound()
+    called: list[bool] = []
+    inbox.on_room = lambda: called.append(True)
+    await inbox.room()
+    for _ in range(2):
+        inbox.put(ReceivedMessage(0.0, b"x" * ROOM))
+    assert inbox.is_full
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(inbox.room(), 0.01)
+
+    await inbox.get()
+    assert not called
+    await inbox.get()
+    assert called == [True]
+    await inbox.room()

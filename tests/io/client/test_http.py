@@ -1,0 +1,367 @@
+"""A server over HTTP, in every era: what goes out, what is heard, and what is left when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import web
+
+from mcpspy.core.session.exchange import State
+from mcpspy.errors import CannotStart
+from mcpspy.io.client import (
+    ConnectionEnded,
+    ExchangeLost,
+    ExchangeRefused,
+    ReceivedMessage,
+    ServerAddress,
+    connect,
+)
+from tests.io.client.conftest import BOUND, next_of, rest_of, stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from mcpspy.io.client import ServerConnection
+    from tests.io.client.conftest import Handler, Kept
+
+    Site = Callable[[Handler], AbstractAsyncContextManager[str]]
+
+VERSION = "2025-11-25"
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+async def say(connection: ServerConnection, **members: Any) -> None:
+    await connection.send(json.dumps({"jsonrpc": "2.0", **members}).encode())
+
+
+def event(place: str | None = None, **members: Any) -> str:
+    line = f"id: {place}\n" if place is not None else ""
+    return line + f"event: message\ndata: {json.dumps({'jsonrpc': '2.0', **members})}\n\n"
+
+
+class Server:
+    """Streamable HTTP with sessions, as far as a test needs it; what it is asked stands in `log`."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[str, dict[str, str], Any]] = []
+        self.sessions = 0
+        self.alive: set[str] = set()
+        self.more: dict[str, Handler] = {}
+        """By JSON-RPC method, or by HTTP method: what is done instead."""
+        self.unasked: asyncio.Queue[str] = asyncio.Queue()
+        self.hung_up = asyncio.Event()
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        message = json.loads(await request.read() or b"null")
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.log.append((request.method, headers, message))
+        method = message.get("method", "answer") if isinstance(message, dict) else request.method
+        session = headers.get("mcp-session-id")
+        if session is not None and session not in self.alive:
+            return web.Response(status=404, text="no such session")
+        if method in self.more:
+            return await self.more[method](request)
+        if method == "initialize":
+            self.sessions += 1
+            self.alive.add(f"s{self.sessions}")
+            return web.json_response(
+                {"jsonrpc": "2.0", "id": message["id"], "result": {"protocolVersion": VERSION}},
+                headers={"Mcp-Session-Id": f"s{self.sessions}"},
+            )
+        if method == "GET":
+            response = await stream(request)
+            try:
+                while True:
+                    await response.write((await self.unasked.get()).encode())
+            finally:
+                self.hung_up.set()
+        if isinstance(message, dict) and "id" in message and "method" in message:
+            return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": {"said": method}})
+        return web.Response(status=200 if request.method == "DELETE" else 202)
+
+    def asked(self, method: str) -> list[dict[str, str]]:
+        """Return the headers of what was asked by an HTTP or JSON-RPC method."""
+        return [
+            headers
+            for verb, headers, message in self.log
+            if method in (verb, message.get("method") if isinstance(message, dict) else None)
+        ]
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+async def shake_hands(connection: ServerConnection) -> None:
+    await say(connection, id=0, method="initialize", params={"protocolVersion": VERSION})
+    assert (await next_of(connection, ReceivedMessage)).request == "0"
+    await say(connection, method="notifications/initialized")
+
+
+async def test_a_session_is_begun_kept_listened_to_and_ended(site: Site, server: Server, kept: Kept) -> None:
+    async with site(server) as origin:
+        target = ServerAddress(f"{origin}/mcp", headers=(("Authorization", "Bearer x"),))
+        async with await connect(target, kept.recorder) as connection:
+            await shake_hands(connection)
+            await say(connection, id=1, method="ping")
+            pong = await next_of(connection)
+            server.unasked.put_nowait(event(id=7, method="roots/list"))
+            asked = await next_of(connection)
+            await say(connection, id=7, result={"roots": []})
+        events = await rest_of(connection)
+
+    assert (pong.request, json.loads(pong.data)["result"]) == ("1", {"said": "ping"})
+    assert (asked.request, json.loads(asked.data)["method"]) == (None, "roots/list")
+    assert [type(each) for each in events] == [ConnectionEnded]
+    first, *others = server.log
+    assert ("mcp-session-id" in first[1], "mcp-protocol-version" in first[1]) == (False, False)
+    assert first[1]["accept"] == "application/json, text/event-stream"
+    for _, headers, _ in others:
+        assert (headers["mcp-session-id"], headers["mcp-protocol-version"]) == ("s1", VERSION)
+        assert headers["authorization"] == "Bearer x"
+    assert [verb for verb, _, _ in server.log] == ["POST", "POST", "GET", "POST", "POST", "DELETE"]
+    await asyncio.wait_for(server.hung_up.wait(), BOUND)
+    session = kept.session()
+    assert [exchange.state for exchange in session.exchanges] == [State.OK] * 3
+    assert {exchange.request.frame.stream for exchange in session.exchanges} == {"1"}
+    assert not [change.flaw for change in session.changes if change.flaw]
+
+
+async def test_a_session_that_is_lost_is_told_and_begun_anew_by_the_next_handshake(
+    site: Site, server: Server
+) -> None:
+    async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
+        await shake_hands(connection)
+        server.alive.clear()
+        await say(connection, id=1, method="ping")
+        refused = await next_of(connection, ExchangeRefused)
+        await shake_hands(connection)
+        await say(connection, id=2, method="ping")
+        heard = await next_of(connection, ReceivedMessage)
+
+    assert (refused.request, refused.status, refused.is_session_lost) == ("1", 404, True)
+    assert refused.why == "HTTP 404 Not Found: no such session"
+    assert heard.request == "2"
+    assert server.asked("ping")[-1]["mcp-session-id"] == "s2"
+    assert "mcp-session-id" not in server.asked("initialize")[-1]
+
+
+async def test_an_error_status_answers_the_request_with_or_without_a_message(
+    site: Site, server: Server
+) -> None:
+    async def null(_: web.Request) -> web.StreamResponse:
+        error = {"code": -32000, "message": "not initialized"}
+        return web.json_response({"jsonrpc": "2.0", "id": None, "error": error}, status=400)
+
+    async def page(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=401, text="<html>\nwho are you?", content_type="text/html")
+
+    async def line(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=429, text="not so\nfast")
+
+    server.more |= {"null": null, "page": page, "notifications/line": line}
+    async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
+        await say(connection, id="a", method="null")
+        heard = await next_of(connection)
+        await say(connection, id=2, method="page")
+        refused = await next_of(connection)
+        await say(connection, method="notifications/line")
+        unasked = await next_of(connection)
+
+    assert (type(heard), heard.request, heard.status) == (ReceivedMessage, '"a"', 400)
+    assert (type(refused), refused.request, refused.is_session_lost) == (ExchangeRefused, "2", False)
+    assert refused.why == "HTTP 401 Unauthorized"
+    assert (type(unasked), unasked.request) == (ExchangeRefused, None)
+    assert unasked.why == "HTTP 429 Too Many Requests: not so fast"
+
+
+async def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(
+    site: Site, server: Server, kept: Kept
+) -> None:
+    async def slow(request: web.Request) -> web.StreamResponse:
+        return await stream(request, "id: e1\nretry: 1\ndata:\n\n")
+
+    async def resumed(request: web.Request) -> web.StreamResponse:
+        if request.headers["Last-Event-ID"] == "e1":
+            return await stream(request, event("e2", method="notifications/message", params={}))
+        return await stream(request, event("e3", id=1, result={}))
+
+    server.more |= {"slow": slow, "GET": resumed}
+    async with site(server) as origin, await connect(ServerAddress(origin), kept.recorder) as connection:
+        await say(connection, id=1, method="slow")
+        heard = [await next_of(connection) for _ in range(2)]
+
+    assert [each.request for each in heard] == ["1", "1"]
+    assert json.loads(heard[1].data)["result"] == {}
+    assert [headers["last-event-id"] for headers in server.asked("GET")] == ["e1", "e2"]
+    (exchange,) = kept.session().exchanges
+    assert (exchange.state, exchange.flaws) == (State.OK, [])
+
+
+async def test_a_stream_that_cannot_be_taken_up_is_lost(site: Site, server: Server) -> None:
+    async def ends(request: web.Request) -> web.StreamResponse:
+        return await stream(request, event(method="notifications/message"))
+
+    async def primes(request: web.Request) -> web.StreamResponse:
+        return await stream(request, "id: e1\nretry: 1\ndata:\n\n")
+
+    async def accepted(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=202)
+
+    async def breaks(request: web.Request) -> web.StreamResponse:
+        response = await stream(request, ": hello\n\n")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    server.more |= {"ends": ends, "primes": primes, "accepted": accepted, "breaks": breaks, "GET": primes}
+    found = {}
+    async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
+        for method in ("ends", "primes", "accepted", "breaks"):
+            await say(connection, id=method, method=method)
+            lost = await next_of(connection, ExchangeLost)
+            assert lost.request == f'"{method}"'
+            found[method] = lost.why
+
+    assert found["ends"] == found["primes"] == "the stream ended without an answer"
+    assert found["accepted"] == "HTTP 202 without an answer"
+    assert found["breaks"].startswith("the stream broke off: ")
+    assert len(server.asked("GET")) == 2  # Twice in a row without anything new is enough.
+
+
+async def test_a_request_of_2026_07_28_says_of_itself_what_it_is_and_has_no_session(
+    site: Site, server: Server, kept: Kept
+) -> None:
+    async def listed(_: web.Request) -> web.StreamResponse:
+        schema = {"properties": {"city": {"type": "string", "x-mcp-header": "City"}}}
+        tools = [{"name": "forecast", "inputSchema": schema}]
+        return web.json_response({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}})
+
+    server.more["tools/list"] = listed
+    async with site(server) as origin, await connect(ServerAddress(origin), kept.recorder) as connection:
+        await say(connection, id=1, method="tools/list", params={"_meta": META})
+        await next_of(connection, ReceivedMessage)
+        params = {"name": "forecast", "arguments": {"city": "Köln"}, "_meta": META}
+        await say(connection, id=2, method="tools/call", params=params)
+        await next_of(connection, ReceivedMessage)
+
+    headers = server.asked("tools/call")[0]
+    assert {name: value for name, value in headers.items() if name.startswith("mcp-")} == {
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "forecast",
+        "mcp-param-city": "=?base64?S8O2bG4=?=",
+    }
+    assert not server.asked("GET")
+    assert not server.asked("DELETE")
+    assert [each.request.frame.stream for each in kept.session().exchanges] == ["1", "2"]
+
+
+async def test_to_cancel_a_request_of_2026_07_28_is_to_hang_up(
+    site: Site, server: Server, kept: Kept
+) -> None:
+    gone = asyncio.Event()
+
+    async def hangs(request: web.Request) -> web.StreamResponse:
+        try:
+            response = await stream(request, event(method="notifications/progress", params={}))
+            await asyncio.sleep(BOUND)
+        finally:
+            gone.set()
+        return response
+
+    server.more["hang"] = hangs
+    async with site(server) as origin, await connect(ServerAddress(origin), kept.recorder) as connection:
+        await say(connection, id=1, method="hang", params={"_meta": META})
+        await next_of(connection, ReceivedMessage)
+        await say(connection, method="notifications/cancelled", params={"requestId": 1})
+        await asyncio.wait_for(gone.wait(), BOUND)
+        await say(connection, id=2, method="ping", params={"_meta": META})
+        assert (await next_of(connection)).request == "2"
+
+    assert not server.asked("notifications/cancelled")
+    assert [each.state for each in kept.session().exchanges] == [State.CANCELLED, State.OK]
+
+
+async def test_to_cancel_a_request_of_an_earlier_revision_is_to_say_so(site: Site, server: Server) -> None:
+    async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
+        await shake_hands(connection)
+        await say(connection, method="notifications/cancelled", params={"requestId": 9})
+
+    assert len(server.asked("notifications/cancelled")) == 1
+
+
+async def test_a_server_that_goes_away_loses_what_was_asked(site: Site, server: Server) -> None:
+    async with site(server) as origin:
+        connection = await connect(ServerAddress(origin))
+    await say(connection, id=1, method="ping")
+    lost = await next_of(connection)
+    await connection.close()
+    await connection.close()
+
+    assert (type(lost), lost.request) == (ExchangeLost, "1")
+    assert lost.why == f"cannot reach {origin}: Connection refused"
+
+
+class OldServer:
+    """HTTP+SSE (2024-11-05): one stream, and an address for messages."""
+
+    def __init__(self, endpoint: str = "/messages?session=1") -> None:
+        self.endpoint = endpoint
+        self.queue: asyncio.Queue[str | None] = asyncio.Queue()
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        if request.method == "POST":
+            assert request.path_qs == "/messages?session=1"
+            message = json.loads(await request.read())
+            if message.get("method") == "refuse":
+                return web.Response(status=500, text="no")
+            self.queue.put_nowait(event(id=message["id"], result={}) if "id" in message else None)
+            return web.Response(status=202, text="Accepted")
+        response = await stream(request, f"event: endpoint\ndata: {self.endpoint}\n\n")
+        while (said := await self.queue.get()) is not None:
+            await response.write(said.encode())
+        return response
+
+
+async def test_http_with_sse_has_one_stream_for_all_answers(site: Site, kept: Kept) -> None:
+    async with (
+        site(OldServer()) as origin,
+        await connect(ServerAddress(f"{origin}/sse"), kept.recorder) as connection,
+    ):
+        await say(connection, id=1, method="initialize", params={})
+        heard = await next_of(connection)
+        await say(connection, id=2, method="refuse")
+        refused = await next_of(connection)
+        await say(connection, method="notifications/initialized")
+        ended = await next_of(connection)
+
+    assert (type(heard), heard.request, heard.http) == (ReceivedMessage, None, 1)
+    assert (type(refused), refused.request, refused.why) == (
+        ExchangeRefused,
+        "2",
+        "HTTP 500 Internal Server Error: no",
+    )
+    assert (type(ended), ended.why) == (ConnectionEnded, "the server ended the stream")
+    assert [each.state for each in kept.session().exchanges] == [State.OK, State.REFUSED]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "why"),
+    [("http://127.0.0.1:1/steal", "to another origin"), (None, "is no HTTP.SSE server: HTTP 405")],
+)
+async def test_what_is_no_http_with_sse_is_said(endpoint: str | None, why: str, site: Site) -> None:
+    async def serve(request: web.Request) -> web.StreamResponse:
+        return await OldServer(endpoint)(request) if endpoint is not None else web.Response(status=405)
+
+    async with site(serve) as origin:
+        with pytest.raises(CannotStart, match=why):
+            await connect(ServerAddress(f"{origin}/events", is_sse=True))

@@ -1,0 +1,48 @@
+"""Which requests of a body still wait, and where its stream would go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.core.protocol.message import Failure, Result, read_frame
+from mcpspy.core.recording.decode import Frame
+from mcpspy.io.client.http_state import BodyState
+
+ONE = b'{"jsonrpc":"2.0","id":1,"method":"initialize"}'
+BATCH = b'[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","id":"1","method":"b"}]'
+
+
+def call(data: bytes) -> BodyState:
+    return BodyState(read_frame(Frame(0.0, "client", data)), None)
+
+
+def answer(data: bytes) -> Result | Failure:
+    (found,) = read_frame(Frame(0.0, "server", data))
+    assert isinstance(found, Result | Failure)
+    return found
+
+
+def test_one_request_waits_for_its_own_answer() -> None:
+    one = call(ONE)
+    assert (one.only, one.is_initialize, one.waits) == ("1", True, ["1"])
+
+    one.settle(answer(b'{"jsonrpc":"2.0","id":2,"result":{}}'), 200)
+    assert one.waits == ["1"]
+    one.settle(answer(b'{"jsonrpc":"2.0","id":1,"result":{}}'), 200)
+    assert one.waits == []
+
+
+def test_a_batch_waits_for_each_of_its_requests() -> None:
+    batch = call(BATCH)
+    assert (batch.only, batch.is_initialize) == (None, False)
+
+    batch.settle(answer(b'{"jsonrpc":"2.0","id":"1","result":{}}'), 200)
+    assert batch.waits == ["1"]
+
+
+@pytest.mark.parametrize(("status", "left"), [(200, ["1"]), (400, [])])
+def test_an_error_status_answers_whatever_its_id(status: int, left: list[str]) -> None:
+    one = call(ONE)
+    one.settle(answer(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}'), status)
+
+    assert one.waits == left

@@ -1,0 +1,64 @@
+"""Talking to a live session on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcpspy.errors import CannotStart
+from mcpspy.io.control.client import AsyncControlClient
+from mcpspy.io.control.protocol import CommandRefused
+from mcpspy.io.control.server_poll import ThreadedServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.io.control.conftest import Live
+
+
+async def test_orders_overlap_and_events_are_a_stream(opened: ThreadedServer, live: Live) -> None:
+    session = await AsyncControlClient.open(opened.path, "tui")
+    assert session.hello["name"] == "weather"
+    orders = [session.order("tell", text=str(n)) for n in range(20)]
+    assert await asyncio.gather(*orders) == [{"did": "tell"}] * 20
+    with pytest.raises(CommandRefused):
+        await session.order("refuse")
+    texts = []
+    async with asyncio.timeout(30):
+        async for event in session.events():
+            texts.append(event["text"])
+            if len(texts) == 20:
+                break
+    assert texts == [str(n) for n in range(20)]
+    assert {viewer for viewer, _ in live.orders} == {"tui"}
+    await session.close()
+
+
+async def test_an_order_fails_once_the_session_has_ended(live: Live, runtime: Path) -> None:
+    lock = threading.Lock()
+    with lock:
+        opened = ThreadedServer(live, lock)
+    session = await AsyncControlClient.open(opened.path)
+    with lock:
+        opened.close()
+    assert [event["event"] async for event in session.events()][-1] == "end"
+    with pytest.raises(CannotStart, match="the session has ended"):
+        await session.order("list")
+    await session.close()
+
+
+async def test_who_may_not_be_called_that_is_not_connected(opened: ThreadedServer, live: Live) -> None:
+    left = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def on_gone() -> None:
+        loop.call_soon_threadsafe(left.set)
+
+    live.on_gone = on_gone
+    with pytest.raises(CommandRefused, match="a word of at most 20 letters"):
+        await AsyncControlClient.open(opened.path, "no word")
+    async with asyncio.timeout(30):
+        await left.wait()

@@ -1,0 +1,59 @@
+"""Finding live sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcpspy.errors import CannotStart
+from mcpspy.io.control import protocol
+from mcpspy.io.control.client import ControlClient
+from mcpspy.io.control.discovery import find, sessions
+from mcpspy.io.control.socket import ControlSocket
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcpspy.io.control.server_poll import ThreadedServer
+
+
+def test_a_session_is_found_by_its_id_and_by_its_recording(opened: ThreadedServer, tmp_path: Path) -> None:
+    recording = tmp_path / "weather.jsonl"
+    recording.write_text(
+        '{"mcpspy":1,"id":"0badcafe","started":"2026-11-21T08:00:00.000Z"}\n', encoding="utf-8"
+    )
+    assert find("0badcafe") == find(recording) == find(str(recording)) == opened.path
+
+
+def test_a_session_that_is_not_live_says_what_to_do(runtime: Path) -> None:
+    with pytest.raises(CannotStart, match="mcpspy send --list"):
+        find("0badcafe")
+
+
+def test_the_live_sessions_are_listed_and_the_dead_ones_removed(
+    opened: ThreadedServer, runtime: Path
+) -> None:
+    dead = ControlSocket.open("deadbeef")
+    dead.listening.close()
+    (runtime / "notes.txt").touch()
+    assert [(path, hello["name"]) for path, hello in sessions()] == [(opened.path, "weather")]
+    assert sorted(file.name for file in runtime.iterdir()) == ["0badcafe.sock", "notes.txt"]
+
+
+def test_a_stopped_session_is_left_alone_and_left_out(
+    silent: str, opened: ThreadedServer, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "GREETING", 0.05)
+    assert [path for path, _ in sessions()] == [opened.path]
+    assert (runtime / "deadbeef.sock").exists()
+    with pytest.raises(CannotStart, match="is its mcpspy stopped"):
+        ControlClient(silent)
+
+
+def test_nothing_is_listed_from_a_folder_that_others_can_write_to(
+    opened: ThreadedServer, runtime: Path
+) -> None:
+    runtime.chmod(0o777)
+    assert sessions() == []
+    runtime.chmod(0o700)

@@ -1,0 +1,38 @@
+"""What a viewer and a session say, as lines."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from mcpspy.errors import CannotStart
+from mcpspy.io.control import protocol
+from mcpspy.io.control.client import ControlClient
+
+
+@pytest.mark.parametrize(
+    ("hello", "why"),
+    [
+        (b"SSH-2.0-OpenSSH\n", "no session of mcpspy"),
+        (b"{}\n", "does not answer as a session does"),
+        (b'{"mcpspy":2}\n', "a newer mcpspy"),
+        (b"", "the session has ended"),
+    ],
+)
+def test_what_is_no_session_is_told_in_a_line(
+    hello: bytes, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, other = socket.socketpair()
+    other.sendall(hello)
+    other.close()
+    monkeypatch.setattr(protocol, "knock", lambda _path, _seconds: session)
+    with pytest.raises(CannotStart, match=why):
+        ControlClient("x.sock")
+
+
+def test_an_order_is_one_line_whatever_is_in_it() -> None:
+    line = protocol.order_line(3, "request", {"method": "x\ny", "params": {"n": 10**30}})
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {"n": 3, "order": "request", "method": "x\ny", "params": {"n": 10**30}}

@@ -1,0 +1,104 @@
+"""Visitors on an event loop of asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcpspy.errors import CannotStart
+from mcpspy.io.control import server_asyncio, socket
+from mcpspy.io.control.client import AsyncControlClient
+from mcpspy.io.control.server_asyncio import AsyncioServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.io.control.conftest import Live
+
+
+async def somebody_left(live: Live) -> None:
+    left = asyncio.Event()
+    live.on_gone = left.set
+    async with asyncio.timeout(30):
+        if not live.gone:
+            await left.wait()
+
+
+def is_empty(folder: Path) -> bool:
+    return not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("has_unix", [True, False], ids=["unix", "loopback"])
+async def test_visitors_come_hear_and_go(
+    live: Live, runtime: Path, has_unix: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "HAS_UNIX", has_unix and socket.HAS_UNIX)
+    opened = await AsyncioServer.open(live, pytest.fail)
+    assert opened is not None
+    first = await AsyncControlClient.open(opened.path, "tui")
+    second = await AsyncControlClient.open(opened.path, "tui")
+    answers = await asyncio.gather(first.order("list"), second.order("hold"))
+    assert list(answers) == [{"did": "list"}, {"did": "hold"}]
+    assert sorted(viewer for viewer, _ in live.orders) == ["tui", "tui-2"]
+    opened.tell("tui-2", {"event": "held"})
+    assert await anext(second.events()) == {"event": "held"}
+    live.gone.clear()
+    await first.close()
+    await somebody_left(live)
+    assert live.gone == ["tui"]
+    await opened.close()
+    assert [event async for event in second.events()] == [{"event": "end"}]
+    await second.close()
+    assert is_empty(runtime)
+
+
+async def test_a_visitor_that_never_reads_is_shown_out(
+    live: Live, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_asyncio, "UNREAD", 1_000_000)
+    opened = await AsyncioServer.open(live, pytest.fail)
+    assert opened is not None
+    reader, writer = await asyncio.open_unix_connection(opened.path)
+    await reader.readline()
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    for _ in range(4):
+        opened.tell(None, {"event": "held", "text": "x" * 1_000_000})
+    await somebody_left(live)
+    writer.close()
+    await opened.close()
+
+
+async def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
+    live: Live, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPSPY_RUNTIME", os.devnull)
+    said: list[str] = []
+    assert await AsyncioServer.open(live, said.append) is None
+    (line,) = said
+    assert line.startswith("no viewer can reach this session: ")
+    assert "\n" not in line
+
+
+async def test_a_visitor_that_leaves_at_once_keeps_nobody_out(
+    live: Live, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def is_ours(visitor: object) -> bool:
+        asked.append(visitor)
+        if len(asked) == 1:
+            raise OSError(57, "Socket is not connected")
+        return True
+
+    monkeypatch.setattr(socket, "is_ours", is_ours)
+    opened = await AsyncioServer.open(live, pytest.fail)
+    assert opened is not None
+    with pytest.raises(CannotStart):
+        await AsyncControlClient.open(opened.path)
+    visit = await AsyncControlClient.open(opened.path)
+    assert await visit.order("list") == {"did": "list"}
+    await visit.close()
+    await opened.close()

@@ -1,0 +1,129 @@
+"""Visitors on a loop that never waits for any of them."""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if sys.platform == "win32":
+    pytest.skip("needs poll()", allow_module_level=True)
+
+from mcpspy.io.control import server_poll
+from mcpspy.io.control.server_poll import READABLE, WRITABLE, PollServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.io.control.conftest import Live
+
+
+class Loop:
+    """A pump with nothing to pump."""
+
+    def __init__(self) -> None:
+        self.routes: dict[int, Callable[[int], None]] = {}
+        self._poller = select.poll()
+
+    def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
+        self.routes[fd] = handler
+        self._poller.register(fd, events)
+
+    def unroute(self, fd: int) -> None:
+        del self.routes[fd]
+        self._poller.unregister(fd)
+
+    def turn(self, bound: int = 10_000) -> None:
+        """Do what is ready; wait for something."""
+        ready = self._poller.poll(bound)
+        assert ready or not bound, "nothing came in time"
+        for fd, events in ready:
+            self.routes[fd](events)
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def opened(loop: Loop, live: Live, runtime: Path) -> Iterator[PollServer]:
+    opened = PollServer(loop, live)
+    yield opened
+    opened.close()
+    assert loop.routes == {}
+    assert list(runtime.iterdir()) == []
+
+
+def knocked(loop: Loop, opened: PollServer) -> socket.socket:
+    visitor = socket.socket(socket.AF_UNIX)
+    visitor.settimeout(30)
+    visitor.connect(opened.path)
+    loop.turn()
+    return visitor
+
+
+def test_the_events_are_those_of_poll() -> None:
+    assert (READABLE, WRITABLE) == (select.POLLIN, select.POLLOUT)
+
+
+def test_a_visitor_is_greeted_and_answered_and_missed(loop: Loop, opened: PollServer, live: Live) -> None:
+    with knocked(loop, opened) as visitor:
+        assert visitor.recv(4096).startswith(b'{"mcpspy":1,"session":"0badcafe"')
+        visitor.sendall(b'{"n":1,"order":"list"}\n')
+        loop.turn()
+        assert visitor.recv(4096) == b'{"n":1,"ok":true,"did":"list"}\n'
+        live.tell(None, {"event": "held"})
+        assert visitor.recv(4096) == b'{"event":"held"}\n'
+    loop.turn()
+    assert live.gone == ["viewer"]
+    assert len(loop.routes) == 1
+
+
+def test_what_a_visitor_does_not_read_waits_for_it(loop: Loop, opened: PollServer, live: Live) -> None:
+    with knocked(loop, opened) as visitor:
+        text = "x" * 1_000_000
+        live.tell(None, {"event": "held", "text": text})
+        got = b""
+        while not got.endswith(b'"}\n'):
+            loop.turn(0)
+            got += visitor.recv(1 << 20)
+        assert got.endswith(b'{"event":"held","text":"' + text.encode() + b'"}\n')
+    loop.turn()
+
+
+def test_a_visitor_that_never_reads_is_shown_out(
+    loop: Loop, opened: PollServer, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_poll, "UNREAD", 1_000_000)
+    with knocked(loop, opened):
+        for _ in range(4):
+            live.tell(None, {"event": "held", "text": "x" * 1_000_000})
+        assert live.gone == [], "nobody leaves while somebody is telling"
+        loop.turn()
+        assert live.gone == ["viewer"]
+
+
+def test_who_left_in_the_middle_of_an_event_is_noticed_later(
+    loop: Loop, opened: PollServer, live: Live
+) -> None:
+    knocked(loop, opened).close()
+    live.tell(None, {"event": "held"})
+    live.tell(None, {"event": "held"})
+    assert live.gone == []
+    loop.turn()
+    assert live.gone == ["viewer"]
+
+
+def test_the_end_is_said(loop: Loop, live: Live, runtime: Path) -> None:
+    opened = PollServer(loop, live)
+    with knocked(loop, opened) as visitor:
+        visitor.recv(4096)
+        opened.close()
+        assert visitor.recv(4096) == b'{"event":"end"}\n'
+        assert visitor.recv(4096) == b""
+    assert live.gone == ["viewer"]

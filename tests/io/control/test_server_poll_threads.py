@@ -1,0 +1,57 @@
+"""Visitors in a thread, under the pump's lock."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcpspy.io.control import socket
+from mcpspy.io.control.client import ControlClient
+from mcpspy.io.control.server_poll import ThreadedServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.io.control.conftest import Live
+
+
+@pytest.mark.parametrize("has_unix", [True, False], ids=["unix", "loopback"])
+def test_a_visitor_comes_hears_and_goes(
+    live: Live, runtime: Path, has_unix: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "HAS_UNIX", has_unix and socket.HAS_UNIX)
+    lock = threading.Lock()
+    left = threading.Event()
+    monkeypatch.setattr(live, "viewer_left", lambda viewer: left.set() if viewer == "tui" else None)
+    with lock:
+        opened = ThreadedServer(live, lock)
+    with ControlClient(opened.path, "tui") as visit:
+        assert visit.order("list") == {"did": "list"}
+        with lock:  # As a thread of the pump does it.
+            live.tell("tui", {"event": "held", "text": "x" * 3_000_000})
+        event = next(visit.events(10))
+        assert len(event["text"]) == 3_000_000
+    assert left.wait(30)
+    with ControlClient(opened.path) as visit:
+        with lock:
+            opened.close()
+        assert [event["event"] for event in visit.events(10)] == ["end"]
+    assert list(runtime.iterdir()) == []
+
+
+def test_while_the_pump_has_the_lock_nothing_is_done(live: Live, runtime: Path) -> None:
+    lock = threading.Lock()
+    with lock:
+        opened = ThreadedServer(live, lock)
+    with ControlClient(opened.path) as visit:
+        asking = threading.Thread(target=visit.order, args=("list",))
+        with lock:
+            asking.start()
+            asking.join(0.05)
+            assert (asking.is_alive(), live.orders) == (True, [])
+        asking.join(30)
+        assert [viewer for viewer, _ in live.orders] == ["viewer"]
+    with lock:
+        opened.close()

@@ -1,0 +1,133 @@
+"""Who may knock, and who comes in."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if sys.platform == "win32":
+    pytest.skip("Unix-domain sockets, and other users", allow_module_level=True)
+
+from mcpspy.errors import CannotStart
+from mcpspy.io.control import socket as control_socket
+from mcpspy.io.control.socket import ControlSocket, knock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOBODY = 65534
+
+KNOCK = """
+import os, socket, sys
+os.setgid({user}); os.setuid({user})
+visitor = socket.socket(socket.AF_UNIX)
+visitor.settimeout(30)
+try:
+    visitor.connect({path!r})
+    print(visitor.recv(100))
+except PermissionError:
+    print("not let in")
+"""
+
+
+@pytest.fixture(params=[True, False], ids=["unix", "loopback"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Both kinds of door: the second is that of Windows."""
+    monkeypatch.setattr(control_socket, "HAS_UNIX", request.param)
+    return bool(request.param)
+
+
+def knocked_by(user: int, path: str) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", KNOCK.format(user=user, path=path)],
+        capture_output=True,
+        check=True,
+        timeout=20,
+    )
+    return ended.stdout.decode().strip()
+
+
+def test_who_knocks_is_let_in(runtime: Path, way: bool) -> None:
+    opened = ControlSocket.open("0badcafe")
+    with knock(opened.path, 5) as visitor:
+        inside = opened.answer()
+        assert inside is not None
+        with inside:
+            inside.setblocking(True)
+            visitor.sendall(b"x")
+            assert inside.recv(200) == (b"x" if way else opened.token + b"\nx")
+            assert not visitor.get_inheritable()
+    opened.close()
+    assert list(runtime.iterdir()) == []
+
+
+def test_only_its_owner_can_open_it(runtime: Path, way: bool) -> None:
+    before = os.umask(0)
+    try:
+        opened = ControlSocket.open("0badcafe")
+    finally:
+        os.umask(before)
+    (file,) = runtime.iterdir()
+    assert file.name == ("0badcafe.sock" if way else "0badcafe.port")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert runtime.stat().st_mode & 0o777 == 0o700
+    if not way:
+        assert opened.listening.getsockname()[0] == "127.0.0.1"
+    opened.close()
+
+
+def test_another_user_is_not_let_in(runtime: Path) -> None:
+    if os.getuid() != 0:
+        # Nobody but root can be somebody else: then the system's answer is all there is to ask for.
+        assert control_socket.is_ours(socket.socketpair()[0])
+        return
+    opened = ControlSocket.open("0badcafe")
+    assert knocked_by(NOBODY, opened.path) == "not let in"
+    # Even where the modes would let everybody in, the system's word on who it is counts.
+    runtime.chmod(0o755)
+    (runtime / "0badcafe.sock").chmod(0o666)
+    asking = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", KNOCK.format(user=NOBODY, path=opened.path)],
+        stdout=subprocess.PIPE,
+    )
+    opened.listening.setblocking(True)
+    opened.listening.settimeout(20)
+    assert opened.answer() is None
+    out, _ = asking.communicate(timeout=20)
+    assert out.decode().strip() == "b''"
+    opened.close()
+
+
+def test_what_a_dead_session_left_is_removed_by_who_finds_it(runtime: Path, way: bool) -> None:
+    opened = ControlSocket.open("0badcafe")
+    opened.listening.close()
+    with pytest.raises(FileNotFoundError):
+        knock(opened.path, 5)
+    assert list(runtime.iterdir()) == []
+
+
+def test_a_socket_in_a_folder_of_others_is_not_trusted(runtime: Path) -> None:
+    opened = ControlSocket.open("0badcafe")
+    runtime.chmod(0o777)
+    with pytest.raises(CannotStart, match="open to others"):
+        knock(opened.path, 5)
+    runtime.chmod(0o700)
+    opened.close()
+
+
+def test_a_door_that_cannot_be_made_says_why(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCPSPY_RUNTIME", str(runtime / ("x" * 120)))
+    with pytest.raises(CannotStart, match="too long"):
+        ControlSocket.open("0badcafe")
+    assert list((runtime / ("x" * 120)).iterdir()) == []
+
+
+def test_a_file_that_leads_nowhere_is_an_error_in_a_line(runtime: Path) -> None:
+    (runtime / "0badcafe.port").write_text("what\n", encoding="ascii")
+    with pytest.raises(CannotStart, match="cannot be reached"):
+        knock(str(runtime / "0badcafe.port"), 5)

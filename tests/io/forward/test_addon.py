@@ -1,0 +1,121 @@
+"""What is opened, what passes, and what is said of it."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from mcpspy.io.forward.mitmproxy import LOOKED_AT
+from tests.io.forward.spoken import EVENTS, JSON, PING, PONG, heads, pong
+
+if TYPE_CHECKING:
+    from tests.io.forward.conftest import Pki
+    from tests.io.forward.spoken import Serving, Spying
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def test_what_is_not_mcp_passes_and_none_of_it_is_kept(spying: Spying, serving: Serving) -> None:
+    async def anything(request: web.Request) -> web.StreamResponse:
+        if request.path == "/events":
+            return web.Response(body=b"data: 1\n\ndata: 2\n\n" * 1000, headers=EVENTS)
+        if request.path != "/socket":
+            return web.Response(body=await request.read())
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(f"{message.data}!")
+        return socket
+
+    async with serving(anything) as server, spying() as spy:
+        long = b'{"jsonrpc":"2.0","method":"ping","params":{"text":"%s"}}' % (b"x" * 1_100_000)
+        assert LOOKED_AT == "1m"
+        for body in (b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}', b'{"model":"x"}', b"{", long):
+            assert await spy.post(f"{server}/rpc", body) == (200, body)
+        headers = {"Accept": "text/event-stream"}
+        async with spy.client.get(f"{server}/events", headers=headers) as answer:
+            assert len(await answer.read()) == 18_000
+        async with spy.client.ws_connect(f"{server}/socket") as socket:
+            for number in range(100):
+                await socket.send_str(str(number))
+                assert await socket.receive_str() == f"{number}!"
+    assert spy.recorded() == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "is_open"),
+    [
+        ({}, True),
+        ({"allowed": ["LOCAL*"]}, True),
+        ({"allowed": ["localhost:*"]}, True),
+        ({"allowed": ["*.example"]}, False),
+        ({"ignored": ["localhost"]}, False),
+        ({"allowed": ["*"], "ignored": ["localhost:*"]}, False),
+    ],
+)
+async def test_only_hosts_that_may_be_looked_into_are(
+    options: dict[str, Any], is_open: bool, spying: Spying, serving: Serving, pki: Pki
+) -> None:
+    async with serving(pong) as server, spying(**options) as spy:
+        url = server.replace("127.0.0.1", "localhost") + "/mcp"
+        # Only where TLS stays shut does a client see the server's own certificate.
+        trust = None if is_open else ssl.create_default_context(cafile=str(pki.authority))
+        async with spy.client.post(url, data=PING, headers=JSON, ssl=trust or True) as answer:
+            assert await answer.read() == PONG
+    assert list(spy.recorded()) == ([url] if is_open else [])
+
+
+async def test_a_client_that_does_not_trust_us_gets_through_the_next_time(
+    spying: Spying, serving: Serving, pki: Pki, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pinned = ssl.create_default_context(cafile=str(pki.authority))
+    async with serving(pong) as server, spying() as spy:
+        url = server.replace("127.0.0.1", "localhost") + "/mcp"
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await spy.client.post(url, data=PING, headers=JSON, ssl=pinned)
+        while True:  # Its complaint is on its way, and a client that is quick comes before it.
+            try:
+                async with spy.client.post(url, data=PING, headers=JSON, ssl=pinned) as answer:
+                    assert await answer.read() == PONG
+                    break
+            except aiohttp.ClientConnectorError:
+                pass
+    assert spy.recorded() == {}
+    assert capfd.readouterr().err == (
+        "mcpspy: localhost: a client does not trust mcpspy's certificate (mcpspy ca says how); "
+        "from now on its traffic passes unread\n"
+    )
+
+
+async def test_a_server_whose_certificate_is_not_trusted_is_named_with_the_reason(
+    spying: Spying, serving: Serving, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(pong) as server, spying(cacert=None) as spy:
+        for _ in range(2):
+            status, body = await spy.post(f"{server}/mcp", b'{"jsonrpc":"2.0","id":"a","method":"ping"}')
+            assert status == 502
+            assert body.startswith(
+                b'{"jsonrpc":"2.0","id":"a","error":{"code":-32000,"message":"mcpspy: cannot'
+            )
+            assert b"unable to get local issuer certificate" in body or b"self-signed" in body
+            async with spy.client.get(f"{server}/page") as answer:
+                assert answer.status == 502
+    ((_, entries),) = spy.recorded().items()
+    assert heads(entries) == [("POST", "/mcp", 502)] * 2
+    host = server.removeprefix("https://")
+    recording, *lines = capfd.readouterr().err.splitlines()
+    assert " recording to " in recording
+    # Once each: of the endpoint, and of what else is at that host.
+    assert [line.split(": ")[1] for line in lines] == [host, host.partition(":")[0]]
+    assert all("ertificate" in line and "--cacert FILE" in line for line in lines)
+
+
+async def test_insecure_checks_no_server(spying: Spying, serving: Serving) -> None:
+    async with serving(pong) as server, spying(cacert=None, insecure=True) as spy:
+        assert await spy.post(f"{server}/mcp", PING) == (200, PONG)
+        async with spy.client.get(f"{server}/page") as answer:
+            assert await answer.read() == PONG

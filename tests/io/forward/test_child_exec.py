@@ -1,0 +1,46 @@
+"""What a program that `mcpspy exec` starts is told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from mcpspy.io.forward.ca import CertificateAuthority
+    from tests.io.forward.conftest import Pki, Start
+
+pytestmark = pytest.mark.timeout(60)
+
+TELLS = """
+import json, os, sys
+bundle = open(os.environ["SSL_CERT_FILE"], "rb").read().decode()
+print(json.dumps({"env": dict(os.environ), "bundle": bundle, "stdin": sys.stdin.read()}))
+sys.exit(7)
+"""
+
+
+def test_a_program_gets_what_it_needs_and_everything_else_of_it_is_its_own(
+    start: Start, pki: Pki, ours: CertificateAuthority
+) -> None:
+    process = start(
+        *("exec", "--no-record", "--", sys.executable, "-c", TELLS),
+        NODE_EXTRA_CA_CERTS=pki.authority,
+        NO_PROXY="localhost",
+        OWN="1",
+    )
+    out, err = process.communicate(b"said", timeout=40)
+    assert (process.returncode, err) == (7, b"")
+    told = json.loads(out)
+    assert told["stdin"] == "said"
+    assert told["env"]["OWN"] == "1"
+    assert told["env"]["HTTPS_PROXY"].startswith("http://127.0.0.1:")
+    assert "NO_PROXY" not in told["env"]
+    # The system's, what its own environment named, and ours; and the file goes when the program does.
+    assert ours.certificate.read_text() in told["bundle"]
+    assert pki.authority.read_text() in told["bundle"]
+    assert told["bundle"].count("BEGIN") > 10
+    assert not Path(told["env"]["NODE_EXTRA_CA_CERTS"]).exists()

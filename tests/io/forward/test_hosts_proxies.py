@@ -1,0 +1,124 @@
+"""The environment's own proxies, on the way to a server."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from base64 import b64encode
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from tests.io.forward.spoken import JSON, PING, PONG, pong
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.io.forward.conftest import Pki
+    from tests.io.forward.spoken import Serving, Spying
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class Corporate:
+    """A proxy that knows where `localhost.example` is, and keeps what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+        self.targets: list[bytes] = []
+        self.shown: list[bytes] = []
+        self.url = ""
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._take(reader, writer))
+        self.tasks.add(task)
+        await asyncio.wait([task])
+        writer.close()
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        method, target, _ = head.split(b" ", 2)
+        self.asked.append(method)
+        self.targets.append(target)
+        lines = head.lower().split(b"\r\n")
+        self.shown += [line for line in lines if line.startswith(b"proxy-authorization")]
+        port = target.removeprefix(b"http://").partition(b":")[2].partition(b"/")[0]
+        far, away = await asyncio.open_connection("127.0.0.1", int(port))
+        if method == b"CONNECT":
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            away.write(head)
+        try:
+            await asyncio.gather(_pipe(reader, away), _pipe(far, writer))
+        finally:
+            away.close()
+
+
+async def _pipe(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    try:
+        while data := await source.read(1 << 16):
+            target.write(data)
+    except ConnectionError:
+        pass
+    target.close()
+
+
+@asynccontextmanager
+async def corporate() -> AsyncIterator[Corporate]:
+    proxy = Corporate()
+    server = await asyncio.start_server(proxy.take, "127.0.0.1", 0)
+    proxy.url = f"http://me:secret@127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield proxy
+    finally:
+        server.close()
+        for task in proxy.tasks:
+            task.cancel()
+        await asyncio.gather(*proxy.tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("plain", [True, False], ids=["http", "https"])
+@pytest.mark.parametrize("path", ["/mcp", "/page"])
+async def test_a_server_is_reached_through_the_proxy_of_the_environment(
+    plain: bool, path: str, spying: Spying, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(pong, plain=plain) as server, corporate() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("https_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "direct.example")
+        # The name is on no certificate: whose it is is not what is asked here.
+        async with spying(insecure=True) as spy:
+            url = server.replace("127.0.0.1", "localhost.example") + path
+            body = PING if path == "/mcp" else b"page"
+            kind = JSON if path == "/mcp" else {}
+            for _ in range(2):
+                async with spy.client.post(url, data=body, headers=kind) as answer:
+                    assert await answer.read() == PONG
+            with pytest.raises(aiohttp.ClientError):
+                async with spy.client.get(server.replace("127.0.0.1", "direct.example")) as answer:
+                    # 502: nobody knows where that is.
+                    answer.raise_for_status()
+    assert proxy.asked
+    assert set(proxy.asked) == {b"CONNECT"} if not plain else {b"POST"}
+    # And nobody but the server is asked for: not our own core.
+    assert all(b"localhost.example" in target for target in proxy.targets)
+    secret = b64encode(b"me:secret")
+    assert set(proxy.shown) == {b"proxy-authorization: basic " + secret.lower()}
+    assert list(spy.recorded()) == ([url] if path == "/mcp" else [])
+
+
+async def test_a_tunnel_that_stays_shut_goes_through_it_too(
+    spying: Spying, serving: Serving, pki: Pki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(pong) as server, corporate() as proxy:
+        monkeypatch.setenv("https_proxy", proxy.url)
+        async with spying(ignored=["*"]) as spy:
+            trust = ssl.create_default_context(cafile=str(pki.authority))
+            trust.check_hostname = False
+            url = server.replace("127.0.0.1", "localhost.example")
+            async with spy.client.post(f"{url}/mcp", data=PING, headers=JSON, ssl=trust) as answer:
+                assert await answer.read() == PONG
+    assert proxy.asked == [b"CONNECT"]

@@ -1,0 +1,42 @@
+"""Requests that are not a proxy's to answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+
+from mcpspy.io.forward.mitmproxy import is_proxys
+from tests.io.forward.spoken import JSON, PING, pong
+
+if TYPE_CHECKING:
+    from tests.io.forward.spoken import Serving, Spying
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def test_a_page_of_a_stranger_gets_nothing_but_advice(spying: Spying, serving: Serving) -> None:
+    async with serving(pong, plain=True) as server, spying() as spy:
+        host = server.removeprefix("http://")
+        # As after DNS rebinding: the name is a stranger's, the address ours.
+        async with (
+            aiohttp.ClientSession() as browser,
+            browser.post(f"{spy.url}/mcp", data=PING, headers={"Host": host} | JSON) as answer,
+        ):
+            assert (answer.status, "mcpspy exec" in await answer.text()) == (400, True)
+    assert spy.recorded() == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_ours"),
+    [
+        (b"CONNECT a:443 HTTP/1.1\r\n", True),
+        (b"GET http://a/ HTTP/1.1\r\n", True),
+        (b"GET / HTTP/1.1\r\nHost: http://a/", False),
+        (b"OPTIONS * HTTP/1.1\r\n", False),
+        (b"GE", True),
+    ],
+)
+def test_a_proxys_requests_name_a_server(line: bytes, is_ours: bool) -> None:
+    assert is_proxys(line) is is_ours

@@ -1,0 +1,158 @@
+"""From a word on the command line to a file and a place in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mcpspy.core.hostconfig.layout import ConfigSyntax
+from mcpspy.errors import UsageError
+from mcpspy.io.hosts.resolve import elsewhere, find, target
+from mcpspy.io.hosts.table import HOSTS, Host
+
+STDIO = {"a": {"command": "x"}}
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    folder = tmp_path / "home"
+    project = folder / "work" / "project"
+    project.mkdir(parents=True)
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(folder))
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "APPDATA", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+def write(path: Path, document: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def write_for(host: Host) -> Path:
+    path = host.paths()[-1]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = {
+        ConfigSyntax.TOML: '[mcp_servers.a]\ncommand = "x"\n',
+        ConfigSyntax.YAML: "mcpServers:\n- name: a\n  command: x\n",
+    }
+    inside: object = STDIO
+    for key in reversed(host.home.keys):
+        inside = {str(Path.cwd()) if key == "<project>" else key: inside}
+    path.write_text(texts.get(host.home.syntax) or json.dumps(inside), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
+def test_the_servers_of_every_host_are_found_by_its_name(host: Host) -> None:
+    path = write_for(host)
+
+    found = find(host.name)
+
+    assert found.host is host
+    assert found.file.path.resolve() == path.resolve()
+    assert [server.name for server in found.servers()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "host", [host for host in HOSTS if host.name != "claude-code-local"], ids=lambda h: h.name
+)
+def test_the_servers_of_every_host_are_found_by_its_file(host: Host) -> None:
+    found = find(str(write_for(host)))
+
+    assert found.home == host.home
+    assert [server.name for server in found.servers()] == ["a"]
+
+
+def test_a_project_elsewhere_has_the_shape_of_its_host(tmp_path: Path) -> None:
+    path = write(tmp_path / "other" / ".gemini" / "settings.json", {"mcpServers": STDIO})
+
+    found = find(str(path))
+
+    assert found.host is not None
+    assert found.host.name == "gemini"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"mcpServers": STDIO},
+        {"servers": STDIO, "inputs": []},
+        {"context_servers": STDIO},
+        {"mcp": {"servers": STDIO}},
+        {"mcpServers": [{"name": "a", "command": "x"}]},
+    ],
+    ids=str,
+)
+def test_a_file_of_no_known_host_is_read_by_what_it_holds(tmp_path: Path, document: object) -> None:
+    found = find(str(write(tmp_path / "any.json", document)))
+
+    assert found.host is None
+    assert [server.name for server in found.servers()] == ["a"]
+
+
+def test_a_file_in_this_folder_needs_no_slash() -> None:
+    write(Path("servers"), {"mcpServers": STDIO})
+
+    assert [server.name for server in find("servers").servers()] == ["a"]
+
+
+def test_local_servers_of_claude_code_are_those_of_the_nearest_project(home: Path) -> None:
+    work, project = home / "work", home / "work" / "project"
+    projects = {str(work): {"mcpServers": STDIO}, str(home): {"mcpServers": {}}}
+    write(home / ".claude.json", {"projects": projects, "mcpServers": {"user": {"command": "y"}}})
+
+    assert find("claude-code-local").home.keys == ("projects", str(work), "mcpServers")
+    assert [server.name for server in find("claude-code-local").servers()] == ["a"]
+    assert [server.name for server in find("claude-code").servers()] == ["user"]
+
+    write(home / ".claude.json", {"projects": {**projects, str(project): {}}})
+    assert find("claude-code-local").servers() == []
+
+
+def test_of_several_places_the_first_that_is_there_counts(home: Path) -> None:
+    host = next(host for host in HOSTS if host.name == "lm-studio")
+    old = write(home / ".cache/lm-studio/mcp.json", {"mcpServers": {}})
+    assert target(host).file.path == old
+    new = write(home / ".lmstudio/mcp.json", {"mcpServers": {}})
+    assert target(host).file.path == new
+
+
+def test_a_name_that_is_none_gets_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"^crsor: no such host or file \(did you mean cursor"):
+        find("crsor")
+    with pytest.raises(UsageError, match=r"^qqq: no such host or file \(hosts: claude-desktop, "):
+        find("qqq")
+
+
+def test_a_file_that_is_not_there_is_told(home: Path) -> None:
+    with pytest.raises(UsageError, match=r"mcp\.json: no such file; Cursor, user has its servers there"):
+        find("cursor")
+    with pytest.raises(UsageError, match="no such file"):
+        find("./none.json")
+
+
+def test_what_cannot_be_read_is_told_with_its_file_and_place(home: Path) -> None:
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text('{\n"mcpServers": }', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"\.cursor/mcp\.json: line 2, column 15: not JSON"):
+        find("cursor").servers()
+    (home / "other.json").write_text("{", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"other\.json: line 1, column 2: not JSON"):
+        find(str(home / "other.json"))
+
+
+def test_a_server_that_is_in_another_file_of_the_product_is_found_there(home: Path) -> None:
+    write(home / ".claude.json", {"projects": {str(Path.cwd()): {"mcpServers": STDIO}}})
+    write(Path(".mcp.json"), {"mcpServers": {"b": {"command": "y"}}})
+    write(home / ".cursor/mcp.json", {"mcpServers": STDIO})
+    user = next(host for host in HOSTS if host.name == "claude-code")
+
+    assert elsewhere(user) == ["claude-code-project", "claude-code-local"]
+    assert elsewhere(user, "a") == ["claude-code-local"]
+    assert elsewhere(user, "c") == []
+    assert elsewhere(None, "a") == []

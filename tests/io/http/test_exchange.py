@@ -1,0 +1,767 @@
+"""One exchange through the proxy: real sockets, a server and a client that the test plays by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from mcpspy.io.http import context as streams_module
+from mcpspy.io.http.context import ExchangeContext
+from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
+
+if TYPE_CHECKING:
+    from tests.io.http_spy import Start
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def test_an_event_leaves_when_it_arrives(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS)
+        await client.head()
+        for sent in (b": ping\n\n", event(b'{"n":1}'), b"id: 7\ndata:\n\n", event(PONG)):
+            await call.send(chunk(sent))
+            assert await client.read(len(sent)) == sent
+        await call.send(chunk(b""))
+        assert await client.body() == b""
+        assert spy.said("server") == [b'{"n":1}', PONG]
+        assert [note["id"] for note in spy.notes("sse")] == ["7"]
+        assert await spy.ended() == [None]
+
+
+async def test_half_an_event_is_not_held_back(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS + chunk(b"data: " + PONG[:9]))
+        await client.head()
+        assert await client.read(15) == b"data: " + PONG[:9]
+        assert spy.said("server") == []
+        await call.send(chunk(PONG[9:] + b"\n\n") + chunk(b""))
+        assert await client.body() == PONG[9:] + b"\n\n"
+        assert spy.said("server") == [PONG]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+async def test_line_ends_of_events_are_unchanged(proxy: Start, end: bytes) -> None:
+    stream = b": c" + end * 2 + b"id: 1" + end + event(b'{"a":"\xc3\xa9"}', end) + event(PONG, end)
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(
+            EVENTS + b"".join(chunk(stream[at : at + 1]) for at in range(len(stream))) + chunk(b"")
+        )
+        await client.head()
+        assert await client.body() == stream
+        assert [(frame.data, frame.event_id) for frame in spy.frames("server")] == [
+            (b'{"a":"\xc3\xa9"}', "1"),
+            (PONG, None),
+        ]
+
+
+async def test_a_request_has_the_headers_it_came_with_and_asks_for_no_compression(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        own = f"http://{spy.host}"
+        await client.post(
+            PING,
+            "accept: text/event-stream",
+            f"Origin: {own}",
+            "Accept-Encoding: gzip",
+            "Authorization: t0ken",
+        )
+        call = await spy.server.call()
+        assert sorted((name.lower(), value) for name, value in call.headers) == [
+            ("accept", "text/event-stream"),
+            ("accept-encoding", "identity"),
+            ("authorization", "t0ken"),
+            ("content-length", str(len(PING))),
+            ("content-type", "application/json"),
+            ("host", spy.server.origin.removeprefix("http://")),
+            ("origin", spy.server.origin),
+        ]
+        await call.send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
+        assert b"t0ken" not in spy.recording.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.1 202 Accepted\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+    ],
+)
+async def test_an_answer_without_a_body_stays_one(proxy: Start, response: bytes) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(2):  # The connection is good for another.
+            await client.post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            call = await spy.server.call()
+            await call.send(response)
+            assert await client.stream.readexactly(len(response)) == response
+        assert await spy.ended(2) == [None, None]
+        assert spy.said("server") == []
+
+
+@pytest.mark.parametrize(
+    ("request_body", "response_body"),
+    [
+        (b'{\n "id": 1\r\n}\n', b'{\n\t"id":1,\n"result":\n{}}\n'),
+        (b'{"\xff":1}', b"\xff\xfe\x00"),
+        (b"not json", b"[]"),
+        (b'{"id":1}\r', b'{"id":1}\r\n'),
+        (b'{"id":1}\n', b'{"id":1}\n\n'),
+        (b'\xef\xbb\xbf{"id":1}', b'{"big":123456789012345678901234567890}'),
+    ],
+)
+async def test_bodies_pass_and_are_recorded_byte_for_byte(
+    proxy: Start, request_body: bytes, response_body: bytes
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(request_body)
+        call = await spy.server.call()
+        assert call.body == request_body
+        await call.send(plain(response_body, JSON))
+        assert await client.answer() == (200, response_body)
+        for side, body in (("client", request_body), ("server", response_body)):
+            (frame,) = spy.frames(side)
+            (line,) = [
+                line
+                for line in spy.recording.read_bytes().split(b"\n")
+                if f'"from":"{side}"'.encode() in line
+            ]
+            end = next(
+                (end for end in (b"\r\n", b"\n") if b'"eol":' + json.dumps(end.decode()).encode() in line),
+                b"",
+            )
+            assert frame.data + end == body
+
+
+async def test_a_chunked_request_arrives_whole(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        client.writer.write(
+            f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+            + chunk(PING[:9])
+            + chunk(PING[9:])
+            + chunk(b"")
+        )
+        call = await spy.server.call()
+        assert call.body == PING
+        assert spy.said("client") == [PING]
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "body"),
+    [
+        ("GET", "405 Method Not Allowed", b"no stream here"),
+        ("DELETE", "200 OK", b""),
+        ("DELETE", "405 Method Not Allowed", b""),
+        ("OPTIONS", "204 No Content", None),
+        ("POST", "404 Not Found", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"x"}}'),
+        ("POST", "406 Not Acceptable", b"{}"),
+        ("PUT", "500 Oops", b"<html>"),
+    ],
+)
+async def test_every_method_and_status_passes(
+    proxy: Start, method: str, status: str, body: bytes | None
+) -> None:
+    response = plain(body, "Allow: POST") if body is not None else b"HTTP/1.1 200 OK\r\nAllow: POST\r\n\r\n"
+    response = response.replace(b"200 OK", status.encode())
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask(method, "/mcp?a=%2F&b=%20+", PING if method == "POST" else None)
+        call = await spy.server.call()
+        assert (call.method, call.target) == (method, "/mcp?a=%2F&b=%20+")
+        await call.send(response)
+        assert await client.stream.readexactly(len(response)) == response
+        (note,) = spy.notes("http")
+        assert (note["method"], note["status"]) == (method, int(status[:3]))
+        assert note["response"]["allow"] == "POST"
+
+
+async def test_head_passes_with_the_length_of_what_is_not_sent(proxy: Start) -> None:
+    response = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 55\r\n\r\n"
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(2):
+            await client.ask("HEAD", "/mcp")
+            await (await spy.server.call()).send(response)
+            assert await client.stream.readexactly(len(response)) == response
+
+
+async def test_another_path_passes_unrecorded_but_noted(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("POST", "/token", b"grant_type=x&code=s3cret")
+        call = await spy.server.call()
+        assert call.body == b"grant_type=x&code=s3cret"
+        await call.send(plain(b'{"access_token":"s3cret"}', JSON))
+        assert await client.answer() == (200, b'{"access_token":"s3cret"}')
+        assert [note["path"] for note in spy.notes("http")] == ["/token"]
+        assert b"s3cret" not in spy.recording.read_bytes()
+
+
+async def test_the_server_has_a_message_after_the_file_has_it(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        assert spy.said("client") == [PING]
+        await call.send(plain(PONG, JSON)[:-1])
+        await client.head()
+        assert spy.said("server") == []
+        await call.send(PONG[-1:])
+        assert await client.body() == PONG
+        assert spy.said("server") == [PONG]
+
+
+async def test_a_client_that_leaves_is_gone_upstream_at_once(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS + chunk(event(b'{"n":1}')))
+        await client.head()
+        await client.some()
+        client.writer.close()
+        await asyncio.wait_for(call.gone.wait(), 20)
+        assert await spy.ended() == ["client"]
+
+
+async def test_a_client_that_leaves_before_the_answer_is_gone_upstream_at_once(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        client.writer.close()
+        await asyncio.wait_for(call.gone.wait(), 20)
+        assert await spy.ended() == ["client"]
+        (note,) = spy.notes("http")
+        assert (note["method"], note["status"], note["response"]) == ("POST", None, {})
+
+
+@pytest.mark.parametrize("sent", [b"", b'{"id"'])
+async def test_a_client_that_leaves_amid_its_request_is_noted(proxy: Start, sent: bytes) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        client.writer.write(
+            f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\nContent-Length: 99\r\n\r\n".encode() + sent
+        )
+        await client.writer.drain()
+        client.writer.close()
+        assert await spy.ended() == ["client"]
+        assert spy.server.calls.empty()
+        assert [(frame.data, frame.eol) for frame in spy.frames("client")] == ([(sent, "")] if sent else [])
+        assert [note["status"] for note in spy.notes("http")] == [None]
+
+
+async def test_a_client_that_leaves_amid_a_body_that_is_no_message_is_noted(proxy: Start) -> None:
+    async with proxy() as spy:
+        reached, over = asyncio.Event(), asyncio.Event()
+
+        async def take(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await stream.readuntil(b"grant")
+            reached.set()
+            await stream.read()
+            await closed(writer)
+            over.set()
+
+        taking = await asyncio.start_server(take, "127.0.0.1", 0)
+        port = taking.sockets[0].getsockname()[1]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ExchangeContext, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
+            client = await spy.client()
+            client.writer.write(
+                f"POST /token HTTP/1.1\r\nHost: {spy.host}\r\nContent-Length: 99\r\n\r\ngrant".encode()
+            )
+            await reached.wait()
+            client.writer.transport.abort()
+            assert await spy.ended() == ["client"]
+        assert [(note["path"], note["status"]) for note in spy.notes("http")] == [("/token", None)]
+        taking.close()
+        await over.wait()
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_an_end_of_ours_is_not_the_client_s(proxy: Start, method: str) -> None:
+    async with proxy() as spy:
+        answered, waiting = await spy.client(), await spy.client()
+        for client in (answered, waiting):
+            await client.ask(method, "/mcp", PING if method == "POST" else None)
+            call = await spy.server.call()
+            if client is answered:
+                await call.send(EVENTS)
+                await client.head()
+        spy.stop()
+        assert await spy.ended(2) == ["mcpspy", "mcpspy"]
+        assert sorted(str(note["status"]) for note in spy.notes("http")) == ["200", "None"]
+
+
+async def test_a_kept_connection_that_the_server_closes_unanswered_is_asked_once(proxy: Start) -> None:
+    """A direct client sees its connection closed, and may not ask again: it cannot know what the server did."""
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        first = await spy.server.call()
+        await first.send(plain(PONG, JSON))
+        await client.answer()
+        await client.post(PING)
+        second = await spy.server.call()
+        assert second.writer is first.writer
+        second.writer.close()
+        assert (await client.answer())[0] == 502
+        await client.post(PING)
+        third = await spy.server.call()
+        assert third.writer is not first.writer
+        await third.send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
+        assert spy.server.calls.empty()
+
+
+async def test_a_connection_that_the_server_closed_while_idle_is_not_used(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(50):
+            await client.post(PING)
+            call = await spy.server.call()
+            await call.send(plain(PONG, JSON))
+            call.writer.close()
+            assert await client.answer() == (200, PONG)
+            await call.gone.wait()
+
+
+@pytest.mark.parametrize(
+    ("response", "passed"),
+    [
+        (EVENTS + chunk(event(PONG)), event(PONG)),
+        (EVENTS + chunk(b"data: {"), b"data: {"),
+        (plain(PONG, JSON)[:-5], None),
+        (plain(PONG, "Content-Type: text/plain")[:-5], None),
+    ],
+)
+@pytest.mark.parametrize("harshly", [False, True])
+async def test_a_server_that_dies_midway_leaves_a_broken_body(
+    proxy: Start, response: bytes, passed: bytes | None, harshly: bool
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(response)
+        await client.head()
+        if passed is not None:
+            assert await client.read(len(passed)) == passed
+        if harshly:
+            call.writer.transport.abort()
+        else:
+            call.writer.close()
+        with pytest.raises(asyncio.IncompleteReadError):
+            await client.body()
+        assert await spy.ended() == ["server"]
+
+
+async def test_what_a_dying_server_said_last_is_recorded_as_torn(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS + chunk(b"data: " + PONG))
+        await client.head()
+        await client.read(6 + len(PONG))
+        call.writer.close()
+        await spy.ended()
+        (frame,) = spy.frames("server")
+        assert (frame.data, frame.eol) == (PONG, "")
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', b"1"),
+        (b'{"jsonrpc":"2.0","id":"a","method":"ping"}', b'"a"'),
+        (
+            b'{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"x"}',
+            b"123456789012345678901234567890",
+        ),
+        (b'{"jsonrpc":"2.0","method":"notifications/initialized"}', b"null"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}}', b"null"),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2,"method":"b"}]', b"null"),
+        (b"nonsense", b"null"),
+        (b"", b"null"),
+    ],
+)
+async def test_a_server_that_is_down_is_a_502_by_name_with_the_id(
+    proxy: Start, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch, body: bytes, asked: bytes
+) -> None:
+    async with proxy() as spy:
+        down = f"http://127.0.0.1:{unused_tcp_port}"
+        monkeypatch.setattr(ExchangeContext, "url", lambda _, target: URL(down + target))
+        client = await spy.client()
+        await client.post(body)
+        status, answer = await client.answer()
+        assert status == 502
+        assert b'"id":' + asked + b"," in answer
+        error = json.loads(answer)["error"]
+        assert error["message"].startswith(f"mcpspy: cannot reach {spy.server.origin}/mcp: ")
+        assert error["message"].endswith(os.strerror(errno.ECONNREFUSED))
+        (note,) = spy.notes("http")
+        assert (note["status"], note["error"]) == (502, error["message"])
+
+
+async def test_a_server_that_hangs_up_unasked_is_a_502(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        (await spy.server.call()).writer.close()
+        status, answer = await client.answer()
+        assert (status, json.loads(answer)["id"]) == (502, 1)
+        assert await spy.ended() == [None]
+
+
+async def test_a_reset_by_the_server_is_not_the_client_s(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reset(*_: object, **__: object) -> None:
+        raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
+
+    async with proxy() as spy:
+        monkeypatch.setattr(aiohttp.ClientSession, "request", reset)
+        client = await spy.client()
+        await client.post(PING)
+        assert (await client.answer())[0] == 502
+        assert await spy.ended() == [None]
+
+
+async def test_a_server_that_hangs_up_amid_the_request_is_a_502(proxy: Start) -> None:
+    left = asyncio.Event()
+
+    async def leave(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await stream.readexactly(1000)
+        writer.transport.abort()
+        await closed(writer)
+        left.set()
+
+    async with proxy() as spy:
+        leaving = await asyncio.start_server(leave, "127.0.0.1", 0)
+        port = leaving.sockets[0].getsockname()[1]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ExchangeContext, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
+            client = await spy.client()
+            await client.post(b"[" + b" " * 5_000_000 + b"]")
+            status, _ = await client.answer()
+            assert status == 502
+        leaving.close()
+        await left.wait()
+
+
+async def test_a_slow_answer_is_waited_for_and_delays_nobody(proxy: Start) -> None:
+    async with proxy() as spy:
+        slow, quick = await spy.client(), await spy.client()
+        await slow.post(PING)
+        call = await spy.server.call()
+        for _ in range(50):
+            await quick.post(PING)
+            await (await spy.server.call()).send(plain(b"{}", JSON))
+            assert await quick.answer() == (200, b"{}")
+        await call.send(plain(PONG, JSON))
+        assert await slow.answer() == (200, PONG)
+
+
+async def test_an_answer_before_the_whole_request_was_read_arrives(proxy: Start) -> None:
+    over, shut = asyncio.Event(), asyncio.Event()
+
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(plain(b"{}", JSON, "Connection: close", status="413 Too Large"))
+        await writer.drain()
+        await over.wait()
+        await closed(writer)
+        shut.set()
+
+    async with proxy() as spy:
+        refusing = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        port = refusing.sockets[0].getsockname()[1]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ExchangeContext, "url", lambda _, t: URL(f"http://127.0.0.1:{port}{t}"))
+            client = await spy.client()
+            await client.post(b"[" + b" " * 5_000_000 + b"]")
+            status, _ = await client.answer()
+            assert status == 413
+        refusing.close()
+        over.set()
+        await shut.wait()
+
+
+async def test_two_clients_with_the_same_id_are_told_apart_by_stream(proxy: Start) -> None:
+    async with proxy() as spy:
+        sessions = {}
+        for name in ("one", "two"):
+            client = await spy.client()
+            await client.post(PING)
+            await (await spy.server.call()).send(plain(PONG, JSON, f"Mcp-Session-Id: {name}"))
+            await client.answer()
+            sessions[name] = client
+        calls = []
+        for name, client in sessions.items():
+            await client.post(PING, f"Mcp-Session-Id: {name}")
+            calls.append(await spy.server.call())
+        for call in reversed(calls):
+            name = call.header("mcp-session-id") or ""
+            await call.send(plain(PONG.replace(b"{}", b'{"x":"%b"}' % name.encode()), JSON))
+        for client in sessions.values():
+            await client.answer()
+        asked = spy.frames("client")
+        streams = [frame.stream for frame in asked]
+        assert streams[:2] == streams[2:]
+        assert len({*streams}) == 2
+        for name, stream in zip(sessions, streams, strict=False):
+            last = [frame.data for frame in spy.frames("server") if frame.stream == stream][-1]
+            assert json.loads(last)["result"] == {"x": name}
+
+
+async def test_posts_without_a_session_have_streams_of_their_own(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(3):
+            await client.post(PING)
+            await (await spy.server.call()).send(plain(PONG, JSON))
+            await client.answer()
+        pairs = [(frame.stream, frame.http) for frame in spy.frames("client")]
+        assert pairs == [(frame.stream, frame.http) for frame in spy.frames("server")]
+        assert len({*pairs}) == 3
+
+
+async def test_a_session_named_by_a_refusal_is_none(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        for status in ("400 Bad Request", "200 OK"):
+            await client.post(PING)
+            await (await spy.server.call()).send(plain(PONG, JSON, "Mcp-Session-Id: s", status=status))
+            await client.answer()
+        await client.post(PING, "Mcp-Session-Id: s")
+        await spy.server.call()
+        streams = [frame.stream for frame in spy.frames("client")]
+        assert streams[2] == streams[1] != streams[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "status"), [("DELETE", "200 OK"), ("POST", "404 Not Found")], ids=["deleted", "dead"]
+)
+async def test_a_session_that_is_over_is_let_go_but_not_at_once(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch, method: str, status: str
+) -> None:
+    monkeypatch.setattr(streams_module, "ENDED", 1)
+    async with proxy() as spy:
+        client = await spy.client()
+
+        async def stream_of(session: str, method: str = "POST", status: str = "202 Accepted") -> object:
+            await client.ask(method, "/mcp", PING, f"Mcp-Session-Id: {session}")
+            await (await spy.server.call()).send(plain(b"", status=status))
+            await client.answer()
+            return spy.notes("http")[-1]["stream"]
+
+        one = await stream_of("one")
+        for _ in range(3):  # It is over once, however often that is said.
+            await stream_of("one", method, status)
+        assert await stream_of("one") == one
+        two = await stream_of("two")
+        await stream_of("two", method, status)
+        assert await stream_of("two") == two
+        assert await stream_of("one") != one
+
+
+async def test_an_address_is_let_go_when_its_stream_is_over(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams_module, "ENDED", 1)
+    async with proxy("/sse") as spy:
+        client = await spy.client()
+        streams = []
+        for number in range(2):
+            await client.ask("GET", "/sse")
+            call = await spy.server.call()
+            await call.send(EVENTS + chunk(b"event: endpoint\ndata: /m?%d\n\n" % number) + chunk(b""))
+            await client.head()
+            await client.body()
+            streams.append(spy.notes("http")[-1]["stream"])
+        kept = []
+        for number in range(2):
+            await client.ask("POST", f"/m?{number}", PING, JSON)
+            await (await spy.server.call()).send(plain(b"", status="202 Accepted"))
+            await client.answer()
+            kept.append(spy.notes("http")[-1]["stream"] == streams[number])
+        assert kept == [False, True]
+        assert len(spy.said("client")) == 1
+
+
+@pytest.mark.parametrize("is_absolute", [False, True])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("size", [1, 1000])
+async def test_http_and_sse_sends_its_messages_through_us(
+    proxy: Start, is_absolute: bool, end: bytes, size: int
+) -> None:
+    path = "/message?sessionId=0b1-2"
+    async with proxy("/sse") as spy:
+        stream = await spy.client()
+        await stream.ask("GET", "/sse", None, "Accept: text/event-stream")
+        call = await spy.server.call()
+        address = spy.server.origin + path if is_absolute else path
+        opening = f"event: endpoint\ndata: {address}\n\n".encode().replace(b"\n", end)
+        await call.send(EVENTS)
+        await stream.head()
+        for at in range(0, len(opening), size):
+            await call.send(chunk(opening[at : at + size]))
+        expected = opening.replace(spy.server.origin.encode(), f"http://{spy.host}".encode())
+        assert await stream.read(len(expected)) == expected
+
+        poster = await spy.client()
+        await poster.ask("POST", path, PING, JSON)
+        post = await spy.server.call()
+        assert (post.target, post.body) == (path, PING)
+        await post.send(plain(b"Accepted", status="202 Accepted"))
+        assert await poster.answer() == (202, b"Accepted")
+        await call.send(chunk(event(PONG, end)))
+        assert await stream.read(len(event(PONG, end))) == event(PONG, end)
+        (asked,), (answered,) = spy.frames("client"), spy.frames("server")
+        assert (asked.data, answered.data) == (PING, PONG)
+        assert asked.stream == answered.stream
+        assert asked.http != answered.http
+
+
+@pytest.mark.parametrize("address", [b"\xff\xfe", b"http://[", b"http://elsewhere.example/m", b""])
+async def test_an_odd_endpoint_breaks_nothing(proxy: Start, address: bytes) -> None:
+    opening = b"event: endpoint\ndata: " + address + b"\n\n"
+    async with proxy("/sse") as spy:
+        client = await spy.client()
+        await client.ask("GET", "/sse")
+        call = await spy.server.call()
+        await call.send(EVENTS + chunk(opening + event(PONG)) + chunk(b""))
+        await client.head()
+        assert await client.body() == opening + event(PONG)
+
+
+async def test_a_stream_that_opens_with_a_heartbeat_is_not_held_back(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("GET", "/mcp", None, "Last-Event-ID: 31")
+        call = await spy.server.call()
+        assert call.header("last-event-id") == "31"
+        await call.send(EVENTS + chunk(b":k\n\n"))
+        await client.head()
+        assert await client.read(4) == b":k\n\n"
+        assert spy.notes("http")[0]["request"]["last-event-id"] == "31"
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "what"),
+    [
+        ("evil.example", None, "Host evil.example"),
+        ("evil.example:80", None, "Host evil.example:80"),
+        ("127.0.0.1.evil.example", None, "Host"),
+        (None, "https://evil.example", "Origin https://evil.example"),
+        (None, "null", "Origin null"),
+    ],
+)
+async def test_a_page_of_a_stranger_is_refused(
+    proxy: Start, host: str | None, origin: str | None, what: str
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        client.host = host or spy.host
+        await client.post(PING, *([f"Origin: {origin}"] if origin else []))
+        status, answer = await client.answer()
+        assert status == 403
+        message = json.loads(answer)["error"]["message"]
+        assert what in message
+        assert "--allow-host" in message
+        (note,) = spy.notes("http")
+        assert (note["status"], note["error"]) == (403, message)
+        assert spy.server.calls.empty()
+        assert spy.said("client") == []
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("localhost:1", "http://localhost:5173"),
+        ("[::1]:1", "http://[::1]"),
+        ("127.0.0.1", "https://127.0.0.1:8"),
+        ("box.example:8808", "https://BOX.example"),
+    ],
+)
+async def test_names_of_this_machine_and_allowed_ones_pass(proxy: Start, host: str, origin: str) -> None:
+    async with proxy(allowed=("Box.example",)) as spy:
+        client = await spy.client()
+        client.host = host
+        await client.post(PING, f"Origin: {origin}")
+        call = await spy.server.call()
+        assert call.header("origin") == origin
+        await call.send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
+
+
+@pytest.mark.parametrize("elsewhere", ["/there", "http://other.example/there"])
+async def test_a_redirect_within_the_server_stays_within_the_proxy(proxy: Start, elsewhere: str) -> None:
+    async with proxy() as spy:
+        for location, expected in (
+            (f"{spy.server.origin}/mcp/", f"http://{spy.host}/mcp/"),
+            (elsewhere, elsewhere),
+        ):
+            client = await spy.client()
+            await client.post(PING)
+            call = await spy.server.call()
+            await call.send(plain(b"", f"Location: {location}", status="307 Temporary Redirect"))
+            first, headers = await client.head()
+            assert first.startswith("HTTP/1.1 307")
+            assert ("Location", expected) in headers
+
+
+async def test_metadata_about_the_server_is_metadata_about_us(proxy: Start) -> None:
+    path = "/.well-known/oauth-protected-resource/mcp"
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("GET", path)
+        call = await spy.server.call()
+        assert call.target == path
+        await call.send(plain(b'{"resource":"%s/mcp"}' % spy.server.origin.encode()))
+        assert await client.answer() == (200, b'{"resource":"http://%s/mcp"}' % spy.host.encode())
+
+
+async def test_a_client_that_waits_for_continue_is_told_to(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        head = f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\nExpect: 100-continue\r\nContent-Length: {len(PING)}\r\n"
+        client.writer.write(head.encode() + b"\r\n")
+        assert await client.stream.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.writer.write(PING)
+        call = await spy.server.call()
+        assert call.body == PING
+        assert call.header("expect") is None
+        await call.send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
+
+
+async def test_a_first_event_that_never_ends_goes_on_as_far_as_it_came(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("GET", "/mcp", None, "Accept: text/event-stream")
+        await (await spy.server.call()).send(EVENTS + chunk(b"event: endp") + chunk(b""))
+
+        assert await client.answer() == (200, b"event: endp")
+        assert [note["torn"] for note in spy.notes("sse")] == [True]

@@ -1,0 +1,103 @@
+"""A request of ours to a server over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from multidict import CIMultiDict
+
+from mcpspy.core.intercept.actions import Forward, Inject
+from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
+from mcpspy.io.http.injected_request import InjectedRequest
+from mcpspy.io.http.routes import Route, RouteTable
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+pytestmark = pytest.mark.timeout(60)
+
+MODERN = b'{"jsonrpc":"2.0","id":"m-1","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}'
+
+
+class Upstream:
+    origin, path, host = "http://127.0.0.1:1", "/mcp", "127.0.0.1:1"
+
+
+class Proxy:
+    """A proxy whose server is not there."""
+
+    upstream = Upstream()
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, dict[str, Any]]] = []
+        self.asked: list[tuple[Any, ...]] = []
+
+    def next_number(self) -> int:
+        return 7
+
+    async def ask(self, *what: Any) -> Any:
+        self.asked.append(what)
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    async def note(self, kind: str, fields: dict[str, Any]) -> None:
+        self.notes.append((kind, fields))
+
+
+class Board:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.tasks: list[asyncio.Task[None]] = []
+        self.failures: list[tuple[str, str]] = []
+        self.lanes: set[object] = set()
+        self.tools = ToolParamHeaders()
+        self.ways = RouteTable()
+
+    def now(self) -> float:
+        return 1.0
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self.tasks.append(asyncio.ensure_future(work))
+
+    def failed(self, id: str, why: str) -> None:  # noqa: A002
+        self.failures.append((id, why))
+
+    def enters(self, lane: object) -> None:
+        self.lanes.add(lane)
+
+    def left(self, lane: object) -> None:
+        self.lanes.discard(lane)
+
+
+@pytest.mark.parametrize(("is_session", "stream"), [(True, "3"), (False, "7")])
+async def test_it_belongs_to_the_session_or_is_a_conversation_of_its_own(
+    is_session: bool, stream: str
+) -> None:
+    proxy, board = Proxy(), Board()
+    way = Route(
+        "3", "/mcp?key=1", CIMultiDict({"Host": "here", "Authorization": "token"}), "http://here", is_session
+    )
+    errand = InjectedRequest(proxy, board, way)  # type: ignore[arg-type]
+    errand.deliver(Inject("client", MODERN, None, None, '"m-1"'))
+    await asyncio.gather(*board.tasks)
+
+    assert errand.fields == {"stream": stream, "http": 7}
+    assert [kind for kind, _ in proxy.notes] == ["http", "http-end"]
+    assert proxy.notes[0][1]["by"] == proxy.notes[1][1]["by"] == "mcpspy"
+    assert proxy.notes[0][1]["request"]["authorization"] == "[redacted]"
+    method, target, headers, data = proxy.asked[0]
+    assert (method, target, data) == ("POST", "/mcp?key=1", MODERN)
+    assert dict(headers)["Host"] == "127.0.0.1:1"
+    assert dict(headers)["Mcp-Method"] == json.loads(MODERN)["method"]
+    assert board.failures == [('"m-1"', "the server cannot be reached: Connection refused")]
+    assert not board.lanes
+
+
+async def test_what_comes_with_it_goes_nowhere_if_nobody_listens() -> None:
+    errand = InjectedRequest(Proxy(), Board(), Route("3", "/mcp", {}, "", True))  # type: ignore[arg-type]
+    errand.deliver(Forward("server", b"{}", errand, 1))
+    errand.let_go()
+    assert not errand.is_answered_here

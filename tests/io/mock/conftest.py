@@ -1,0 +1,10 @@
+"""What the tests of a mock over HTTP share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpspy.io.http.listener.GRACE", 0.01)

@@ -1,0 +1,347 @@
+"""A recording in the place of a server that speaks HTTP: methods, headers, statuses, streams."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import aiohttp
+import pytest
+
+from mcpspy.core.mock.loader import Script, entries
+from mcpspy.core.mock.recordings import Library
+from mcpspy.core.mock.session import Options
+from mcpspy.core.mock.store import Shelf
+from mcpspy.io.http.listener import listening, origin
+from mcpspy.io.mock import http
+from mcpspy.io.mock.http import Mock
+from mcpspy.io.mock.http_client import Stream, Visitor
+from mcpspy.io.mock.loader import Served
+from tests.core.mock.talking import VERSION, Json, Talk, asking, modern, progress, slow
+from tests.io.mock.speaking import Spoken, echo, event, heard, recent, spoken
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def test_an_answer_that_is_there_is_json() -> None:
+    async with spoken(echo()) as mock:
+        await mock.begin()
+        assert [await mock.call(5), await mock.call(6), await mock.call(7)] == ["first", "second", "second"]
+
+
+async def test_every_session_begins_at_the_beginning() -> None:
+    async with spoken(echo()) as mock:
+        first = await mock.begin()
+        assert await mock.call(1) == "first"
+        assert await mock.begin() != first
+        assert await mock.call(1) == "first"
+        mock.session = {"Mcp-Session-Id": first}
+        assert await mock.call(2) == "second"
+
+
+async def test_what_comes_before_an_answer_makes_it_a_stream_with_numbers() -> None:
+    async with spoken(slow()) as mock:
+        mock.session = {"Mcp-Session-Id": await mock.begin()}
+        params = {"name": "slow", "_meta": {"progressToken": "t"}}
+        status, said = await mock.say(id=1, method="tools/call", params=params)
+        assert status == 200
+        assert said[:2] == [
+            {"jsonrpc": "2.0", **progress("t", 1)},
+            {"jsonrpc": "2.0", **progress("t", 2)},
+        ]
+        assert said[2]["result"] == {"said": "done"}
+
+
+async def test_a_server_request_waits_on_the_stream_for_an_answer_by_another_post() -> None:
+    async with spoken(asking()) as mock:
+        await mock.begin(roots={})
+        body = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask"}}'
+        async with await mock.send(body) as response:
+            assert (await event(response))[1] == "data: "  # It names the stream, before there is a message.
+            asked = json.loads((await event(response))[2].removeprefix("data: "))
+            assert asked["method"] == "roots/list"
+            assert await mock.say(id=asked["id"], result={"roots": []}) == (202, None)
+            assert [message.get("id") for message in await heard(response)] == [None, 7]
+
+
+async def test_a_stream_that_broke_goes_on_where_it_was_left() -> None:
+    async with spoken(asking()) as mock:
+        await mock.begin(roots={})
+        body = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask"}}'
+        async with await mock.send(body) as response:
+            primed = (await event(response))[0].removeprefix("id: ")
+            asked = json.loads((await event(response))[2].removeprefix("data: "))
+            response.close()
+        assert await mock.say(id=asked["id"], result={"roots": []}) == (202, None)
+        async with await mock.get(**{"Last-Event-ID": primed}) as response:
+            methods = [message.get("method", message.get("id")) for message in await heard(response)]
+        assert methods == ["roots/list", "notifications/message", 7]
+        async with await mock.get(**{"Last-Event-ID": "4711"}) as response:
+            assert response.status == 400
+
+
+async def test_the_get_stream_has_what_belongs_to_no_request_and_there_is_one() -> None:
+    changed: Json = {"method": "notifications/tools/list_changed"}
+    async with spoken(Talk().handshake().server(**changed)) as mock:
+        await mock.begin("2025-06-18")
+        async with await mock.get() as response:
+            assert response.headers["Content-Type"] == "text/event-stream"
+            assert (await event(response))[0] == "id: 1"
+            assert (
+                json.loads((await event(response))[2].removeprefix("data: "))["method"] == changed["method"]
+            )
+            async with await mock.get() as second:
+                assert second.status == 409
+
+
+async def test_delete_ends_a_session_and_its_streams() -> None:
+    async with spoken(echo()) as mock:
+        await mock.begin("2025-06-18")
+        async with await mock.get() as response:
+            async with mock.client.delete(mock.url + "/mcp", headers=mock.session) as deleted:
+                assert deleted.status == 200
+            assert await response.read() is not None
+        assert (await mock.say(id=1, method="ping"))[0] == 404
+
+
+class Awaited(asyncio.Event):
+    """Tells when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_awaited = asyncio.Event()
+
+    async def wait(self) -> Literal[True]:
+        self.is_awaited.set()
+        return await super().wait()
+
+
+async def test_at_the_end_whatever_is_open_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpspy.io.http.listener.GRACE", 600.0)
+    stops: list[Callable[[int], None]] = []
+    complaints: list[str] = []
+    monkeypatch.setattr(http, "stop_on_signals", stops.append)
+    talk = asking().client(method="notifications/x")
+    script = Script(Shelf("r.jsonl"), talk.session.header)
+    for entry in entries(talk.session):
+        script.add(entry)  # To its end, but nobody says that it is the end.
+    mock = Mock(Library([script.shelf]), Options(), complaints.append)
+    monkeypatch.setattr(mock, "_is_read", is_read := Awaited())
+    begun: asyncio.Queue[Visitor] = asyncio.Queue()
+
+    def visited(*given: Any, **options: Any) -> Visitor:
+        begun.put_nowait(visitor := Visitor(*given, **options))
+        return visitor
+
+    monkeypatch.setattr(http, "Visitor", visited)
+    with listening("127.0.0.1", 0, "-") as listener:
+        serving = asyncio.ensure_future(http.serve(mock, listener, "127.0.0.1", lambda: True))
+        async with aiohttp.ClientSession() as client:
+            spoken = Spoken(mock, client, origin("127.0.0.1", listener))
+            await spoken.begin("2025-11-25", roots={})
+            open_ones = [await spoken.get(), await client.get(spoken.url + "/sse")]
+            call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{}}}'
+            open_ones.append(await spoken.send(call))
+            for response in open_ones:
+                assert await event(response)
+            # An `initialize` and a probe wait for the rest of the recording.
+            other = {"protocolVersion": "2025-06-18", "capabilities": {}}
+            waiting = asyncio.ensure_future(spoken.say(id=2, method="initialize", params=other))
+            probe = asyncio.ensure_future(spoken.ask(3, "server/discover", _meta=modern()))
+            await is_read.is_awaited.wait()
+            for _ in range(3):
+                await begun.get()
+            (stop,) = stops
+            stop(15)
+            await serving
+            for response in open_ones:
+                assert b"result" not in await response.read(), "a clean end, and no answer made up"
+            assert [(await each)[0] for each in (waiting, probe)] == [404, 503]
+
+
+async def test_a_batch_is_answered_where_batches_are_part_of_the_revision() -> None:
+    batch = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]'
+    async with spoken(Talk().handshake("2025-03-26")) as mock:
+        await mock.begin("2025-03-26")
+        async with await mock.send(batch) as response:
+            assert sorted(message["id"] for message in await heard(response)) == [1, 2]
+        async with await mock.send(batch, Accept="application/json") as response:
+            assert [message["id"] for message in await heard(response)] == [1, 2]
+    async with spoken(Talk().handshake()) as mock:
+        await mock.begin()
+        async with await mock.send(batch) as response:
+            assert (response.status, (await heard(response))["error"]["code"]) == (400, -32600)
+
+
+async def test_requests_of_2026_need_no_session_and_each_client_begins_at_the_beginning() -> None:
+    async with spoken(recent()) as mock:
+        answers = []
+        for id in (1, 2, 1):  # noqa: A001
+            status, said = await mock.ask(id, "tools/call", name="echo", _meta=modern())
+            answers.append((status, said["result"]["said"]))
+        assert answers == [(200, "first"), (200, "second"), (200, "first")]
+
+
+async def test_errors_of_2026_have_a_status() -> None:
+    async with spoken(recent()) as mock:
+        for version, method, status, code in (
+            ("2026-07-28", "tools/nothing", 200, -32603),
+            ("2099-01-01", "tools/call", 400, -32022),
+        ):
+            meta = {**modern(), VERSION: version}
+            got = await mock.ask(1, method, _meta=meta)
+            assert (got[0], got[1]["error"]["code"]) == (status, code)
+    async with spoken(recent(), miss=-32601) as mock:
+        assert (await mock.ask(1, "tools/nothing", _meta=modern()))[0] == 404
+
+
+async def test_headers_that_do_not_say_what_the_body_says_are_refused() -> None:
+    async with spoken(recent()) as mock:
+        body = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "echo", "_meta": modern()},
+        }
+        async with await mock.send(json.dumps(body).encode(), Mcp_Method="tools/list") as response:
+            assert response.status == 400
+            assert (await heard(response))["error"]["code"] == -32020
+
+
+async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, hung_up = asyncio.Event(), asyncio.Event()
+
+    class Watched(Visitor):
+        def post(self, body: bytes, ids: list[bytes]) -> Stream:
+            stream = super().post(body, ids)
+            assert self.conversation.owes
+            asked.set()
+            return stream
+
+        def hang_up(self, ids: list[bytes]) -> None:
+            super().hang_up(ids)
+            assert not self.conversation.owes
+            hung_up.set()
+
+    monkeypatch.setattr(http, "Visitor", Watched)
+    talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": modern()})
+    talk.server(id=1, result={"said": "done", "resultType": "complete"})
+    async with spoken(talk, speed=0.001) as mock:
+        asking = asyncio.ensure_future(mock.ask(1, "tools/call", name="slow", _meta=modern()))
+        async with asyncio.timeout(30):
+            await asked.wait()
+            asking.cancel()
+            await hung_up.wait()
+
+
+async def test_eras_refuse_each_other_in_their_own_words() -> None:
+    async with spoken(echo()) as legacy:
+        status, said = await legacy.ask(1, "server/discover", _meta=modern())
+        assert (status, said["id"], said["error"]["code"]) == (400, None, -32000)
+    async with spoken(recent()) as mock:
+        status, said = await mock.say(id=0, method="initialize", params={"protocolVersion": "2025-11-25"})
+        assert (status, said["error"]["code"]) == (400, -32022)
+        assert said["error"]["data"]["supported"] == ["2026-07-28"]
+        async with await mock.get() as response:
+            assert (response.status, response.headers["Allow"]) == (405, "POST")
+
+
+async def test_a_session_too_many_ends_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "SESSIONS", 1)
+    async with spoken(echo()) as mock:
+        first = await mock.begin()
+        await mock.begin()
+        assert await mock.call(1) == "first"
+        mock.session = {"Mcp-Session-Id": first}
+        assert (await mock.say(id=1, method="ping"))[0] == 404
+
+
+async def test_a_host_that_was_allowed_by_name_is_no_stranger() -> None:
+    async with spoken(echo(), allowed=("mock.internal",)) as mock:
+        await mock.begin()
+        body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        async with await mock.send(body, Host="mock.internal:80") as response:
+            assert response.status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allow"),
+    [
+        ("PUT", "/mcp", 405, "GET, POST, DELETE"),
+        ("POST", "/sse", 405, "GET"),
+        ("GET", "/messages", 405, "POST"),
+        ("GET", "/elsewhere", 404, None),
+    ],
+)
+async def test_what_is_not_here_is_said(method: str, path: str, status: int, allow: str | None) -> None:
+    async with spoken(echo()) as mock, mock.client.request(method, mock.url + path) as response:
+        assert (response.status, response.headers.get("Allow")) == (status, allow)
+
+
+async def test_a_client_of_2024_has_one_stream_and_posts_beside_it() -> None:
+    async with spoken(Talk().handshake("2024-11-05").call(1)) as mock:
+        async with mock.client.get(mock.url + "/sse") as stream:
+            name, data = await event(stream)
+            assert name == "event: endpoint"
+            where = data.removeprefix("data: ")
+            for body in (
+                b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{}}}',
+                b'[{"jsonrpc":"2.0","id":2,"method":"ping"}]',
+            ):
+                async with await mock.send(body, where) as response:
+                    assert (response.status, await response.text()) == (202, "Accepted")
+            said = json.loads((await event(stream))[1].removeprefix("data: "))
+            assert (said["id"], said["result"]["said"]) == (1, "yes")
+        async with await mock.send(b"{}", "/messages?session_id=nobody") as response:
+            assert response.status == 404
+
+
+@pytest.mark.timeout(60)
+async def test_64_clients_at_once_each_get_their_own_answers() -> None:
+    talk = Talk().handshake()
+    for number in range(100):
+        talk.call(number, "echo", f"said {number}", n=number)
+    async with spoken(talk) as mock:
+
+        async def client(first: int) -> list[str]:
+            own = Spoken(mock.mock, mock.client, mock.url)
+            await own.begin()
+            return [await own.call(n, n=(first + n) % 100) for n in range(100)]
+
+        async with asyncio.timeout(60):
+            answers = await asyncio.gather(*(client(first) for first in range(64)))
+    assert answers == [[f"said {(first + n) % 100}" for n in range(100)] for first in range(64)]
+
+
+async def test_it_serves_while_it_reads(tmp_path: Path) -> None:
+    path = tmp_path / "large.jsonl"
+    entries = [
+        ("client", {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}),
+        (
+            "server",
+            {"id": 0, "result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}},
+        ),
+    ]
+    entries.append(("client", {"method": "notifications/initialized"}))
+    for number in range(1, 400):
+        params = {"name": "echo", "arguments": {"n": number}}
+        entries.append(("client", {"id": number, "method": "tools/call", "params": params}))
+        entries.append(("server", {"id": number, "result": {"said": f"{number}" + " " * 2000}}))
+    header = {"mcpspy": 1, "id": "00000000", "started": "2026-11-21T08:00:00.000Z", "name": "large"}
+    lines = [{"t": 0.1, "from": side, "msg": {"jsonrpc": "2.0", **message}} for side, message in entries]
+    path.write_text("".join(json.dumps(line) + "\n" for line in (header, *lines)), encoding="utf-8")
+    served = Served([path], [], merge=False)
+    async with spoken(served.begin()) as mock:
+        await mock.begin()
+        assert (await mock.call(1, n=1)).strip() == "1"
+        last = asyncio.ensure_future(mock.call(2, n=399))
+        behind = asyncio.ensure_future(mock.call(3, n=1))
+        probe = asyncio.ensure_future(mock.ask(4, "server/discover", _meta=modern()))
+        done, _ = await asyncio.wait((last, behind, probe), timeout=0.2)
+        assert not done
+        await mock.mock.read(served.read_on)
+        assert ((await last).strip(), (await behind).strip()) == ("399", "1")
+        assert (await probe)[0] == 400

@@ -1,0 +1,48 @@
+"""What a client posted, read or refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.io.mock import http_messages
+from tests.io.mock.speaking import echo, heard, spoken
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.mark.parametrize(
+    ("data", "headers", "status"),
+    [
+        (b"{", {}, 400),
+        (b"", {}, 400),
+        (b"[]", {}, 400),
+        (b"42", {}, 400),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', {}, 400),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Content_Type": "text/plain"}, 415),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Accept": "text/html"}, 406),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Mcp_Session_Id": None}, 400),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Mcp_Session_Id": "nobody's"}, 404),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"MCP_Protocol_Version": "1999"}, 400),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Origin": "https://evil.example"}, 403),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Host": "evil.example"}, 403),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Accept": "*/*"}, 200),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Accept": None}, 200),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', {"Origin": "http://localhost:6274"}, 200),
+    ],
+)
+async def test_garbage_and_strangers_are_refused_and_the_session_goes_on(
+    data: bytes, headers: dict[str, str | None], status: int
+) -> None:
+    async with spoken(echo()) as mock:
+        await mock.begin()
+        async with await mock.send(data, **headers) as response:
+            assert response.status == status
+            if status != 200:
+                assert "message" in (await heard(response))["error"]
+        assert await mock.call(1) == "first"
+
+
+async def test_a_body_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_messages, "LARGEST", 1000)
+    async with spoken(echo()) as mock, await mock.send(b"[" + b" " * 2000 + b"]") as response:
+        assert response.status == 413

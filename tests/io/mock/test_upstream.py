@@ -1,0 +1,207 @@
+"""The real server behind a mock: a fake connection, and a client that asks for what was not recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcpspy.errors import CannotStart
+from mcpspy.io.client import (
+    ConnectionEnded,
+    ExchangeLost,
+    ExchangeRefused,
+    ReceivedMessage,
+    ServerCommand,
+    ServerConnection,
+)
+from mcpspy.io.client.base import OURS, ServerAddress
+from mcpspy.io.mock import upstream as module
+from mcpspy.io.mock.upstream import Elsewhere, InThread, Real
+from mcpspy.io.recording.reader import Recording
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcpspy.io.client import ServerTarget
+    from mcpspy.io.recording.recorder import Recorder
+
+pytestmark = pytest.mark.timeout(60)
+
+HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}'
+
+
+def line(**members: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **members}).encode()
+
+
+class Server(ServerConnection):
+    """Answers what it is told to; keeps what it was sent."""
+
+    def __init__(self, answers: dict[str, list[Any]]) -> None:
+        super().__init__("the server", None)
+        self.sent: list[Any] = []
+        self.answers = answers
+        self.is_closed = False
+
+    async def send(self, data: bytes) -> None:
+        message = json.loads(data)
+        self.sent.append(message)
+        for event in self.answers.get(message.get("method", ""), []):
+            self._hears(event(message) if callable(event) else event)
+
+    async def close(self) -> None:
+        self.is_closed = True
+        self._hears(ConnectionEnded(0.0, 0))
+
+
+def answer(message: Any) -> ReceivedMessage:
+    return ReceivedMessage(0.0, line(id=message["id"], result={"said": "new"}), None)
+
+
+READY: dict[str, list[Any]] = {"initialize": [answer], "tools/call": [answer]}
+
+
+class World:
+    """What a client hears, and the server it is connected to."""
+
+    def __init__(self) -> None:
+        self.server = Server(dict(READY))
+        self.heard: asyncio.Queue[Any] = asyncio.Queue()
+        self.connected = 0
+        self.refuses: str | None = None
+        self.elsewhere = Elsewhere(Real(ServerCommand(["server"]), "server", None), self.hear)
+
+    def hear(self, data: bytes) -> None:
+        self.heard.put_nowait(json.loads(data))
+
+    async def connect(self, _target: ServerTarget, _recorder: Recorder | None) -> ServerConnection:
+        self.connected += 1
+        if self.refuses is not None:
+            raise CannotStart(self.refuses)
+        return self.server
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World()
+    monkeypatch.setattr(module, "connect", world.connect)
+    return world
+
+
+async def test_the_server_is_met_as_the_client_met_the_mock_once(world: World) -> None:
+    for id in (5, 6):  # noqa: A001
+        world.elsewhere.send(line(id=id, method="tools/call"), HELLO)
+        assert await world.heard.get() == {"jsonrpc": "2.0", "id": id, "result": {"said": "new"}}
+    methods = [message["method"] for message in world.server.sent]
+    assert methods == ["initialize", "notifications/initialized", "tools/call", "tools/call"]
+    assert world.server.sent[0]["params"] == {"protocolVersion": "2025-11-25"}
+    assert world.connected == 1
+    await world.elsewhere.close()
+    assert world.server.is_closed
+
+
+async def test_a_client_of_2026_needs_no_introduction(world: World) -> None:
+    world.elsewhere.send(line(id=5, method="tools/call"), None)
+    assert (await world.heard.get())["id"] == 5
+    assert [message["method"] for message in world.server.sent] == ["tools/call"]
+    await world.elsewhere.close()
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (lambda m: ExchangeRefused(0.0, json.dumps(m["id"]), 1, 500, "HTTP 500"), "HTTP 500"),
+        (lambda m: ExchangeLost(0.0, json.dumps(m["id"]), 1, "the stream broke"), "the stream broke"),
+        (ConnectionEnded(0.0, 3, why="it exited with 3"), "the server ended: it exited with 3"),
+    ],
+)
+async def test_what_becomes_of_a_request_without_an_answer_is_said(
+    event: Any, why: str, world: World
+) -> None:
+    world.server.answers["tools/call"] = [event]
+    world.elsewhere.send(line(id=5, method="tools/call"), HELLO)
+    said = await world.heard.get()
+    assert (said["id"], said["error"]["code"]) == (5, -32603)
+    assert said["error"]["message"].endswith(why)
+    await world.elsewhere.close()
+
+
+async def test_an_http_error_without_an_id_is_the_answer_of_its_request(world: World) -> None:
+    world.server.answers["tools/call"] = [
+        ReceivedMessage(0.0, line(id=None, error={"code": -32602, "message": "no"}), "5", 1, 400)
+    ]
+    world.elsewhere.send(line(id=5, method="tools/call"), None)
+    said = await world.heard.get()
+    assert (said["id"], said["error"]["code"]) == (5, -32602)
+    await world.elsewhere.close()
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        (
+            ReceivedMessage(0.0, line(id=json.loads(OURS), error={"code": -1, "message": "go away"})),
+            "refuses initialize: go away",
+        ),
+        (ExchangeRefused(0.0, OURS, 1, 401, "HTTP 401 Unauthorized"), "the server: HTTP 401 Unauthorized"),
+        (ConnectionEnded(0.0, 1), "ended before it answered initialize; it said: sorry"),
+    ],
+)
+async def test_a_server_that_will_not_be_met_answers_all_that_waits(
+    event: Any, why: str, world: World
+) -> None:
+    world.server.answers["initialize"] = [event]
+    world.server.last_words.append("sorry")
+    world.elsewhere.send(line(id=5, method="tools/call"), HELLO)
+    world.elsewhere.send(line(id=6, method="tools/call"), HELLO)
+    said = [await world.heard.get() for _ in range(2)]
+    assert [message["id"] for message in said] == [5, 6]
+    assert all(message["error"]["message"].endswith(why) for message in said)
+
+
+async def test_a_server_that_cannot_be_reached_is_tried_again_for_the_next_request(world: World) -> None:
+    world.refuses = "cannot start server: no such file"
+    world.elsewhere.send(line(id=5, method="tools/call"), None)
+    assert "no such file" in (await world.heard.get())["error"]["message"]
+    world.refuses = None
+    world.elsewhere.send(line(id=6, method="tools/call"), None)
+    assert "result" in await world.heard.get()
+    await world.elsewhere.close()
+
+
+async def test_a_bug_of_ours_is_an_answer_too(world: World) -> None:
+    world.server.answers["tools/call"] = [lambda _: "no event"]
+    world.elsewhere.send(line(id=5, method="tools/call"), None)
+    world.elsewhere._take = None  # type: ignore[method-assign, assignment] # What a bug would be like.
+    assert "a bug in mcpspy" in (await world.heard.get())["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("target", "transport", "upstream"),
+    [
+        (ServerCommand(["node", "server.js"]), "stdio", None),
+        (ServerAddress("http://localhost:1/mcp"), "http", "http://localhost:1/mcp"),
+    ],
+)
+def test_what_it_says_is_recorded_as_a_session_of_its_own(
+    target: ServerTarget, transport: str, upstream: str | None, tmp_path: Path
+) -> None:
+    recorder = Real(target, "weather", str(tmp_path / "more.jsonl")).recorder()
+    assert recorder is not None
+    recorder.finish(0, None)
+    header = Recording(tmp_path / "more.jsonl").header
+    assert (header.transport, header.upstream, header.name) == (transport, upstream, "weather")
+    assert header.command == (["node", "server.js"] if transport == "stdio" else None)
+
+
+def test_a_caller_without_a_loop_is_served_by_a_thread(world: World) -> None:
+    heard: SimpleQueue[bytes] = SimpleQueue()
+    behind = InThread(Real(ServerCommand(["server"]), "server", None), heard.put)
+    behind.send(line(id=5, method="tools/call"), HELLO)
+    assert json.loads(heard.get(timeout=10))["result"] == {"said": "new"}
+    behind.close()
+    assert world.server.is_closed

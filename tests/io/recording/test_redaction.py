@@ -1,0 +1,187 @@
+"""Where the rules come from, and a recording written again without its secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcpspy.core.redact.redactor import Redactor
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget
+from mcpspy.io.recording.redaction import RedactionOptions, clean, redactor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.io.conftest import Start
+
+HEADER = b'{"mcpspy":1,"id":"00000000","started":"2026-11-21T08:00:00.000Z","command":["s","--token","abc"],"later":{"a":[1]}}\n'
+SAID = b'{"t":0.1,"from":"client","msg":{"password":"swordfish","pin":"1234","any":"f00-ba4"}}\n'
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpspy.io.recording.redaction.config_file", lambda: str(tmp_path / "none.toml"))
+
+
+def redacted(asked: RedactionOptions, said: list[str] | None = None) -> dict[str, str]:
+    made = redactor(asked, ([] if said is None else said).append)
+    assert made is not None
+    message: dict[str, str] = json.loads(made.lines(SAID))["msg"]
+    return message
+
+
+def test_what_is_built_in_needs_no_settings_and_no_rules() -> None:
+    kept = redacted(RedactionOptions())
+    assert kept["password"].startswith("[redacted:")
+    assert kept["pin"] == "1234"
+
+
+def test_two_recordings_have_keys_of_their_own() -> None:
+    assert redacted(RedactionOptions())["password"] != redacted(RedactionOptions())["password"]
+
+
+def test_options_settings_and_the_environment_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "mine.toml"
+    config.write_text('[redact]\nkeys = ["pin"]\nenv = ["MINE", "NONE"]\n', encoding="utf-8")
+    monkeypatch.setenv("MINE", "f00-ba4")
+    monkeypatch.delenv("NONE", raising=False)
+    asked = RedactionOptions()
+    said: list[str] = []
+    asked.config = str(config)
+    asked.patterns = ["any"]
+    kept = redacted(asked, said)
+    assert all(value.startswith("[redacted:") for value in kept.values())
+    assert said == ["--redact-env NONE: not set, so there is nothing to look for"]
+
+
+def test_nothing_is_redacted_if_a_person_says_so(tmp_path: Path) -> None:
+    asked = RedactionOptions()
+    asked.off, asked.config = True, str(tmp_path / "broken.toml")
+    assert redactor(asked, pytest.fail) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ("[redact]\nkey = []", "redact.key means nothing"),
+        ("[redact]\nkeys = 'pin'", "redact.keys is no list"),
+        ("[redact]\npatterns = ['(']", "no[t]? a regular expression"),
+        ("[redact", "TOML"),
+    ],
+)
+def test_settings_that_are_wrong_are_named(tmp_path: Path, settings: str, why: str) -> None:
+    config = tmp_path / "mine.toml"
+    config.write_text(settings, encoding="utf-8")
+    asked = RedactionOptions()
+    asked.config = str(config)
+    with pytest.raises(UsageError, match=why):
+        redactor(asked, pytest.fail)
+
+
+def test_a_recorder_redacts_all_it_writes_and_says_so(tmp_path: Path) -> None:
+    where = RecordingTarget()
+    where.record = str(tmp_path / "r.jsonl")
+    recorder = Recorder(where, {"command": ["s", "--token", "abc123def"], "name": "s"})
+    recorder.write(SAID)
+    recorder.write([b'{"t":0.1,"from":"client","msg":', b'{"password":"sword', b'fish"}', b"}\n"])
+    recorder.note("stderr", text="PASSWORD=swordfish")
+    recorder.finish(0, None)
+    lines = (tmp_path / "r.jsonl").read_bytes()
+    assert b"swordfish" not in lines
+    assert b"abc123def" not in lines
+    header, one, two, note, _ = map(json.loads, lines.splitlines())
+    assert header["redacted"] is True
+    assert one["msg"]["password"] == two["msg"]["password"] == note["text"].removeprefix("PASSWORD=")
+
+
+def test_a_recorder_that_is_not_to_redact_says_so(tmp_path: Path) -> None:
+    where = RecordingTarget()
+    where.record, where.redaction.off = str(tmp_path / "r.jsonl"), True
+    recorder = Recorder(where, {"command": ["s", "--token", "abc123def"]})
+    recorder.write(SAID)
+    recorder.finish(0, None)
+    header, said, _ = (tmp_path / "r.jsonl").read_bytes().splitlines(keepends=True)
+    assert json.loads(header)["redacted"] is False
+    assert json.loads(header)["command"][2] == "abc123def"
+    assert said == SAID
+
+
+def test_what_cannot_be_redacted_as_asked_is_not_recorded(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    where = RecordingTarget()
+    where.record, where.redaction.patterns = str(tmp_path / "r.jsonl"), ["("]
+    recorder = Recorder(where, {})
+    recorder.write(SAID)
+    recorder.finish(0, None)
+    assert not (tmp_path / "r.jsonl").exists()
+    err = capfd.readouterr().err
+    assert err.startswith("mcpspy: cannot record: cannot redact: '(' is not a regular expression")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the fixture is of POSIX")
+def test_the_wire_is_untouched_and_a_secret_cut_by_chunks_is_not_in_the_file(start: Start) -> None:
+    spy = start("echo.py", options=["--record", str(start.recording), "--redact-key", "pin"])
+    large = b'{"a":"' + b"y" * 200_000 + b'","pass\\u0077ord":"swordfish"}\n'
+    for part in (b'{"id":1,"params":{"pass', b'word":"sword', b'fish","pin":', b"7001}}\n", large):
+        spy.send(part)
+    said = b'{"id":1,"params":{"password":"swordfish","pin":7001}}\n' + large
+    out, _ = spy.finish()
+    assert out == said
+    assert spy.wait() == 0
+    for side in ("client", "server"):
+        kept = spy.said(side)
+        assert kept.count(b"[redacted:") == 3
+        assert b"swordfish" not in kept
+        assert b"7001" not in kept
+        tag = json.loads(kept.split(b"\n")[0])["params"]["password"].encode()
+        assert kept.split(b"\n")[1] == large[:-1].replace(b"swordfish", tag)
+    assert spy.header()["redacted"] is True
+
+
+def test_a_recording_is_cleaned_into_a_new_file_of_its_owner(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(HEADER + SAID + SAID + b'{"t":0.2,"from')
+    found: list[tuple[str, str]] = []
+    cleaning = Redactor(b"k" * 32, found=lambda *told: found.append(told))
+    assert clean(str(source), str(target), cleaning) == len(b'{"t":0.2,"from')
+    header, one, two = target.read_bytes().splitlines()
+    assert one == two
+    assert b"swordfish" not in one
+    fields = json.loads(header)
+    assert fields.pop("redacted") is True
+    assert fields.pop("command")[:2] == ["s", "--token"]
+    assert list(fields) == ["mcpspy", "id", "started", "later"]
+    assert found == [("argv", "/command/2"), ("key", "/password"), ("key", "/password")]
+    assert source.read_bytes() == HEADER + SAID + SAID + b'{"t":0.2,"from'
+    if sys.platform != "win32":
+        assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_looking_writes_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(HEADER + SAID)
+    assert clean(str(source), None, Redactor(b"k" * 32)) == 0
+    assert os.listdir(tmp_path) == ["in.jsonl"]
+
+
+def test_no_file_is_overwritten_and_none_is_left_half(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(b"no recording\n")
+    with pytest.raises(UsageError, match=r"in\.jsonl: not an mcpspy recording"):
+        clean(str(source), str(target), Redactor(b"k" * 32))
+    assert not target.exists()
+    target.write_bytes(b"mine")
+    source.write_bytes(HEADER)
+    with pytest.raises(UsageError, match="exists, and no file is overwritten"):
+        clean(str(source), str(target), Redactor(b"k" * 32))
+    assert target.read_bytes() == b"mine"
+    with pytest.raises(CannotStart, match="No such file"):
+        clean(str(tmp_path / "none"), None, Redactor(b"k" * 32))

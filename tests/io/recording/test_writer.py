@@ -1,0 +1,492 @@
+"""The file of a recording: whole, private, of one process, and never in the way."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcpspy.io.recording import writer
+from mcpspy.io.recording.writer import BATCH, IOV_MAX, Writer, is_live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from tests.conftest import Entry
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="modes, devices and descriptors of POSIX")
+
+FIELDS: dict[str, str] = {"transport": "stdio", "name": "thing"}
+
+
+class Disk:
+    """A disk with so much room, which takes what fits and then says no. Stands in for `os.write` and `os.writev`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.room = 1 << 40
+        self.portion = 1 << 40
+        """The most it takes at once."""
+        self.writes = 0
+        self._write = os.write
+        monkeypatch.setattr(os, "write", self.write)
+        monkeypatch.setattr(os, "writev", self.writev, raising=False)
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Take what fits."""
+        self.writes += 1
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = self._write(fd, bytes(data[: min(self.room, self.portion)]))
+        self.room -= written
+        return written
+
+    def writev(self, fd: int, buffers: Sequence[bytes]) -> int:
+        """Take what fits of all of them."""
+        return self.write(fd, b"".join(buffers))
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """A disk that may be full, and a writer that does not wait for it to recover."""
+    monkeypatch.setattr(writer, "RETRY", 0.0)
+    return Disk(monkeypatch)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What a person was told."""
+    return []
+
+
+@pytest.fixture
+def opened(tmp_path: Path, said: list[str]) -> Iterator[Callable[..., Writer]]:
+    """Open a recording, `x.jsonl` unless something else is said; it is closed in the end."""
+    writers: list[Writer] = []
+
+    def open_one(record: str | None = "x.jsonl", folder: str | None = None, **more: Any) -> Writer:
+        path = None if record is None else os.path.join(tmp_path, record)
+        writers.append(Writer(folder, path, FIELDS, say=said.append, **more))
+        return writers[-1]
+
+    yield open_one
+    for opened_writer in writers:
+        opened_writer.close()
+
+
+def notes(path: str) -> list[dict[str, Any]]:
+    """Return every line of a file whose lines are all JSON, and whole."""
+    with open(path, "rb") as file:
+        *lines, rest = file.read().split(b"\n")
+    assert rest == b""
+    return [json.loads(line) for line in lines]
+
+
+# Creation.
+
+
+def test_the_first_line_is_the_header(opened: Callable[..., Writer]) -> None:
+    created = opened()
+    (header,) = notes(created.path)
+    assert header == {
+        "mcpspy": 1,
+        "id": created.id,
+        "started": header["started"],
+        **FIELDS,
+        "redacted": False,
+    }
+    assert list(header) == ["mcpspy", "id", "started", "transport", "name", "redacted"]
+    assert header["started"][-1] == "Z"
+    assert len(header["started"]) == len("2026-01-01T00:00:00.000Z")
+
+
+@pytest.mark.parametrize("steps", [[0, 0, 0], [999, 0, 0], [5, 7, -10], [0, 1, 1]])
+def test_what_starts_later_is_sorted_later_within_one_millisecond(
+    opened: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch, steps: list[int]
+) -> None:
+    now = 1_795_335_183_745_000
+    made = []
+    for number, step in enumerate(steps):
+        now += step
+        monkeypatch.setattr("mcpspy.io.recording.writer.time.time_ns", lambda now=now: now * 1000)
+        made.append(opened(f"{'cab'[number]}.jsonl"))
+    found = [(notes(each.path)[0]["started"], each.id) for each in made]
+    assert found == sorted(set(found))
+    # A clock that is set back is believed.
+    monkeypatch.setattr("mcpspy.io.recording.writer.time.time_ns", lambda: (now - 60_000_000) * 1000)
+    assert notes(opened("d.jsonl").path)[0]["started"] == "2026-11-22T08:12:03.745Z"
+
+
+@posix_only
+def test_the_file_and_the_folders_we_made_are_ours_alone(
+    opened: Callable[..., Writer], tmp_path: Path
+) -> None:
+    previous = os.umask(0)
+    try:
+        created = opened(None, str(tmp_path / "mcpspy" / "sessions"))
+    finally:
+        os.umask(previous)
+    assert stat.S_IMODE(os.stat(created.path).st_mode) == 0o600
+    for folder in ("mcpspy/sessions", "mcpspy"):
+        assert stat.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700
+
+
+@posix_only
+def test_a_folder_that_was_there_keeps_its_mode(opened: Callable[..., Writer], tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir(mode=0o755)
+    opened("theirs/x.jsonl")
+    assert stat.S_IMODE((tmp_path / "theirs").stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_folder_as_path_gets_a_file_with_a_name_of_its_own(
+    opened: Callable[..., Writer], tmp_path: Path, said: list[str], there: bool
+) -> None:
+    if there:
+        (tmp_path / "folder").mkdir()
+    first, second = opened("folder/"), opened("folder/")
+    assert os.path.dirname(first.path) == os.path.dirname(second.path) == str(tmp_path / "folder")
+    assert first.path != second.path
+    assert f"-thing-{first.id}.jsonl" in first.path
+    assert said == []
+
+
+def test_a_file_that_exists_is_never_written_to(
+    opened: Callable[..., Writer], tmp_path: Path, said: list[str]
+) -> None:
+    (tmp_path / "x.jsonl").write_text("precious", encoding="utf-8")
+    assert [opened().path, opened().path] == [str(tmp_path / "x-2.jsonl"), str(tmp_path / "x-3.jsonl")]
+    assert (tmp_path / "x.jsonl").read_text(encoding="utf-8") == "precious"
+    assert said == [
+        f"{tmp_path / 'x.jsonl'} exists; recording to {tmp_path / name}"
+        for name in ("x-2.jsonl", "x-3.jsonl")
+    ]
+
+
+@posix_only
+def test_a_link_that_leads_nowhere_is_not_followed(opened: Callable[..., Writer], tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").symlink_to(tmp_path / "target")
+    assert opened().path == str(tmp_path / "x-2.jsonl")
+    assert not (tmp_path / "target").exists()
+
+
+def test_a_path_that_cannot_be_is_an_oserror(opened: Callable[..., Writer], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        opened("file/x.jsonl")
+
+
+@posix_only
+def test_a_pipe_is_refused_since_its_reader_could_stop_the_traffic(
+    opened: Callable[..., Writer], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "x.jsonl")
+    with pytest.raises(OSError, match="not a regular file"):
+        opened()
+
+
+@posix_only
+def test_a_device_may_have_several_writers(opened: Callable[..., Writer]) -> None:
+    for _ in range(2):
+        opened(os.devnull).write([b"x\n"])
+
+
+@posix_only
+def test_no_other_program_inherits_the_file(opened: Callable[..., Writer]) -> None:
+    assert not os.get_inheritable(opened()._fd)
+
+
+# Appending.
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(st.lists(st.lists(st.binary(max_size=20), max_size=5), max_size=10), st.integers(1, 30))
+def test_what_is_written_is_appended_whole_in_whatever_portions_the_disk_takes(
+    opened: Callable[..., Writer], disk: Disk, entries: list[list[bytes]], portion: int
+) -> None:
+    disk.portion = 1 << 40
+    created = opened()
+    disk.portion = portion
+    start = os.path.getsize(created.path)
+    for buffers in entries:
+        created.write(buffers)
+    with open(created.path, "rb") as file:
+        assert file.read()[start:] == b"".join(b"".join(buffers) for buffers in entries)
+
+
+@pytest.mark.parametrize("size", [1, 1000, BATCH // 3, BATCH, BATCH + 1])
+@pytest.mark.parametrize("count", [1, 2, IOV_MAX, IOV_MAX + 1])
+def test_many_and_large_buffers_are_one_entry(opened: Callable[..., Writer], size: int, count: int) -> None:
+    if size * count > 20 * BATCH:
+        count = 20
+    created = opened()
+    start = os.path.getsize(created.path)
+    created.write(iter([bytes([n % 256]) * size for n in range(count)]))
+    with open(created.path, "rb") as file:
+        file.seek(start)
+        assert file.read() == b"".join(bytes([n % 256]) * size for n in range(count))
+
+
+def test_an_ordinary_entry_is_one_write(opened: Callable[..., Writer], disk: Disk) -> None:
+    created = opened()
+    before = disk.writes
+    created.write([b"a"] * 100)
+    created.write([b"b\n"])
+    created.write([])
+    assert disk.writes - before == 2
+
+
+def test_a_note_has_its_time_and_fields(opened: Callable[..., Writer]) -> None:
+    created = opened()
+    created.note(1.25, "exit", code=7, signal=None)
+    assert notes(created.path)[-1] == {"t": 1.25, "note": "exit", "code": 7, "signal": None}
+
+
+def test_time_begins_at_the_start_and_never_goes_back(opened: Callable[..., Writer]) -> None:
+    created = opened()
+    times = [created.now() for _ in range(100)]
+    assert 0 <= times[0] < 60
+    assert times == sorted(times)
+
+
+# A disk that refuses.
+
+
+def test_a_full_disk_costs_lines_and_leaves_none_half_in_the_file(
+    opened: Callable[..., Writer], disk: Disk, said: list[str]
+) -> None:
+    created = opened()
+    created.note(0, "before")
+    disk.room = 10
+    created.note(1, "half")
+    created.write([b"one\n", b"two\n"])
+    assert [note.get("note") for note in notes(created.path)] == [None, "before"]
+    assert said == [f"cannot write {created.path}: No space left on device; traffic goes on unrecorded"]
+    disk.room = 1 << 40
+    created.note(2, "after")
+    assert [note.get("note") for note in notes(created.path)] == [None, "before", "lost", "after"]
+    assert notes(created.path)[2] == {
+        **notes(created.path)[2],
+        "entries": 3,
+        "why": "No space left on device",
+    }
+    assert said[1:] == [f"recording to {created.path} again; 3 entries were lost"]
+
+
+@pytest.mark.parametrize("room", [0, 1, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 3 * BATCH])
+def test_what_was_lost_is_counted_exactly(opened: Callable[..., Writer], disk: Disk, room: int) -> None:
+    created = opened()
+    disk.room = room
+    created.write(iter([b"x" * (BATCH // 2 - 1) + b"\n"] * 8))
+    disk.room = 1 << 40
+    created.note(2, "after")
+    header, lost, after = notes(created.path)
+    assert (header["mcpspy"], lost["entries"], after["note"]) == (1, 8, "after")
+
+
+def test_a_monster_is_one_lost_entry(opened: Callable[..., Writer], disk: Disk) -> None:
+    created = opened()
+    disk.room = 3 * BATCH
+    created.write(iter([*[b"x" * 65536] * 100, b"\n"]))
+    disk.room = 1 << 40
+    created.note(2, "after")
+    assert notes(created.path)[1]["entries"] == 1
+
+
+def test_a_disk_that_refuses_again_while_it_recovers_leaves_nothing_half(
+    opened: Callable[..., Writer], disk: Disk, said: list[str]
+) -> None:
+    created = opened()
+    disk.room = 0
+    created.note(1, "lost")
+    disk.room = 20
+    created.note(2, "lost")
+    assert len(notes(created.path)) == 1
+    disk.room = 1 << 40
+    created.note(3, "after")
+    assert notes(created.path)[1]["entries"] == 2
+    assert len(said) == 2
+
+
+def test_a_full_disk_is_not_asked_for_every_message(
+    opened: Callable[..., Writer], disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RETRY", 60.0)
+    created = opened()
+    disk.room = 0
+    created.note(1, "lost")
+    before = disk.writes
+    for _ in range(100):
+        created.note(1, "lost")
+    assert disk.writes == before
+    disk.room = 1 << 40
+    created.close()  # The last chance is taken whatever the time.
+    assert notes(created.path)[1]["entries"] == 101
+    created._fd = os.open(os.devnull, os.O_WRONLY)
+
+
+def test_a_disk_that_is_full_at_the_start_may_recover_too(
+    opened: Callable[..., Writer], disk: Disk, said: list[str]
+) -> None:
+    disk.room = 5
+    created = opened()
+    created.note(1, "lost")
+    assert notes(created.path) == []
+    disk.room = 1 << 40
+    created.note(2, "after")
+    header, lost, after = notes(created.path)
+    assert (header["mcpspy"], lost["entries"], after["note"]) == (1, 1, "after")
+    assert len(said) == 2
+
+
+@posix_only
+def test_nothing_is_raised_when_the_descriptor_is_lost(
+    opened: Callable[..., Writer], said: list[str]
+) -> None:
+    created = opened()
+    os.close(created._fd)
+    created.note(1, "lost")
+    created.note(1, "lost")
+    created.close()
+    assert len(said) == 1
+    created._fd = os.open(os.devnull, os.O_WRONLY)
+
+
+# Parts.
+
+
+def test_a_part_that_is_full_names_the_next_and_the_next_its_number(opened: Callable[..., Writer]) -> None:
+    created = opened(max_size=400)
+    first = created.path
+    entry = b'{"note":"x","pad":"%b"}\n' % (b"x" * 100)
+    for _ in range(9):
+        created.write([entry])
+    parts, path = [], first
+    while True:
+        lines = notes(path)
+        parts.append(lines)
+        if lines[-1].get("note") != "part":
+            break
+        path = os.path.join(os.path.dirname(first), lines[-1]["next"])
+    assert path == created.path == first.replace(".jsonl", f".part{len(parts)}.jsonl")
+    assert len(parts) > 2
+    assert [part[0].get("part", 1) for part in parts] == list(range(1, len(parts) + 1))
+    assert {part[0]["id"] for part in parts} == {created.id}
+    assert sum(note.get("note") == "x" for part in parts for note in part) == 9
+
+
+def test_only_the_last_part_is_live(opened: Callable[..., Writer]) -> None:
+    created = opened(max_size=10)
+    first = created.path
+    created.note(1, "x")
+    with open(first, "rb") as old, open(created.path, "rb") as new:
+        assert not is_live(old.fileno())
+        assert is_live(new.fileno())
+
+
+def test_a_next_part_never_takes_a_file_that_exists(opened: Callable[..., Writer], tmp_path: Path) -> None:
+    (tmp_path / "x.part2.jsonl").write_text("precious", encoding="utf-8")
+    created = opened(max_size=10)
+    created.note(1, "x")
+    assert created.path == str(tmp_path / "x.part2-2.jsonl")
+    assert notes(str(tmp_path / "x.jsonl"))[-1]["next"] == "x.part2-2.jsonl"
+    assert (tmp_path / "x.part2.jsonl").read_text(encoding="utf-8") == "precious"
+
+
+def test_a_part_that_cannot_begin_leaves_the_recording_in_this_one(
+    opened: Callable[..., Writer], monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    created = opened(max_size=5000)
+    first = created.path
+    created.note(0, "x", pad="x" * 5000)
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        created.note(1, "x")
+        created.note(2, "x")
+    assert created.path == first
+    assert len(notes(first)) == 4
+    assert len(said) == 1
+
+
+def test_a_disk_that_is_full_when_a_part_begins_leaves_no_empty_one(
+    opened: Callable[..., Writer], disk: Disk, tmp_path: Path
+) -> None:
+    created = opened(max_size=250)
+    line = b'{"note":"x","pad":"%b"}\n' % (b"x" * 250)
+    disk.room = len(line) + 20
+    created.write([line])
+    created.note(1, "lost")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
+    disk.room = 1 << 40
+    for at in range(2, 9):
+        created.note(at, "after")
+    assert created.path == str(tmp_path / "x.part2.jsonl")
+    assert notes(created.path)[0]["part"] == 2
+    assert notes(created.path)[-1]["note"] == "after"
+
+
+def test_a_part_is_not_followed_by_an_empty_one(opened: Callable[..., Writer], tmp_path: Path) -> None:
+    created = opened(max_size=250)
+    created.note(1, "exit", code=0, signal=None, pad="x" * 250)
+    created.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
+    assert notes(created.path)[-1]["note"] == "exit"
+    created._fd = os.open(os.devnull, os.O_WRONLY)
+
+
+# The mark of a live file.
+
+
+def test_a_file_is_live_until_it_is_closed(opened: Callable[..., Writer]) -> None:
+    created = opened()
+    with open(created.path, "rb") as file:
+        assert is_live(file.fileno())
+        assert is_live(file.fileno()), "looking does not change it"
+        created.close()
+        assert not is_live(file.fileno())
+    created._fd = os.open(os.devnull, os.O_WRONLY)
+
+
+def test_a_file_that_nobody_writes_is_not_live(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").touch()
+    with open(tmp_path / "x.jsonl", "rb") as file:
+        assert not is_live(file.fileno())
+
+
+def test_a_file_whose_writer_was_killed_is_not_live(tmp_path: Path) -> None:
+    script = f"""
+from mcpspy.io.recording.writer import Writer
+Writer(None, {str(tmp_path / "x.jsonl")!r}, {{}}, say=print)
+print("open", flush=True)
+input()
+"""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with open(tmp_path / "x.jsonl", "rb") as file:
+            assert is_live(file.fileno())
+            process.kill()
+            process.wait(20)
+            assert not is_live(file.fileno())
+
+
+def test_the_parser_of_the_tests_reads_what_the_writer_writes(
+    opened: Callable[..., Writer], read_entries: Callable[[bytes], list[Entry]]
+) -> None:
+    created = opened()
+    created.write([b'{"t":0.000001,"from":"client","msg":', b"{}", b"}\n"])
+    with open(created.path, "rb") as file:
+        assert read_entries(file.read())[1].payload == b"{}\n"

@@ -1,0 +1,220 @@
+"""One direction of the pump, over pipes of this process: what is put between, and when it stops to read."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if sys.platform == "win32":
+    pytest.skip("needs poll()", allow_module_level=True)
+
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget
+from mcpspy.io.stdio.base import RecordingTap
+from mcpspy.io.stdio.channel import CHUNK, Channel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MB = 1 << 20
+
+
+class Pump:
+    """As much of a pump as a leg needs."""
+
+    def __init__(self) -> None:
+        self.routes: dict[int, Callable[[int], None]] = {}
+        self._poller = select.poll()
+
+    def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
+        self.routes[fd] = handler
+        self._poller.register(fd, events)
+
+    def unroute(self, fd: int) -> None:
+        if self.routes.pop(fd, None) is not None:
+            self._poller.unregister(fd)
+
+    def turn(self) -> bool:
+        """Do what is ready; say whether anything was."""
+        ready = self._poller.poll(0)
+        for fd, events in ready:
+            if fd in self.routes:
+                self.routes[fd](events)
+        return bool(ready)
+
+
+class Line:
+    """A leg between two pipes."""
+
+    def __init__(self, pump: Pump) -> None:
+        source, self.source = os.pipe()
+        self.target, target = os.pipe()
+        os.set_blocking(self.source, False)
+        os.set_blocking(self.target, False)
+        nowhere = RecordingTarget()
+        nowhere.recording = False
+        self.leg = Channel(pump, source, target, RecordingTap(Recorder(nowhere, {}), None, None))
+
+    def say(self, data: bytes) -> int:
+        try:
+            return os.write(self.source, data)
+        except BlockingIOError:
+            return 0
+
+    def heard(self) -> bytes | None:
+        """Return what has come, None if that was all, and no more can come."""
+        try:
+            return os.read(self.target, 4 * MB) or None
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        self.leg.close()
+        for fd in (self.source, self.target):
+            try:
+                os.close(fd)
+            except OSError:  # The test has.
+                pass
+
+
+class Hand:
+    """Takes what a leg has read, and passes nothing on."""
+
+    def __init__(self) -> None:
+        self.got: list[bytes] = []
+
+    def feed(self, data: bytes) -> None:
+        self.got.append(data)
+
+    def eof(self) -> None:
+        self.got.append(b"EOF")
+
+    def torn(self) -> None:
+        self.got.append(b"torn")
+
+
+@pytest.fixture
+def pump() -> Pump:
+    return Pump()
+
+
+@pytest.fixture
+def line(pump: Pump) -> Iterator[Line]:
+    line = Line(pump)
+    yield line
+    line.close()
+    assert pump.routes == {}
+
+
+def test_what_is_put_comes_after_what_is_pending(pump: Pump, line: Line) -> None:
+    line.leg.put(b"a" * MB)
+    line.leg.put(b"b" * 10)
+    line.leg.put(b"c" * MB)
+    assert line.leg.backlog > MB
+    got = b""
+    while line.leg.backlog:
+        got += line.heard() or b""
+        pump.turn()
+    got += line.heard() or b""
+    assert got == b"a" * MB + b"b" * 10 + b"c" * MB
+
+
+def test_while_something_is_pending_nothing_more_is_read(pump: Pump, line: Line) -> None:
+    line.leg.put(b"a" * MB)
+    line.say(b"later")
+    assert not pump.turn()
+    while line.leg.backlog:
+        assert (line.heard() or b"").strip(b"a") == b""
+        pump.turn()
+    while not (got := line.heard()) or got.strip(b"a") == b"":
+        pump.turn()
+    assert got.endswith(b"later")
+
+
+def test_a_hand_gets_what_is_read_and_the_leg_when_it_is_gone(pump: Pump, line: Line) -> None:
+    hand = Hand()
+    line.leg.divert(hand)  # type: ignore[arg-type]
+    line.say(b"one")
+    pump.turn()
+    assert (hand.got, line.heard()) == ([b"one"], b"")
+    line.leg.divert(None)
+    line.say(b"two")
+    pump.turn()
+    assert (hand.got, line.heard()) == ([b"one"], b"two")
+
+
+def test_a_hand_hears_of_the_end_before_it_is_passed_on(pump: Pump, line: Line) -> None:
+    hand = Hand()
+    line.leg.divert(hand)  # type: ignore[arg-type]
+    os.close(line.source)
+    pump.turn()
+    assert hand.got == [b"EOF"]
+    assert line.heard() is None
+    assert not line.leg.is_taking
+
+
+def test_after_the_end_what_was_put_is_still_delivered(pump: Pump, line: Line) -> None:
+    line.leg.put(b"a" * MB)
+    line.leg.shut()
+    line.leg.put(b"b")
+    assert not line.leg.is_taking
+    got = b""
+    while (more := line.heard()) is not None:
+        got += more
+        pump.turn()
+    assert got == b"a" * MB + b"b"
+    line.leg.put(b"in vain")
+
+
+def test_a_leg_waits_for_another_until_that_has_written_all(pump: Pump, line: Line) -> None:
+    other = Line(pump)
+    other.leg.put(b"a" * MB)
+    line.leg.wait_for(other.leg)
+    line.say(b"one")
+    pump.turn()
+    assert line.heard() == b""
+    while other.leg.backlog:
+        other.heard()
+        pump.turn()
+    pump.turn()
+    assert line.heard() == b"one"
+    other.leg.put(b"a" * MB)
+    line.leg.wait_for(other.leg)
+    other.leg.close()
+    line.say(b"two")
+    pump.turn()
+    assert line.heard() == b"two"
+    other.close()
+
+
+def test_a_leg_does_not_wait_for_one_that_has_nothing_to_write(pump: Pump, line: Line) -> None:
+    other = Line(pump)
+    line.leg.wait_for(other.leg)
+    line.say(b"one")
+    pump.turn()
+    assert line.heard() == b"one"
+    other.close()
+
+
+def test_where_nobody_reads_any_more_the_source_is_closed_too(pump: Pump, line: Line) -> None:
+    hand = Hand()
+    line.leg.divert(hand)  # type: ignore[arg-type]
+    os.close(line.target)
+    line.leg.put(b"x")
+    assert not line.leg.is_taking
+    assert hand.got[0] == b"torn"
+    with pytest.raises(BrokenPipeError):
+        os.write(line.source, b"x")
+
+
+def test_no_more_than_a_chunk_is_read_at_once(pump: Pump, line: Line) -> None:
+    hand = Hand()
+    line.leg.divert(hand)  # type: ignore[arg-type]
+    while line.say(b"x" * 1000):
+        pass
+    pump.turn()
+    assert len(hand.got) == 1
+    assert len(hand.got[0]) <= CHUNK

@@ -1,0 +1,539 @@
+"""What becomes of messages of a stdio session, with legs in memory: decided, recorded, and then sent."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcpspy.core.intercept.actions import CommandError
+from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.io import interception
+from mcpspy.io.recording.recorder import Recorder
+from mcpspy.io.stdio.base import STDERR, RunOptions, taps
+from mcpspy.io.stdio.interception import StdioInterception
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcpspy.io.stdio.message_channel import MessageChannel
+
+TOOLS = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"%s"}}'
+
+
+def call(number: object, tool: str = "echo") -> bytes:
+    return (TOOLS % (json.dumps(number), tool)).encode() + b"\n"
+
+
+def result(number: object) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":{}}\n' % json.dumps(number).encode()
+
+
+class Leg:
+    """A direction in memory. What is put has to be recorded by then."""
+
+    def __init__(self, spy: Spy) -> None:
+        self._spy = spy
+        self.hand: MessageChannel | None = None
+        self.out = b""
+        self.backlog = 0
+        self.is_taking = self.is_read = True
+        self._waited_for: list[Leg] = []
+
+    def put(self, data: bytes) -> None:
+        if self.is_taking and self._spy.written is not None:
+            written = self._spy.written()
+            for line in data.splitlines(keepends=True):
+                if line.startswith(b'{"jsonrpc"') and line.endswith(b"}\n"):
+                    said = line.removesuffix(b"\n")
+                    in_a_note = json.dumps(said.decode()).encode()
+                    assert said in written or in_a_note in written, "sent before it was written"
+        if self.is_taking:
+            self.out += data
+            self.backlog += 0 if self.is_read else len(data)
+
+    def divert(self, hand: MessageChannel | None) -> None:
+        self.hand = hand
+
+    def is_diverted(self) -> bool:
+        return self.hand is not None
+
+    def end(self) -> None:
+        """Do what a pump does when the source has ended."""
+        assert self.hand is not None
+        self.hand.eof()
+
+    def wait_for(self, other: Leg) -> None:
+        self._waited_for.append(other)
+
+    def waited_for(self) -> list[Leg]:
+        """Return whom it was told to wait for, since the last time."""
+        found, self._waited_for = self._waited_for, []
+        return found
+
+    def shut(self) -> None:
+        self.is_taking = False
+
+    def taken(self) -> bytes:
+        """Return what came out since the last time."""
+        out, self.out = self.out, b""
+        return out
+
+
+class Spy:
+    """A session between nobody and nobody."""
+
+    def __init__(self, path: Path | None = None, *, noise: str = "pass", **interception: Any) -> None:
+        options = RunOptions(["server"])
+        options.recording = path is not None
+        options.record = str(path)
+        options.redaction.off = True
+        options.noise = noise
+        for name, value in interception.items():
+            setattr(options.interception, name, value)
+        self.recorder = Recorder(options, {})
+        self.written = None if path is None else path.read_bytes
+        self.taps = taps(self.recorder)
+        self.to_server, self.to_client, self.stderr = Leg(self), Leg(self), Leg(self)
+        self.alarms = 0
+        self.told: list[tuple[str | None, dict[str, Any]]] = []
+        legs = [self.to_server, self.to_client, self.stderr]
+        self.live = StdioInterception(self.recorder, options, self.taps, legs, self._alarm)
+        self.live.tell = lambda viewer, event: self.told.append((viewer, event))
+        if options.intercepts:
+            self.live.begin()
+
+    def _alarm(self) -> None:
+        self.alarms += 1
+
+    def _read(self, leg: Leg, tap: int, data: bytes) -> None:
+        if leg.hand is not None:
+            leg.hand.feed(data)
+        else:
+            self.taps[tap].feed(data)
+            leg.put(data)
+
+    def client(self, data: bytes) -> None:
+        self._read(self.to_server, 0, data)
+
+    def server(self, data: bytes) -> None:
+        self._read(self.to_client, 1, data)
+
+    def entries(self) -> list[dict[str, Any]]:
+        assert self.written is not None
+        return [json.loads(line) for line in self.written().splitlines()[1:]]
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        return [event for _, event in self.told if event["event"] == kind]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "r.jsonl"
+
+
+ODD = b'{"n":123456789012345678901234567890,"n":1.0}\r\n\nnoise\n\xff\xfe\n[1]\n{"\\ud800":1e2}\n{oops}\n'
+
+
+def test_what_no_rule_is_about_goes_on_byte_for_byte(path: Path) -> None:
+    spy = Spy(path, flags=["tool:other => drop"])
+    said = ODD + call(1) + ODD
+    for at in range(0, len(said), 7):
+        spy.client(said[at : at + 7])
+    assert spy.to_server.out == said
+    assert spy.written is not None
+    assert b'"note":"rule"' not in spy.written()
+
+
+def test_with_nothing_to_do_nobody_has_a_hand_in_it(path: Path) -> None:
+    spy = Spy(path)
+    assert not spy.to_server.is_diverted()
+    spy.live.order("tui", {"order": "list"})
+    assert not spy.to_server.is_diverted()
+    spy.live.order("tui", {"order": "hold", "query": "tool:echo"})
+    assert spy.to_server.is_diverted()
+    assert spy.to_client.is_diverted()
+    spy.live.order("tui", {"order": "hold", "query": None})
+    assert not spy.to_server.is_diverted()
+    assert spy.live.due_at is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "to_server", "to_client"),
+    [
+        ("drop", b"", b""),
+        ("error -32000 boom", b"", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"boom"}}\n'),
+        ('respond {"x":1}', b"", b'{"jsonrpc":"2.0","id":1,"result":{"x":1}}\n'),
+        ("replace /params/name=new", call(1, "new"), b""),
+        ("corrupt half-line", call(1)[:35], b""),
+    ],
+    ids=lambda value: value.split()[0] if isinstance(value, str) else "",
+)
+def test_a_rule_changes_what_is_sent_and_both_are_recorded(
+    path: Path, rule: str, to_server: bytes, to_client: bytes
+) -> None:
+    spy = Spy(path, flags=[f"tool:echo => times=1 {rule}"])
+    spy.client(call(1))
+    assert (spy.to_server.taken(), spy.to_client.taken()) == (to_server, to_client)
+    original, note, *by_us = [entry for entry in spy.entries() if entry.get("note") != "rules"]
+    assert original["msg"] == json.loads(call(1))
+    assert (original.get("to") == "mcpspy") == (not to_server)
+    assert note["action"] == rule.split(maxsplit=1)[0]
+    sent = (to_server or to_client).decode().removesuffix("\n")
+    assert note.get("sent", "") == sent
+    assert [(entry["from"], entry["by"], entry["msg"]) for entry in by_us] == (
+        [("server", "mcpspy", json.loads(to_client))] if to_client else []
+    )
+    spy.client(call(2))
+    assert spy.to_server.taken() == call(2)
+
+
+def test_a_disconnect_closes_both_pipes_of_the_host_after_what_came_before_it(path: Path) -> None:
+    spy = Spy(path, flags=["tool:bad => disconnect"])
+    spy.client(call(1) + call(2, "bad") + call(3))
+    assert spy.to_server.out == call(1)
+    assert not spy.to_server.is_taking
+    assert not spy.to_client.is_taking
+    assert [entry.get("to") for entry in spy.entries() if "msg" in entry] == [None, "mcpspy", "mcpspy"]
+
+
+def test_a_delay_goes_on_when_its_time_has_come(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(interception, "monotonic", lambda: now[0])
+    spy = Spy(path, flags=["tool:echo => delay 2s"])
+    spy.client(call(1) + call(2, "other"))
+    assert spy.to_server.taken() == call(2, "other")
+    assert spy.alarms
+    assert spy.live.due_at == pytest.approx(102.0, abs=0.1)
+    now[0] = 101.0
+    spy.live.wake()
+    assert spy.to_server.taken() == b""
+    now[0] = 102.5
+    spy.live.wake()
+    assert spy.to_server.taken() == call(1)
+    assert spy.live.due_at is None
+
+
+def test_a_late_answer_to_a_call_that_was_answered_for_its_server_is_swallowed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(interception, "monotonic", lambda: now[0])
+    spy = Spy(path, call_timeout=2.0)
+    spy.client(call(1) + call(2))
+    spy.server(result(2))
+    now[0] = 103.0
+    spy.live.wake()
+    answer = json.loads(spy.to_client.taken().splitlines()[1])
+    assert (answer["id"], answer["error"]["code"]) == (1, -32001)
+    assert "echo" in answer["error"]["message"]
+    assert json.loads(spy.to_server.taken().splitlines()[-1])["params"]["requestId"] == 1
+    spy.server(result(1) + result(3))
+    assert spy.to_client.taken() == result(3)
+    late, swallowed, ordinary = spy.entries()[-3:]
+    assert (late["msg"]["id"], late["to"], swallowed["action"]) == (1, "mcpspy", "swallowed")
+    assert "to" not in ordinary
+
+
+def test_what_is_held_goes_on_in_its_order_before_the_end(path: Path) -> None:
+    spy = Spy(path)
+    spy.live.order("tui", {"order": "hold", "query": "tool:*"})
+    spy.client(call(1) + b"{}\r\n" + call(2)[:-1] + b"\r\n" + call(3) + b'{"half"')
+    assert spy.to_server.taken() == b"{}\r\n"
+    spy.to_server.end()
+    assert spy.to_server.taken() == call(1) + call(2)[:-1] + b"\r\n" + call(3) + b'{"half"'
+    assert [entry["why"] for entry in spy.entries() if entry.get("action") == "release"] == [
+        "session ended"
+    ] * 3
+
+
+def test_the_end_of_one_side_keeps_what_the_other_said(path: Path) -> None:
+    spy = Spy(path)
+    spy.live.order("tui", {"order": "hold", "query": "method:*"})
+    spy.client(call(1))
+    spy.server(call("a", "theirs"))
+    spy.to_client.end()
+    assert (spy.to_client.taken(), spy.to_server.taken()) == (call("a", "theirs"), b"")
+    spy.live.finish()
+    assert spy.to_server.taken() == call(1)
+
+
+def test_what_was_answered_does_not_go_on_at_the_end(path: Path) -> None:
+    spy = Spy(path)
+    spy.live.order("tui", {"order": "hold", "query": "tool:*"})
+    spy.client(call(1) + call(2))
+    first, second = (event["ticket"] for event in spy.events("held"))
+    spy.live.order("tui", {"order": "answer", "ticket": first, "error": {"code": 5, "message": "no"}})
+    spy.live.order("tui", {"order": "drop", "ticket": second})
+    assert spy.to_client.taken() == b'{"jsonrpc":"2.0","id":1,"error":{"code":5,"message":"no"}}\n'
+    spy.live.finish()
+    assert spy.to_server.taken() == b""
+
+
+def test_a_thousand_held_messages_keep_their_order(path: Path) -> None:
+    spy = Spy(path)
+    spy.live.order("tui", {"order": "hold", "query": "tool:echo"})
+    calls = [call(n) for n in range(1000)]
+    spy.client(b"".join(calls))
+    assert len(spy.events("held")) == 1000
+    spy.client(call("passes", "other"))
+    assert spy.to_server.taken() == call("passes", "other")
+    tickets = [event["ticket"] for event in spy.events("held")]
+    some = random.Random(7).sample(range(1000), 300)
+    spy.live.order("tui", {"order": "release", "tickets": [tickets[n] for n in some]})
+    released = spy.to_server.taken()
+    assert released == b"".join(calls[n] for n in sorted(some))
+    spy.live.viewer_left("tui")
+    assert spy.to_server.taken() == b"".join(calls[n] for n in range(1000) if n not in set(some))
+    assert not spy.to_server.is_diverted()
+
+
+def test_nothing_is_said_into_a_handshake(path: Path) -> None:
+    spy = Spy(path)
+    with pytest.raises(CommandError, match="not begun"):
+        spy.live.order("send", {"n": 2, "order": "request", "method": "tools/list"})
+    spy.client(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n')
+    with pytest.raises(CommandError, match="not begun"):
+        spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})
+    spy.client(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+    assert spy.live.order("send", {"n": 4, "order": "request", "method": "tools/list"})
+
+
+def test_an_answer_to_us_never_reaches_the_host(path: Path) -> None:
+    spy = Spy(path)
+    spy.client(call(2))
+    assert spy.to_server.taken() == call(2)
+    asked = spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})
+    ours = json.loads(asked["id"])
+    sent = json.loads(spy.to_server.taken())
+    assert (sent["id"], sent["method"]) == (ours, "tools/list")
+    spy.server(call(1, "theirs") + result(ours) + result(2))
+    assert spy.to_client.taken() == call(1, "theirs") + result(2)
+    ((viewer, event),) = [told for told in spy.told if told[1]["event"] == "answer"]
+    assert viewer == "send"
+    assert (event["n"], event["message"]) == (3, json.loads(result(ours)))
+    frames = [(entry["from"], entry.get("by"), entry.get("to")) for entry in spy.entries() if "msg" in entry]
+    assert frames == [
+        ("client", None, None),
+        ("client", "mcpspy", None),
+        ("server", None, None),
+        ("server", None, "mcpspy"),
+        ("server", None, None),
+    ]
+    assert not spy.to_client.is_diverted()
+
+
+def test_we_say_nothing_in_the_middle_of_a_line(path: Path) -> None:
+    spy = Spy(path)
+    spy.client(call(1) + call(2)[:10])
+    spy.live.order("send", {"order": "notify", "method": "notifications/x"})
+    assert spy.to_server.taken() == call(1) + call(2)[:10]
+    spy.client(call(2)[10:] + call(3)[:5])
+    end = call(2)[10:] + b'{"jsonrpc":"2.0","method":"notifications/x"}\n'
+    assert spy.to_server.taken() == end + call(3)[:5]
+    assert not spy.to_server.is_diverted()
+    spy.client(call(3)[5:])
+    assert [entry["msg"].get("id") for entry in spy.entries() if "msg" in entry] == [1, None, 2, 3]
+
+
+def test_a_viewer_who_comes_late_finds_a_desk_that_knows_what_was_said(path: Path) -> None:
+    spy = Spy(path)
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    spy.client(
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}).encode()
+    )
+    spy.client(b"\n" + call(2))
+    spy.live.order("send", {"order": "request", "method": "tools/list"})
+    assert json.loads(spy.to_server.out.splitlines()[-1])["params"]["_meta"] == meta
+    spy.live.order("tui", {"order": "hold", "query": "tool:echo"})
+    spy.server(result(2))
+    assert [event["id"] for event in spy.events("held")] == ["2"]
+
+
+@pytest.mark.parametrize("moment", ["take", "wake", "order", "viewer_left", "end"])
+def test_a_bug_in_the_desk_costs_the_rules_and_never_the_traffic(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], moment: str
+) -> None:
+    spy = Spy(path, flags=["tool:drop => drop", "tool:late => delay 1h"])
+    spy.live.order("tui", {"order": "hold", "query": "tool:held"})
+    spy.client(call(1, "held") + call(2, "held") + call(9, "late"))
+
+    def breaks(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(Interceptor, moment, breaks)
+    expected = call(1, "held") + call(2, "held") + call(9, "late")
+    if moment == "take":
+        spy.client(call(3) + call(4, "drop"))
+        expected += call(3) + call(4, "drop")
+    elif moment == "wake":
+        monkeypatch.setattr(interception, "monotonic", lambda: 1e12)
+        spy.live.wake()
+    elif moment == "order":
+        with pytest.raises(CommandError, match="a bug in mcpspy: ZeroDivisionError: oh"):
+            spy.live.order("tui", {"order": "list"})
+    elif moment == "viewer_left":
+        spy.live.viewer_left("tui")
+    else:
+        spy.live.finish()
+    assert spy.to_server.taken() == expected
+    assert not spy.to_server.is_diverted()
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err == (
+        "mcpspy: rules and holds stopped by a bug in mcpspy: ZeroDivisionError: oh; traffic goes on without them\n"
+    )
+    assert [entry["note"] for entry in spy.entries() if "note" in entry][-1] == "error"
+    with pytest.raises(CommandError, match="stopped by a bug"):
+        spy.live.order("tui", {"order": "list"})
+    spy.client(call(5, "drop"))
+    assert spy.to_server.taken() == call(5, "drop")
+
+
+def test_what_was_decided_before_a_bug_stays_decided(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spy = Spy(path, flags=["tool:drop => drop"])
+    spy.live.order("tui", {"order": "hold", "query": "tool:held"})
+    takes = Interceptor.take
+
+    def breaks_at_once(desk: Interceptor, at: float, side: str, data: bytes) -> Any:
+        if b'"bug"' in data:
+            raise ZeroDivisionError
+        return takes(desk, at, side, data)
+
+    monkeypatch.setattr(Interceptor, "take", breaks_at_once)
+    spy.client(call(1, "drop") + call(2, "held") + call(3) + call(4, "bug") + call(5, "drop"))
+    assert spy.to_server.taken() == call(3) + call(2, "held") + call(4, "bug") + call(5, "drop")
+    spy.live.finish()
+    assert spy.to_server.taken() == b""
+
+
+def test_a_recording_that_breaks_costs_no_decision(path: Path) -> None:
+    spy = Spy(path, flags=["tool:bad => drop"])
+    spy.recorder.broke(RuntimeError("oh"))
+    spy.written = None
+    spy.client(call(1, "bad") + call(2))
+    assert spy.to_server.taken() == call(2)
+
+
+def test_where_nothing_is_recorded_viewers_can_reach_in_all_the_same() -> None:
+    spy = Spy()
+    assert spy.live.hello()["file"] is None
+    assert len(spy.live.session) == 8
+    asked = spy.live.order("send", {"order": "request", "method": "ping"})
+    spy.server(result(json.loads(asked["id"])) + result(1))
+    assert spy.to_client.taken() == result(1)
+
+
+NOISE = b"DEBUG: 3 stations\n\n{'a': 1}\n[INFO] ready [x]\n{oops}\n\xff\n"
+
+
+@pytest.mark.parametrize(("noise", "kept"), [("pass", NOISE), ("drop", b""), (STDERR, b"")])
+def test_noise_is_passed_dropped_or_put_on_stderr(path: Path, noise: str, kept: bytes) -> None:
+    spy = Spy(path, noise=noise)
+    messages = [
+        b'{"id":1,"result":{}}\r\n',
+        b"[1,2]\n",
+        b'{"x":123456789012345678901234567890,"y":"\\ud800"}\n',
+    ]
+    spy.server(messages[0] + NOISE + messages[1] + messages[2] + b"half")
+    if spy.to_client.is_diverted():
+        spy.to_client.end()
+    assert spy.to_client.out == messages[0] + kept + messages[1] + messages[2] + b"half"
+    assert spy.stderr.out == (NOISE if noise == STDERR else b"")
+    spy.client(NOISE)
+    assert spy.to_server.out == NOISE
+    assert not spy.to_server.is_diverted()
+    if noise != "pass":
+        assert spy.written is not None
+        found = spy.written()
+        assert (
+            found.count(b'"to":"mcpspy"') == found.count(b'"note":"noise","did":"%b"' % noise.encode()) == 6
+        )
+
+
+def test_who_makes_us_answer_and_does_not_read_is_not_listened_to(path: Path) -> None:
+    result = '{"x":"' + "y" * 300_000 + '"}'
+    spy = Spy(path, flags=[f"tool:echo => respond {result}"])
+    spy.to_client.is_read = False
+    for number in range(3):
+        spy.client(call(number))
+    assert spy.to_server.waited_for() == []
+    spy.client(call(3))
+    assert spy.to_server.waited_for() == [spy.to_client]
+    spy.to_client.backlog = 0  # It has read.
+    spy.client(call(4))
+    assert spy.to_server.waited_for() == []
+
+
+def test_nobody_can_be_told_anything_where_the_way_is_closed_or_nobody_reads(path: Path) -> None:
+    spy = Spy(path)
+    spy.to_server.is_taking = False
+    with pytest.raises(CommandError, match="the server cannot be told anything any more"):
+        spy.live.order("send", {"order": "request", "method": "ping"})
+    spy.to_client.backlog = 1 << 30
+    with pytest.raises(CommandError, match="the client does not read: 1073741824 bytes wait for it"):
+        spy.live.order("send", {"order": "notify", "to": "client", "method": "x"})
+    assert spy.entries() == []
+
+
+def test_an_order_that_is_wrong_changes_nothing(path: Path) -> None:
+    spy = Spy(path)
+    for order in ({"order": "no"}, {"order": "hold", "query": "(("}, {"order": "release", "ticket": 7}):
+        with pytest.raises(CommandError):
+            spy.live.order("tui", order)
+    assert spy.entries() == []
+    assert not spy.to_server.is_diverted()
+
+
+def test_a_session_says_what_it_is(path: Path) -> None:
+    spy = Spy(path)
+    hello = spy.live.hello()
+    assert hello["session"] == spy.recorder.id
+    assert hello["file"] == str(path)
+    assert (hello["name"], hello["transport"], hello["state"]) == ("server", "stdio", {})
+    spy.live.order("tui", {"order": "hold", "query": "tool:x"})
+    assert spy.live.hello()["state"]["holds"] == {"tui": "tool:x"}
+
+
+chunks = st.lists(st.integers(1, 40), min_size=1, max_size=40)
+
+
+@settings(max_examples=25)
+@given(
+    chunks, st.lists(st.sampled_from(["hold", "free", "ask"]), max_size=8), st.randoms(use_true_random=False)
+)
+def test_nothing_that_viewers_do_loses_or_changes_a_message(
+    sizes: list[int], orders: list[str], dice: random.Random
+) -> None:
+    spy = Spy()
+    said = b"".join(call(n) if n % 3 else ODD for n in range(12))
+    at, left = 0, list(orders)
+    while at < len(said):
+        size = dice.choice(sizes)
+        spy.client(said[at : at + size])
+        at += size
+        if left and dice.random() < 0.3:
+            what = left.pop()
+            if what == "ask":
+                spy.live.order("tui", {"order": "notify", "method": "ours"})
+            else:
+                spy.live.order("tui", {"order": "hold", "query": "tool:echo" if what == "hold" else None})
+    spy.live.viewer_left("tui")
+    if spy.to_server.is_diverted():
+        spy.to_server.end()
+    lines = [line for line in spy.to_server.out.split(b"\n") if b'"ours"' not in line]
+    assert sorted(lines) == sorted(said.split(b"\n"))
+
+
+def test_a_refused_request_leaves_the_bytes_alone(path: Path) -> None:
+    spy = Spy(path)
+    spy.client(call(1))
+    spy.server(result(1))
+    with pytest.raises(CommandError, match="method is a text"):
+        spy.live.order("tui", {"order": "request", "method": 7})
+    assert not spy.to_server.is_diverted()
+    assert not spy.live.is_on

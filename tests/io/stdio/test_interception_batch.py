@@ -1,0 +1,48 @@
+"""Several turns at once: recorded in their order, then sent, to each in theirs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcpspy.io.stdio import interception
+from mcpspy.io.stdio.interception import ActionBatch, carry_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Log:
+    """A recording, and two peers, which write down who got what when."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, bytes]] = []
+
+    def write(self, lines: bytes | Iterable[bytes]) -> None:
+        self.got.append(("recorded", lines if isinstance(lines, bytes) else b"".join(lines)))
+
+    def server(self, data: bytes) -> None:
+        self.got.append(("server", data))
+
+    def client(self, data: bytes) -> None:
+        self.got.append(("client", data))
+
+
+@pytest.mark.parametrize("flat", [0, 1 << 20], ids=["in pieces", "joined"])
+def test_all_is_recorded_before_anything_is_sent(flat: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interception, "FLAT", flat)
+    log = Log()
+    first, second = ActionBatch([b"1", b"\n"]), ActionBatch([b"2\n"])
+    first.sent += [(log.server, b"a"), (log.client, b"b")]
+    second.sent += [(log.server, b"c")]
+    carry_out([first, second], log)  # type: ignore[arg-type]
+    assert log.got == [("recorded", b"1\n2\n"), ("server", b"ac"), ("client", b"b")]
+
+
+def test_where_there_is_nothing_to_record_nothing_is_written() -> None:
+    log = Log()
+    only = ActionBatch()
+    only.sent.append((log.client, b"x"))
+    carry_out([only], log)  # type: ignore[arg-type]
+    assert log.got == [("client", b"x")]

@@ -1,0 +1,194 @@
+"""From bytes to messages and back, at any moment: nothing is lost, cut in two or changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.core.recording.encode import CLIENT, FrameEncoder
+from mcpspy.io.recording.recorder import Recorder, RecordingTarget
+from mcpspy.io.stdio.base import RecordingTap
+from mcpspy.io.stdio.message_channel import MessageChannel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import Entry
+
+OURS = b'{"ours":true}\n'
+
+
+class Wire:
+    """A leg in memory, and a decider that lets everything pass."""
+
+    def __init__(self, tap: RecordingTap, write: Callable[[bytes], None]) -> None:
+        self.tap = tap
+        self.out = b""
+        self.hand: MessageChannel | None = None
+        self.backlog = 0
+        self.is_taking = True
+        self._write = write
+
+    def put(self, data: bytes) -> None:
+        self.out += data
+
+    def divert(self, hand: MessageChannel | None) -> None:
+        self.hand = hand
+
+    def wait_for(self, other: object) -> None:
+        pass
+
+    def shut(self) -> None:
+        self.is_taking = False
+
+    def read(self, chunk: bytes) -> None:
+        """Do what a pump does with what it has read."""
+        if self.hand is not None:
+            self.hand.feed(chunk)
+        else:
+            self.tap.feed(chunk)
+            self.put(chunk)
+
+    def take(self, hand: MessageChannel, lines: list[bytes]) -> None:
+        for line in lines:
+            for buffer in hand.frame(0.0, line, {}):
+                self._write(bytes(buffer))
+            hand.say(line + b"\n")
+
+    def end_of(self, hand: MessageChannel) -> None:
+        pass
+
+
+def wired(record: str | None = None) -> tuple[Wire, MessageChannel, Recorder]:
+    where = RecordingTarget()
+    where.recording = record is not None
+    where.record = record
+    where.redaction.off = True
+    recorder = Recorder(where, {})
+    tap = RecordingTap(recorder, FrameEncoder(CLIENT) if record is not None else None, CLIENT)
+    wire = Wire(tap, recorder.write)
+    return wire, MessageChannel(CLIENT, wire, tap, wire), recorder
+
+
+messages = st.lists(
+    st.one_of(
+        st.sampled_from([b"{}", b'{"id":1}\r', b"", b"noise", b"\xff\x00", b"[1,2]", '{"é":1}'.encode()]),
+        st.binary(max_size=6).map(lambda data: data.replace(b"\n", b"")),
+    ),
+    max_size=12,
+)
+
+
+@given(messages, st.binary(max_size=3), st.data())
+def test_whatever_is_switched_on_and_off_when_the_bytes_out_are_the_bytes_in(
+    lines: list[bytes], torn: bytes, data: st.DataObject
+) -> None:
+    said = b"".join(line + b"\n" for line in lines) + torn.replace(b"\n", b"")
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(said)), max_size=10)))
+    wire, hand, _ = wired()
+    spoken = 0
+    for start, end in zip([0, *cuts], [*cuts, len(said)], strict=True):
+        what = data.draw(st.sampled_from(["on", "off", "say", "nothing"]))
+        if what == "on" or (what == "say" and not hand.is_on):
+            hand.on()
+        if what == "say":
+            hand.say(OURS)
+            spoken += 1
+        elif what == "off" and not hand.has_more_to_say:
+            hand.off()
+        if start < end:
+            wire.read(said[start:end])
+    if hand.is_on:
+        hand.eof()
+    waits = hand.has_more_to_say  # For the end of a line that never came.
+    found = wire.out.split(b"\n")
+    ours = found.count(OURS[:-1])
+    assert waits or ours == spoken
+    assert b"\n".join(line for line in found if line != OURS[:-1]) == said
+
+
+def test_all_of_it_is_recorded_too(tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]) -> None:
+    said = b'{"id":1}\n{"id":2}\r\nnoise\n\xff\n[1]\n{"id":3}\n{"half":'
+    for size in (1, 2, 3, 5, 7, 11, 64):
+        for turn_on in range(0, len(said), 4):
+            path = tmp_path / f"{size}-{turn_on}.jsonl"
+            wire, hand, recorder = wired(str(path))
+            for at in range(0, len(said), size):
+                if at <= turn_on < at + size:
+                    hand.on()
+                if at <= turn_on + 9 < at + size:
+                    hand.off()
+                wire.read(said[at : at + size])
+            if hand.is_on:
+                hand.eof()
+            wire.tap.eof()
+            recorder.finish(0, None)
+            assert wire.out == said
+            entries = read_entries(path.read_bytes())
+            assert b"".join(entry.payload for entry in entries if entry.side) == said, path.name
+
+
+def test_what_we_say_waits_for_the_end_of_a_line_that_is_going_on() -> None:
+    wire, hand, _ = wired()
+    wire.read(b'{"id"')
+    hand.on()
+    hand.say(OURS)
+    assert hand.has_more_to_say
+    assert wire.out == b'{"id"'
+    wire.read(b":1")
+    assert wire.out == b'{"id":1'
+    wire.read(b'}\n{"id":2}')
+    assert wire.out == b'{"id":1}\n' + OURS
+    hand.off()
+    assert wire.out.endswith(OURS + b'{"id":2}')
+
+
+def test_a_line_that_is_decided_on_does_not_go_on_before_it_is_whole() -> None:
+    wire, hand, _ = wired()
+    hand.on()
+    wire.read(b'{"id":1')
+    assert wire.out == b""
+    wire.read(b"}\n")
+    assert wire.out == b'{"id":1}\n'
+
+
+def test_the_end_lets_half_a_line_go_on() -> None:
+    wire, hand, _ = wired()
+    hand.on()
+    wire.read(b'{"half"')
+    hand.eof()
+    assert wire.out == b'{"half"'
+
+
+def test_a_line_that_will_never_end_is_recorded(
+    tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]
+) -> None:
+    wire, hand, recorder = wired(str(tmp_path / "r.jsonl"))
+    hand.on()
+    wire.read(b'{"half"')
+    hand.torn()
+    wire.tap.torn()
+    recorder.finish(0, None)
+    entries = read_entries((tmp_path / "r.jsonl").read_bytes())
+    assert [entry.payload for entry in entries if entry.side] == [b'{"half"']
+
+
+def test_where_nothing_is_recorded_it_is_known_all_the_same_whether_a_line_has_begun() -> None:
+    wire, hand, _ = wired()
+    wire.read(b'{"id":1}\n{"id"')
+    hand.on()
+    wire.read(b':2}\n{"id":3}\n')
+    assert wire.out == b'{"id":1}\n{"id":2}\n{"id":3}\n'
+
+
+def test_a_frame_says_who_it_is_by_and_whom_it_went_to() -> None:
+    _, hand, _ = wired()
+    assert b"".join(hand.frame(1.5, b'{"id":1}', {"by": "mcpspy"})) == (
+        b'{"t":1.500000,"from":"client","by":"mcpspy","msg":{"id":1}}\n'
+    )
+    assert b"".join(hand.frame(1.5, b'{"id":1}\r', {"to": "mcpspy"})) == (
+        b'{"t":1.500000,"from":"client","to":"mcpspy","eol":"\\r\\n","msg":{"id":1}}\n'
+    )

@@ -1,0 +1,1057 @@
+"""The life of `mcpspy run`, with real processes: what must happen when, whoever ends first.
+
+The rows of the lifecycle contract, in its order. That no process is left behind
+is held for every test here by the fixtures.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if sys.platform == "win32":
+    pytest.skip("signals, process groups and descriptors of POSIX", allow_module_level=True)
+
+import fcntl
+import pty
+import resource
+import termios
+
+from mcpspy.io.recording.writer import is_live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.conftest import Entry
+    from tests.io.conftest import Processes, Spy, Start
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc, or limits another process")
+
+BUSY = 10.0
+"""Seconds that half a second may take on a busy machine. Without the rule it is twenty."""
+
+MB = 1 << 20
+
+THREE_PIPES = 170_000
+"""More than two pipes hold, less than two pipes and the chunk between them: the writer can be done, and gone."""
+
+FORBIDDEN = {"aiohttp", "argparse", "asyncio", "json", "mitmproxy", "msgspec", "orjson", "re", "textual"}
+
+
+def hello(spy: Spy) -> dict[str, Any]:
+    """Return what the server says first."""
+    first: dict[str, Any] = json.loads(spy.out.line())
+    return first
+
+
+WITHOUT_NOWAIT = """
+import os, sys
+del os.RWF_NOWAIT
+from mcpspy.ui.cli.run import main
+main(sys.argv[2:])
+"""
+"""What macOS is, and an older Linux."""
+
+
+@pytest.fixture(params=["nowait", "poll"])
+def interpreter(request: pytest.FixtureRequest) -> list[str]:
+    """Both ways to write to a descriptor that is not ours without blocking."""
+    if request.param == "nowait":
+        return ["-m", "mcpspy"]
+    if not hasattr(os, "RWF_NOWAIT"):
+        pytest.skip("this system has one way only, and it was tested")
+    return ["-c", WITHOUT_NOWAIT]
+
+
+def nonblocking(*fds: int) -> list[int]:
+    """Return those that are O_NONBLOCK."""
+    return [fd for fd in fds if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_NONBLOCK]
+
+
+# The host closes stdin.
+
+
+def test_eof_reaches_the_server_and_its_remaining_stdout_reaches_the_host(start: Start) -> None:
+    spy = start("echo.py", 7)
+    data = b"".join(b'{"id":%d}\n' % n for n in range(3_000))
+    out, err = spy.finish(data)
+    assert (out, err, spy.wait()) == (data, b"", 7)
+    assert spy.said("client") == spy.said("server") == data
+    assert spy.notes("eof") == [{"from": "client"}, {"from": "server"}]
+    assert spy.notes("exit") == [{"code": 7, "signal": None}]
+
+
+def test_eof_reaches_the_server_at_once(start: Start) -> None:
+    spy = start("deaf.py")
+    pid = hello(spy)["pid"]
+    began = time.monotonic()
+    spy.close()
+    assert spy.out.line() == b'{"ignored":"EOF"}\n'
+    assert time.monotonic() - began < BUSY
+    os.kill(pid, signal.SIGKILL)
+    assert spy.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("size", [80_000, 140_000, THREE_PIPES])
+def test_nothing_is_lost_when_the_host_leaves_before_a_slow_server_reads(start: Start, size: int) -> None:
+    spy = start("mute.py")
+    pid = hello(spy)["pid"]
+    spy.send(b"x" * (size - 1) + b"\n")
+    spy.close()
+    for _ in range(
+        5
+    ):  # So often mcpspy has looked at its pipes, with the host's hung up and the server's full.
+        assert spy.err.line() == b"not reading yet\n"
+    os.kill(pid, signal.SIGUSR1)
+    assert json.loads(spy.out.line()) == {"bytes": size}
+    assert spy.wait() == 0
+    assert spy.said("client") == b"x" * (size - 1) + b"\n"
+
+
+# The server exits first.
+
+
+@pytest.mark.parametrize("size", [80_000, 140_000, THREE_PIPES])
+def test_the_last_words_of_a_server_wait_for_a_slow_host(
+    start: Start, processes: Processes, interpreter: list[str], size: int
+) -> None:
+    spy = start("leave.py", 5, size, interpreter=interpreter)
+    assert spy.out.is_ready(20)
+    processes.eventually(lambda: len(processes.children(spy.pid)) == 1)  # The guard; the server is reaped.
+    spy.stays(0.5)
+    out = spy.out.rest()
+    assert len(out) == size // 17 * 17
+    assert spy.wait() == 5
+    assert spy.said("server") == out
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 126, 255])
+def test_the_exit_code_is_the_servers(start: Start, code: int) -> None:
+    spy = start("leave.py", code, 100)
+    assert len(spy.out.rest()) == 85
+    assert spy.wait() == code
+    assert spy.notes("exit") == [{"code": code, "signal": None}]
+
+
+@pytest.mark.parametrize(
+    "name", ["SIGSEGV", "SIGABRT", "SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGPIPE"]
+)
+def test_a_signal_that_ends_the_server_ends_mcpspy(start: Start, name: str) -> None:
+    spy = start("leave.py", name, 100)
+    assert len(spy.out.rest()) == 85
+    assert spy.wait() == -getattr(signal, name)
+    assert spy.notes("exit") == [{"code": None, "signal": name}]
+
+
+def test_mcpspy_leaves_no_core_beside_the_servers(start: Start, tmp_path: Path) -> None:
+    cores = ["sh", "-c", 'ulimit -c "$(ulimit -H -c)"; exec "$@"', "sh"]
+    spy = start("leave.py", "SIGSEGV", 0, through=cores, cwd=tmp_path)
+    _, status = os.waitpid(spy.pid, 0)
+    spy.process.returncode = -os.WTERMSIG(status)
+    assert os.WTERMSIG(status) == signal.SIGSEGV
+    assert not os.WCOREDUMP(status)
+
+
+SLOW_TO_LOOK = """
+import os, sys
+from mcpspy.io.stdio import run as stdio
+from mcpspy.ui.cli.run import main
+opens = stdio._open
+def slow(options):
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    except ChildProcessError:
+        pass
+    return opens(options)
+stdio._open = slow
+main(sys.argv[2:])
+"""
+"""The server is gone before anything else is ready."""
+
+
+@pytest.mark.parametrize("ignored", [[], ["sh", "-c", 'trap "" CHLD; exec "$@"', "sh"]], ids=["", "ignored"])
+def test_the_exit_code_of_a_server_that_is_gone_at_once_is_known(start: Start, ignored: list[str]) -> None:
+    spy = start("leave.py", 5, 17, through=ignored, interpreter=["-c", SLOW_TO_LOOK])
+    assert spy.finish() == (b'{"last":0000000}\n', b"")
+    assert spy.wait() == 5
+
+
+# A grandchild keeps stdout open.
+
+
+@pytest.mark.parametrize("kind", ["silent", "chatty", "flood"])
+def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
+    start: Start, processes: Processes, kind: str
+) -> None:
+    spy = start("grandchild.py", kind)
+    grandchild = hello(spy)["grandchild"]
+    began = time.monotonic()
+    while spy.process.poll() is None and time.monotonic() < began + 20:
+        if spy.out.is_ready(0.01):
+            spy.out.some()
+    seconds = time.monotonic() - began
+    os.kill(grandchild, signal.SIGKILL)
+    processes.gone(grandchild)
+    assert spy.wait() == 5
+    assert seconds < BUSY
+    assert spy.told().startswith(b"last words on stderr\n")
+    assert spy.notes("exit") == [{"code": 5, "signal": None}]
+
+
+# SIGTERM, SIGINT, SIGHUP to mcpspy.
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+@pytest.mark.parametrize("whole_group", [False, True], ids=["pid", "group"])
+def test_a_signal_reaches_the_server_once_and_its_last_words_the_host(
+    start: Start, name: str, whole_group: bool
+) -> None:
+    number = getattr(signal, name)
+    spy = start("goodbye.py", start_new_session=True)
+    hello(spy)
+    began = time.monotonic()
+    if whole_group:
+        os.killpg(spy.pid, number)
+    else:
+        spy.kill(number)
+    assert json.loads(spy.out.line())["got"] == [number]
+    assert spy.wait() == 3
+    assert time.monotonic() - began < BUSY
+    assert spy.notes("signal") == [{"signal": name}]
+    assert spy.notes("exit") == [{"code": 3, "signal": None}]
+
+
+def test_a_long_goodbye_is_delivered_whole(start: Start) -> None:
+    spy = start("goodbye.py", 1_000_000)
+    hello(spy)
+    spy.kill(signal.SIGTERM)
+    assert len(json.loads(spy.out.line())["padding"]) == 1_000_000
+    assert spy.wait() == 3
+
+
+@pytest.mark.parametrize("whole_group", [False, True], ids=["pid", "group"])
+def test_a_host_that_asks_to_leave_and_does_not_read_is_not_kept(start: Start, whole_group: bool) -> None:
+    spy = start("goodbye.py", THREE_PIPES, start_new_session=True)
+    hello(spy)
+    began = time.monotonic()
+    if whole_group:
+        os.killpg(spy.pid, signal.SIGTERM)
+    else:
+        spy.kill(signal.SIGTERM)
+    assert spy.wait() == 3
+    assert time.monotonic() - began < BUSY
+    assert spy.notes("exit") == [{"code": 3, "signal": None}]
+
+
+def test_a_signal_that_only_the_guard_got_does_not_answer_for_a_later_one(
+    start: Start, processes: Processes
+) -> None:
+    spy = start("goodbye.py")
+    server = hello(spy)["pid"]
+    (guard,) = set(processes.children(spy.pid)) - {server}
+    os.kill(guard, signal.SIGTERM)
+    spy.stays(0.3)
+    spy.kill(signal.SIGTERM)
+    assert json.loads(spy.out.line())["got"] == [signal.SIGTERM]
+    assert spy.wait() == 3
+
+
+def test_signals_reach_the_server_without_a_guard_too(start: Start, processes: Processes) -> None:
+    spy = start("goodbye.py")
+    server = hello(spy)["pid"]
+    (guard,) = set(processes.children(spy.pid)) - {server}
+    os.kill(guard, signal.SIGKILL)
+    spy.kill(signal.SIGTERM)
+    assert json.loads(spy.out.line())["got"] == [signal.SIGTERM]
+    assert spy.wait() == 3
+
+
+STOPPED_AT_THE_START = """
+import os, signal, sys
+from mcpspy.io.stdio import run as stdio
+from mcpspy.ui.cli.run import main
+opens = stdio._open
+def signalled(options):
+    os.kill(os.getpid(), signal.{name})
+    return opens(options)
+stdio._open = signalled
+main(sys.argv[2:])
+"""
+"""A signal at the earliest moment there is: the server runs, and nothing else is ready."""
+
+
+def test_a_signal_in_the_first_moment_reaches_the_server(start: Start) -> None:
+    spy = start("sh", "-c", "exec sleep 60", interpreter=["-c", STOPPED_AT_THE_START.format(name="SIGTERM")])
+    assert spy.wait() == -signal.SIGTERM
+    assert spy.notes("exit") == [{"code": None, "signal": "SIGTERM"}]
+
+
+def test_sigkill_in_the_first_moment_leaves_no_server(start: Start, processes: Processes) -> None:
+    before = processes.children(os.getpid())
+    spy = start("deaf.py", interpreter=["-c", STOPPED_AT_THE_START.format(name="SIGKILL")])
+    assert spy.wait() == -signal.SIGKILL
+    processes.gone(*set(processes.children(os.getpid())) - set(before))
+
+
+# SIGKILL to mcpspy.
+
+LAUNCHERS = {
+    "direct": [],
+    "shell": ["sh", "-c", '"$@"; exit $?', "sh"],
+    "launcher": ["launcher.py"],
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("whole_group", [False, True], ids=["pid", "group"])
+def test_sigkill_leaves_no_server_behind_even_one_that_ignores_eof_and_sigterm(
+    start: Start, processes: Processes, launcher: str, whole_group: bool
+) -> None:
+    spy = start(*LAUNCHERS[launcher], *start.command("deaf.py"), start_new_session=True)
+    server = hello(spy)["pid"]
+    family = processes.family(spy.pid)
+    assert server in family
+    began = time.monotonic()
+    if whole_group:
+        os.killpg(spy.pid, signal.SIGKILL)
+    else:
+        spy.kill(signal.SIGKILL)
+    assert spy.wait() == -signal.SIGKILL
+    processes.gone(*family)
+    assert time.monotonic() - began < BUSY
+
+
+@linux_only
+def test_sigkill_leaves_a_polite_server_its_time_to_finish(start: Start, processes: Processes) -> None:
+    spy = start("goodbye.py")
+    server = hello(spy)["pid"]
+    family = processes.family(spy.pid)
+    spy.kill(signal.SIGKILL)
+    spy.wait()
+    _, status = os.waitpid(server, 0)  # The orphan is ours.
+    assert os.WIFEXITED(status), "it got SIGTERM, and a third of a second later it left by itself"
+    processes.gone(*family)
+
+
+# The server ignores EOF and SIGTERM.
+
+
+def test_a_server_that_ignores_eof_and_sigterm_is_left_alone_while_the_host_lives(start: Start) -> None:
+    spy = start("deaf.py")
+    pid = hello(spy)["pid"]
+    spy.kill(signal.SIGTERM)
+    assert spy.out.line() == b'{"ignored":"SIGTERM"}\n'
+    spy.send(b'{"id":1}\n')
+    assert spy.out.line() == b'{"heard":{"id":1}}\n'
+    spy.close()
+    assert spy.out.line() == b'{"ignored":"EOF"}\n'
+    spy.stays(2.5)
+    spy.kill(signal.SIGTERM)
+    assert spy.out.line() == b'{"ignored":"SIGTERM"}\n'
+    os.kill(pid, signal.SIGKILL)
+    assert spy.wait() == -signal.SIGKILL
+    assert spy.notes("signal") == [{"signal": "SIGTERM"}] * 2
+
+
+# Somebody stops reading.
+
+
+def test_stderr_and_stdin_flow_while_the_host_does_not_read_stdout(
+    start: Start, interpreter: list[str]
+) -> None:
+    spy = start("chatter.py", interpreter=interpreter)
+    for n in range(300):
+        spy.send(b'{"id":%d,"padding":"%b"}\n' % (n, b"x" * 2000))
+        assert spy.err.line().startswith(b'{"id":%d,' % n)
+    if sys.platform == "linux":
+        assert spy.peak_memory() < 40 * MB
+    spy.close()
+    spy.out.rest()
+    assert spy.wait() == 0
+    assert spy.told() == spy.said("client")
+
+
+def test_stderr_flows_while_the_server_does_not_read_stdin(start: Start) -> None:
+    spy = start("mute.py")
+    pid = hello(spy)["pid"]
+    assert spy.process.stdin is not None
+    fd = spy.process.stdin.fileno()
+    os.set_blocking(fd, False)  # The host's own end, which it does not share.
+    sent = 0
+    for _ in range(5):
+        try:
+            while True:
+                sent += os.write(fd, b"x" * 999 + b"\n")
+        except BlockingIOError:
+            assert spy.err.line() == b"not reading yet\n"
+    if sys.platform == "linux":
+        assert sent <= 4 * 65536
+        assert spy.peak_memory() < 40 * MB
+    spy.close()
+    os.kill(pid, signal.SIGUSR1)
+    assert json.loads(spy.out.line()) == {"bytes": sent}
+    assert spy.wait() == 0
+
+
+# Somebody closes.
+
+
+def test_the_host_sees_epipe_when_the_server_closes_its_stdin(start: Start, processes: Processes) -> None:
+    spy = start("shut.py", 0)
+    assert hello(spy) == {"closed": 0}
+
+    def refused() -> bool:
+        try:
+            spy.send(b'{"id":1}\n')
+        except BrokenPipeError:
+            return True
+        return False
+
+    processes.eventually(refused)
+    spy.kill(signal.SIGTERM)
+    assert spy.wait() == -signal.SIGTERM
+    assert spy.said("client") == b'{"id":1}\n' * (len(spy.said("client")) // 9)
+
+
+def test_the_host_sees_eof_when_the_server_closes_its_stdout(start: Start) -> None:
+    spy = start("shut.py", 1)
+    assert spy.err.line() == b'{"closed":1}\n'
+    assert spy.out.rest() == b""
+    spy.stays(0.4)
+    spy.kill(signal.SIGTERM)
+    assert spy.wait() == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_the_server_dies_of_sigpipe_when_the_host_closes(start: Start, stream: str) -> None:
+    spy = start("sh", "-c", "exec yes" if stream == "stdout" else "exec yes >&2")
+    heard = spy.out if stream == "stdout" else spy.err
+    assert heard.line() == b"y\n"
+    spy.close(stream)
+    assert spy.wait() == -signal.SIGPIPE
+    (closed,) = spy.notes("closed")
+    assert (closed["by"], closed["pipe"]) == ("client", stream)
+
+
+def test_the_server_dies_of_sigpipe_when_the_host_closes_a_socket(start: Start) -> None:
+    ours, theirs = socket.socketpair()
+    spy = start("yes", stdout=theirs.fileno())
+    theirs.close()
+    assert ours.recv(2) == b"y\n"
+    ours.close()
+    assert spy.wait() == -signal.SIGPIPE
+
+
+@linux_only
+def test_the_server_has_the_signal_dispositions_it_would_have(start: Start) -> None:
+    command = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", "/proc/self/status"]
+    direct = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=20).stdout
+
+    def dispositions(status: bytes) -> list[tuple[bytes, int]]:
+        pairs = [line.split(b":\t") for line in status.splitlines()]
+        # Above 31 are real-time signals, of which a C library keeps the first two to itself.
+        return [(name, int(signals, 16) & 0x7FFFFFFF) for name, signals in pairs]
+
+    out, _ = start(*command).finish()
+    assert dispositions(out) == dispositions(direct)
+
+
+def test_the_server_is_given_what_it_would_be_given(start: Start, tmp_path: Path) -> None:
+    command = start.command("state.py", "an argument", "", "--no-record", "\u00e9")
+    direct = subprocess.run(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, check=True, timeout=20
+    )
+    spy = start(*command, cwd=tmp_path)
+    expected = json.loads(direct.stdout)
+    assert hello(spy) == expected
+    assert spy.wait() == 0
+    assert expected["arguments"] == ["an argument", "", "--no-record", "\u00e9"]
+    assert spy.header()["cwd"] == str(tmp_path)
+
+
+def test_the_server_keeps_a_descriptor_it_was_meant_to_inherit(start: Start) -> None:
+    read, write = os.pipe()
+    spy = start(sys.executable, "-c", f"import os; os.write({write}, b'inherited')", pass_fds=[write])
+    os.close(write)
+    assert spy.wait() == 0
+    with open(read, "rb") as pipe:
+        assert pipe.read() == b"inherited"
+
+
+# The command does not start.
+
+
+def test_a_command_that_is_not_found_is_exit_127_and_a_line(start: Start) -> None:
+    spy = start("no-such-command-anywhere", "x")
+    out, err = spy.finish()
+    assert (out, spy.wait()) == (b"", 127)
+    assert err == b"mcpspy: cannot start no-such-command-anywhere: not found on PATH\n"
+    assert [note["text"].encode() for note in spy.notes("error")] == [err.removeprefix(b"mcpspy: ").strip()]
+    assert spy.notes("exit") == [{"code": 127, "signal": None}]
+    assert spy.header()["command"] == ["no-such-command-anywhere", "x"]
+
+
+@pytest.mark.parametrize("text", [None, "not a program\n"], ids=["no permission", "no format"])
+def test_a_command_that_is_not_executable_is_exit_126_and_a_line(
+    start: Start, tmp_path: Path, text: str | None
+) -> None:
+    program = tmp_path / "server"
+    program.write_text(text or "#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755 if text else 0o644)
+    spy = start(str(program))
+    _, err = spy.finish()
+    assert spy.wait() == 126
+    assert err.startswith(f"mcpspy: cannot start {program}: ".encode())
+    assert err.count(b"\n") == 1
+    assert spy.notes("exit") == [{"code": 126, "signal": None}]
+
+
+# The recording fails, the traffic does not.
+
+
+def unrecorded(spy: Spy) -> bytes:
+    """Hold that traffic goes on untouched, with one line on stderr; return that."""
+    data = b'{"id":1}\n' * 10_000 + b"\xff\x00half"
+    out, err = spy.finish(data)
+    assert (out, spy.wait()) == (data, 7)
+    assert err.count(b"\n") == 1
+    return err
+
+
+def test_a_recording_path_that_cannot_be_costs_a_line(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    path = str(tmp_path / "file" / "x.jsonl")
+    assert path.encode() in unrecorded(start("echo.py", 7, options=["--record", path]))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_costs_a_line(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0o500)
+    assert b"Permission denied" in unrecorded(
+        start("echo.py", 7, options=["--dir", str(tmp_path / "locked")])
+    )
+
+
+def test_a_pipe_is_no_recording(start: Start, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    err = unrecorded(start("echo.py", 7, options=["--record", str(tmp_path / "pipe")]))
+    assert b": not a regular file; " in err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a disk that is always full")
+def test_a_full_disk_costs_a_line(start: Start) -> None:
+    err = unrecorded(start("echo.py", 7, options=["--record", "/dev/full"]))
+    assert err == b"mcpspy: cannot write /dev/full: No space left on device; traffic goes on unrecorded\n"
+
+
+def test_several_may_record_to_the_null_device(start: Start) -> None:
+    options = ["--record", "/dev/null"]
+    first, second = start("echo.py", options=options), start("echo.py", options=options)
+    for spy in (first, second):
+        spy.send(b"{}\n")
+        assert spy.out.line() == b"{}\n"
+    assert [spy.finish() for spy in (first, second)] == [(b"", b"")] * 2
+
+
+@linux_only
+def test_a_disk_that_recovers_gets_a_note_of_what_was_lost(start: Start, processes: Processes) -> None:
+    spy = start("echo.py")
+    count = 0
+
+    def exchange(size: int = 100) -> None:
+        nonlocal count
+        count += 1
+        message = b'{"id":%d,"x":"%b"}\n' % (count, b"x" * size)
+        spy.send(message)
+        assert spy.out.line() == message
+
+    exchange()
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.prlimit(spy.pid, resource.RLIMIT_FSIZE, (spy.recording.stat().st_size + 250, hard))
+    for _ in range(50):
+        exchange()
+    assert b": File too large; traffic goes on unrecorded\n" in spy.err.line()
+    resource.prlimit(spy.pid, resource.RLIMIT_FSIZE, (hard, hard))
+
+    def recovered() -> bool:
+        exchange()
+        return spy.err.is_ready()
+
+    processes.eventually(recovered)
+    assert b" again; " in spy.err.line()
+    exchange()
+    assert spy.finish() == (b"", b"")
+    (lost,) = spy.notes("lost")
+    assert lost["why"] == "File too large"
+    kept = [entry for entry in spy.entries() if entry.kind == "msg"]
+    assert len(kept) + lost["entries"] == 2 * count
+    assert b'"id":1,' in kept[0].payload
+    assert b'"id":%d,' % count in kept[-1].payload
+
+
+RECORDER_WITH_A_BUG = """
+import sys
+from mcpspy.core.recording.encode import FrameEncoder
+from mcpspy.ui.cli.run import main
+def feed(self, at, data):
+    raise ZeroDivisionError("a bug")
+FrameEncoder.feed = feed
+main(sys.argv[2:])
+"""
+
+
+def test_a_bug_in_the_recorder_costs_a_line(start: Start) -> None:
+    err = unrecorded(start("echo.py", 7, interpreter=["-c", RECORDER_WITH_A_BUG]))
+    assert (
+        err
+        == b"mcpspy: recording stopped by a bug in mcpspy: ZeroDivisionError: a bug; traffic goes on unrecorded\n"
+    )
+
+
+# Inherited descriptors.
+
+
+@pytest.fixture(params=["pipes", "sockets"])
+def shared(request: pytest.FixtureRequest) -> Iterator[tuple[list[int], list[int]]]:
+    """Three descriptors for mcpspy, of which the host keeps a copy, and the host's own ends of them."""
+    if request.param == "pipes":
+        pairs = [os.pipe(), os.pipe()[::-1], os.pipe()[::-1]]
+    else:  # What Node hands out.
+        pairs = [(theirs.detach(), ours.detach()) for theirs, ours in (socket.socketpair() for _ in range(3))]
+    yield [theirs for theirs, _ in pairs], [ours for _, ours in pairs]
+    for pair in pairs:
+        for fd in pair:
+            os.close(fd)
+
+
+def test_inherited_descriptors_stay_blocking_during_and_after(
+    start: Start, tmp_path: Path, shared: tuple[list[int], list[int]], interpreter: list[str]
+) -> None:
+    theirs, ours = shared
+    data = b"".join(b'{"n":%d}\n' % n for n in range(150_000))
+    (tmp_path / "data").write_bytes(data)
+    spy = start(
+        "pour.py",
+        tmp_path / "data",
+        stdin=theirs[0],
+        stdout=theirs[1],
+        stderr=theirs[2],
+        interpreter=interpreter,
+    )
+    got = b""
+    while len(got) < len(data):
+        assert select.select([ours[1]], [], [], 20)[0]
+        got += os.read(ours[1], 65536)
+        assert nonblocking(*theirs) == []
+    spy.kill(signal.SIGTERM)
+    assert spy.wait() == -signal.SIGTERM
+    assert nonblocking(*theirs) == []
+    assert got == data
+
+
+def test_a_socket_that_is_shut_for_writing_is_eof(start: Start) -> None:
+    (ours, stdin), (heard, stdout) = socket.socketpair(), socket.socketpair()
+    spy = start("echo.py", 7, stdin=stdin.fileno(), stdout=stdout.fileno())
+    stdin.close()
+    stdout.close()
+    ours.sendall(b'{"id":1}\n')
+    ours.shutdown(socket.SHUT_WR)
+    with heard, heard.makefile("rb") as file:
+        heard.settimeout(20)
+        assert file.read() == b'{"id":1}\n'
+    ours.close()
+    assert spy.wait() == 7
+
+
+def test_a_sibling_that_shares_stdout_loses_nothing(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "ours").write_bytes(b"a" * 99 + b"\n" + (b"a" * 99 + b"\n") * 20_000)
+    (tmp_path / "sibling").write_bytes(b"b" * 3_000_000)
+    both = ["sh", "-c", 'file=$1; shift; "$@" & cat "$file"; wait', "sh", str(tmp_path / "sibling")]
+    spy = start("pour.py", tmp_path / "ours", through=both)
+    got = b""
+    while got.count(b"\n") < 20_001 or got.count(b"b") < 3_000_000:
+        assert spy.out.is_ready(20), "bytes are missing"
+        got += spy.out.some()
+    spy.close()
+    assert spy.wait() == 0
+    assert (got.count(b"a"), got.count(b"b")) == (99 * 20_001, 3_000_000)
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """A terminal that changes nothing: the user's end, and the program's."""
+    ours, theirs = pty.openpty()
+    modes = termios.tcgetattr(theirs)
+    modes[1] &= ~termios.OPOST
+    modes[3] &= ~termios.ECHO
+    termios.tcsetattr(theirs, termios.TCSANOW, modes)
+    yield ours, theirs
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_a_terminal_on_all_three_stays_blocking(start: Start, terminal: tuple[int, int]) -> None:
+    ours, theirs = terminal
+    spy = start("echo.py", 7, stdin=theirs, stdout=theirs, stderr=theirs)
+    for n in range(20):
+        os.write(ours, b'{"id":%d}\n' % n)
+        assert select.select([ours], [], [], 20)[0]
+        assert os.read(ours, 65536) == b'{"id":%d}\n' % n
+        assert nonblocking(theirs) == []
+    os.write(ours, b"\x04")
+    assert spy.wait() == 7
+    assert nonblocking(theirs) == []
+    assert spy.said("client") == spy.said("server") != b""
+
+
+def test_a_terminal_that_nobody_reads_does_not_stall_the_rest(
+    start: Start, terminal: tuple[int, int]
+) -> None:
+    ours, theirs = terminal
+    spy = start("chatter.py", stdout=theirs)
+    for n in range(100):
+        spy.send(b'{"id":%d}\n' % n)
+        assert spy.err.line() == b'{"id":%d}\n' % n
+    spy.close()
+    spy.stays(0.5)  # The last words are still on their way.
+    while spy.process.poll() is None:
+        if select.select([ours], [], [], 0.01)[0]:
+            os.read(ours, 65536)
+    assert spy.wait() == 0
+
+
+def test_a_terminal_that_nobody_reads_does_not_keep_a_host_that_asks_to_leave(
+    start: Start, terminal: tuple[int, int]
+) -> None:
+    _, theirs = terminal
+    spy = start("chatter.py", stdout=theirs)
+    spy.send(b'{"id":1}\n')
+    assert spy.err.line() == b'{"id":1}\n'
+    began = time.monotonic()
+    spy.kill(signal.SIGTERM)
+    assert spy.wait() == -signal.SIGTERM
+    assert time.monotonic() - began < BUSY
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_standard_descriptor_that_is_closed_at_the_start_is_survived(start: Start, closed: str) -> None:
+    spy = start(
+        "sh", "-c", "cat; echo out; echo err >&2; exit 7", through=["sh", "-c", f'exec "$@" {closed}', "sh"]
+    )
+    out, err = spy.finish(b"")
+    assert out == (b"" if " >&-" in f" {closed}" else b"out\n")
+    assert err == (b"" if "2>&-" in closed else b"err\n")
+    assert spy.wait() == 7
+    assert (spy.said("server"), spy.told()) == (b"out\n", b"err\n")
+
+
+def test_a_sighup_that_is_ignored_stays_ignored(start: Start) -> None:
+    spy = start("echo.py", through=["sh", "-c", 'trap "" HUP; exec "$@"', "sh"])
+    spy.send(b"{}\n")
+    assert spy.out.line() == b"{}\n"
+    spy.kill(signal.SIGHUP)
+    spy.stays(0.2)  # Longer than mcpspy takes to pass a signal on.
+    spy.send(b"[]\n")
+    assert spy.out.line() == b"[]\n"
+    assert spy.finish() == (b"", b"")
+    assert spy.wait() == 0
+    assert spy.notes("signal") == []
+
+
+# Large and strange.
+
+SIZE = 100 * MB
+LINES = {
+    "json": lambda: b'{"x":"' + b"0123456789abcdef" * (SIZE // 16 - 1) + b'"}\n',
+    "not-utf8": lambda: b"\xff" + b"0123456789abcde\xe9" * (SIZE // 16 - 1) + b"\n",
+    "not-json": lambda: "\u00e9".encode() * (SIZE // 2 - 1) + b"\n",
+}
+
+
+@pytest.mark.parametrize(("kind", "way"), [("json", "out"), ("not-utf8", "in"), ("not-json", "out")])
+def test_a_line_of_100_mb_passes_whole_in_bounded_memory(
+    start: Start, tmp_path: Path, kind: str, way: str
+) -> None:
+    data = LINES[kind]()
+    path = tmp_path / "data"
+    if way == "out":
+        path.write_bytes(data)
+        spy = start("pour.py", path)
+        got = bytearray()
+        while len(got) < len(data):
+            assert spy.out.is_ready(60)  # All of it is searched for secrets before its end goes on.
+            got += spy.out.some()
+        assert got == data
+        del got
+    else:
+        spy = start("sink.py", path)
+        spy.send(data)
+        while json.loads(spy.out.line())["bytes"] < len(data):
+            pass
+        assert path.read_bytes() == data
+    if sys.platform == "linux":
+        assert spy.peak_memory() <= 1.5 * len(data) + 20 * MB
+    spy.finish()
+    assert spy.wait() == 0
+    assert spy.said("server" if way == "out" else "client") == data
+
+
+def garbage(size: int) -> bytes:
+    """Return lines of every unpleasant kind, the last one without an end."""
+    dice = random.Random(20)
+    kinds: list[Callable[[], bytes]] = [
+        lambda: dice.randbytes(dice.randrange(200)),
+        lambda: b"\x00" * dice.randrange(20),
+        lambda: b"{" + dice.randbytes(20) + b"}",
+        lambda: dice.choice([b"", b"{oops}", b'{"id":1}\r', b"\xed\xa0\x80", '{"\u00e9":"\u2028"}'.encode()]),
+        lambda: b"x" * dice.choice([4095, 4096, 65535, 65536, 65537]),
+    ]
+    lines = []
+    while size > 0:
+        lines.append(dice.choice(kinds)() + b"\n")
+        size -= len(lines[-1])
+    return b"".join(lines) + b'{"half":"\xc3'
+
+
+def test_garbage_passes_unchanged_both_ways_and_the_file_stays_readable(start: Start) -> None:
+    data = garbage(8 * MB)
+    spy = start("echo.py")
+    out, err = spy.finish(data)
+    assert (out == data, err, spy.wait()) == (True, b"", 0)
+    entries = spy.entries()
+    for side in ("client", "server"):
+        said = [entry for entry in entries if entry.side == side]
+        assert b"".join(entry.payload for entry in said) == data
+        assert said[-1].fields["eol"] == ""
+    assert {entry.kind for entry in entries} == {"msg", "raw", "b64", ""}
+
+
+def test_garbage_on_stderr_passes_unchanged(start: Start, tmp_path: Path) -> None:
+    data = garbage(MB)
+    (tmp_path / "data").write_bytes(data)
+    spy = start("sh", "-c", 'exec cat "$0" >&2', str(tmp_path / "data"))
+    out, err = spy.finish()
+    assert (out, err == data, spy.wait()) == (b"", True, 0)
+    assert spy.told() == data
+
+
+def test_a_half_line_is_delivered_before_its_end_comes(start: Start) -> None:
+    spy = start("echo.py")
+    spy.send(b'{"id"')
+    assert spy.out.is_ready(20)
+    assert spy.out.some() == b'{"id"'
+    assert spy.finish(b":1}\n") == (b":1}\n", b"")
+    assert spy.said("client") == spy.said("server") == b'{"id":1}\n'
+
+
+# kill -9.
+
+
+class Killed:
+    """What is left of a session whose mcpspy was killed after so many bytes from the server."""
+
+    def __init__(self, start: Start, folder: Path, moment: int) -> None:
+        self.moment = moment
+        self.recording = folder / f"{moment}.jsonl"
+        self.tally = folder / f"{moment}.tally"
+        spy = start(
+            "tally.py", self.tally, options=["--record", str(self.recording)], stderr=subprocess.DEVNULL
+        )
+        process = spy.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        stdin, stdout = process.stdin.fileno(), process.stdout.fileno()
+        os.set_blocking(stdin, False)
+        self.got = bytearray()
+        batch = b"".join(b'{"jsonrpc":"2.0","id":%d,"padding":"%b"}\n' % (n, b"c" * 300) for n in range(50))
+        rest = batch
+        while len(self.got) < moment:
+            readable, writable, _ = select.select([stdout], [stdin], [], 20)
+            assert readable or writable
+            if readable:
+                self.got += os.read(stdout, 65536)
+            if writable:
+                rest = rest[os.write(stdin, rest) :] or batch
+        spy.kill(signal.SIGKILL)
+        process.stdin.close()
+        self.got += spy.out.rest()
+        process.stdout.close()
+        spy.wait()
+
+
+def test_kill_9_at_any_moment_loses_nothing_that_a_peer_received(
+    start: Start, processes: Processes, tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]
+) -> None:
+    seed = random.randrange(1 << 32)
+    dice = random.Random(seed)
+    before = processes.children(os.getpid())
+    moments = dice.sample(range(1, 1_000_000), 50)
+    with ThreadPoolExecutor(3) as pool:
+        sessions = list(pool.map(lambda moment: Killed(start, tmp_path, moment), moments))
+    processes.gone(*set(processes.children(os.getpid())) - set(before))
+    for killed in sessions:
+        where = f"seed {seed}, killed after {killed.moment} bytes"
+        file = killed.recording.read_bytes()
+        *whole, _torn = file.split(b"\n")
+        entries = read_entries(b"\n".join([*whole, b""]))
+        said = b"".join(entry.payload for entry in entries if entry.side == "server")
+        assert said.startswith(killed.got[: killed.got.rfind(b"\n") + 1]), where
+        asked = sum(entry.side == "client" for entry in entries)
+        assert asked >= int(killed.tally.read_text(encoding="ascii")), where
+        assert not any(entry.note for entry in entries), where
+        with killed.recording.open("rb") as open_file:
+            assert not is_live(open_file.fileno()), where
+
+
+# The file.
+
+
+def test_a_recording_is_live_while_mcpspy_is_and_dead_after(start: Start) -> None:
+    spy = start("echo.py")
+    spy.send(b"{}\n")
+    assert spy.out.line() == b"{}\n"
+    with spy.recording.open("rb") as file:
+        assert is_live(file.fileno())
+        spy.finish()
+        assert not is_live(file.fileno())
+
+
+def test_a_recording_is_dead_after_kill_9_at_once(start: Start, processes: Processes) -> None:
+    spy = start("deaf.py")
+    hello(spy)
+    family = processes.family(spy.pid)
+    with spy.recording.open("rb") as file:
+        assert is_live(file.fileno())
+        spy.kill(signal.SIGKILL)
+        spy.wait()
+        assert not is_live(file.fileno()), "the server or the guard holds on to the file"
+    processes.gone(*family)
+
+
+def test_a_message_is_in_the_file_before_the_server_answers(start: Start) -> None:
+    spy = start("echo.py")
+    for n in range(50):
+        spy.send(b'{"id":%d}\n' % n)
+        line = spy.out.line()
+        assert spy.said("client").endswith(line)
+        assert spy.said("server").endswith(line)
+    spy.finish()
+
+
+def test_two_starts_with_one_path_never_share_a_file(start: Start) -> None:
+    first = start("echo.py")
+    first.send(b'{"id":1}\n')
+    first.out.line()
+    second = start("echo.py")
+    out, err = second.finish(b'{"id":2}\n')
+    other = first.recording.with_name("recording-2.jsonl")
+    assert err == f"mcpspy: {first.recording} exists; recording to {other}\n".encode()
+    assert out == b'{"id":2}\n'
+    first.finish()
+    assert first.said("client") == b'{"id":1}\n'
+    second.recording = other
+    assert second.said("client") == b'{"id":2}\n'
+
+
+def test_many_starts_at_once_with_one_path_get_a_file_each(start: Start, tmp_path: Path) -> None:
+    spies = [start("echo.py") for _ in range(6)]
+    for n, spy in enumerate(spies):
+        spy.finish(b'{"id":%d}\n' % n)
+    files = sorted(tmp_path.glob("*.jsonl"))
+    assert len(files) == 6
+    assert sorted(file.read_bytes().count(b'"msg"') for file in files) == [2] * 6
+
+
+def test_a_recording_is_private_in_a_private_folder(start: Start, tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    spy = start("echo.py", options=["--dir", str(folder)], umask=0)
+    spy.finish(b"{}\n")
+    (file,) = folder.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_recording_goes_where_the_environment_says(start: Start, tmp_path: Path) -> None:
+    spy = start(
+        "echo.py", options=["--name", "my server"], env={**os.environ, "MCPSPY_DIR": str(tmp_path / "here")}
+    )
+    spy.finish(b"{}\n")
+    (file,) = (tmp_path / "here").iterdir()
+    assert "-my-server-" in file.name
+    spy.recording = file
+    assert spy.header() == {
+        "mcpspy": 1,
+        "id": spy.header()["id"],
+        "started": spy.header()["started"],
+        "transport": "stdio",
+        "command": start.command("echo.py"),
+        "cwd": os.getcwd(),
+        "name": "my server",
+        "pid": spy.pid,
+        "redacted": True,
+    }
+
+
+def test_nothing_is_recorded_where_nothing_is_to_be(start: Start, tmp_path: Path) -> None:
+    spy = start(
+        "echo.py", 7, options=["--no-record"], env={**os.environ, "MCPSPY_DIR": str(tmp_path / "here")}
+    )
+    assert spy.finish(b"{}\n") == (b"{}\n", b"")
+    assert spy.wait() == 7
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_goes_on_in_parts(
+    start: Start, tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]
+) -> None:
+    spy = start("echo.py", options=["--record", str(tmp_path / "x.jsonl"), "--max-size", "20k"])
+    data = b"".join(b'{"id":%d,"x":"%b"}\n' % (n, b"x" * 100) for n in range(300))
+    for line in data.splitlines(keepends=True):
+        spy.send(line)
+        assert spy.out.line() == line
+    spy.finish()
+    names = ["x.jsonl"]
+    said = b""
+    for number, name in enumerate(names, 1):
+        header, *entries = read_entries((tmp_path / name).read_bytes())
+        assert header.fields.get("part", 1) == number
+        assert (tmp_path / name).stat().st_size < 21_000
+        said += b"".join(entry.payload for entry in entries if entry.side == "client")
+        if entries[-1].note == "part":
+            names.append(entries[-1].fields["next"])
+    assert said == data
+    assert sorted(names) == sorted(path.name for path in tmp_path.iterdir())
+    assert len(names) > 2
+    assert entries[-1].note == "exit"
+
+
+# What `run` costs.
+
+
+@pytest.mark.parametrize("options", [[], ["--no-record"], ["--max-size", "1k"]])
+def test_run_imports_nothing_heavy(start: Start, tmp_path: Path, options: list[str]) -> None:
+    where = [] if "--no-record" in options else ["--dir", str(tmp_path)]
+    spy = start("echo.py", options=[*options, *where], interpreter=["-X", "importtime", "-m", "mcpspy"])
+    data = b'{"id":1}\n\xff\n' * 1000
+    out, err = spy.finish(data)
+    assert out == data
+    imported = [line.rpartition("|")[2].strip() for line in err.decode().splitlines()]
+    assert "mcpspy.io.stdio.process" in imported
+    if not where:
+        assert "ahocorasick_rs" not in imported
+    else:
+        # The first of what is imported once the server runs.
+        assert imported.index("mcpspy.io.settings") < imported.index("ahocorasick_rs")
+    assert {name.partition(".")[0] for name in imported} & FORBIDDEN == set()

@@ -1,0 +1,70 @@
+"""Files of other tools, opened to be read and for nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.importing import read
+
+FILES = Path(__file__).parents[1] / "core" / "importers" / "files"
+
+
+def test_a_file_is_left_as_it_is_and_nothing_beside_it(tmp_path: Path) -> None:
+    for name in ("mcphawk.db", "mcp-rec.jsonl"):
+        copy = tmp_path / name
+        shutil.copy(FILES / name, copy)
+        copy.chmod(0o400)
+        found, sessions = read(str(copy), None)
+        assert (found.name, bool(sessions)) == (name.partition(".")[0], True)
+        assert copy.read_bytes() == (FILES / name).read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["mcp-rec.jsonl", "mcphawk.db"]
+
+
+def test_a_database_that_is_written_to_is_read_as_far_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "mcphawk.db"
+    shutil.copy(FILES / "mcphawk.db", path)
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute('UPDATE messages SET body = \'{"id":"from the log"}\' WHERE id = 1')
+        writer.commit()
+        assert (tmp_path / "mcphawk.db-wal").stat().st_size
+        _, (first, _) = read(str(path), None)
+    assert b"from the log" in first.lines[0]
+
+
+def test_a_name_that_means_something_in_a_url_is_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "a?mode=rw#100%.db"
+    shutil.copy(FILES / "mcphawk.db", path)
+    assert len(read(str(path), None)[1]) == 2
+
+
+def test_another_programs_database_is_none_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE t (a)")
+        other.execute("PRAGMA user_version = 1")
+    with pytest.raises(UsageError, match="mcphawk's database, but no such table: sessions"):
+        read(str(path), None)
+
+
+def test_what_a_file_says_reaches_no_terminal_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    path.write_bytes(b'{"\x1b[31mred":1}')
+    with pytest.raises(UsageError) as refused:
+        read(str(path), None)
+    assert "\x1b" not in str(refused.value)
+    assert "[31mred" in str(refused.value)
+
+
+def test_a_file_that_cannot_be_opened_is_said_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "round"
+    path.symlink_to(path)
+    with pytest.raises(CannotStart, match="Too many levels of symbolic links"):
+        read(str(path), None)

@@ -1,0 +1,151 @@
+"""Spans arrive at a collector, and what it says of them is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+
+import pytest
+from aiohttp import web
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from mcpspy.analysis.export.otlp import batches
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io import otlp_sender
+from mcpspy.io.client.base import ServerAddress
+from mcpspy.io.otlp_sender import OtlpResult, send, traces
+from tests.analysis.export.otlp.decoded import decoded
+from tests.analysis.export.sessions import call, result, said
+
+
+class Collector:
+    """A receiver: it takes what OpenTelemetry's own messages can be made of, and else refuses it."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.requests: list[ExportTraceServiceRequest] = []
+        self.headers: list[dict[str, str]] = []
+        self.answers: list[web.Response] = []
+        self.ready = asyncio.Event()
+        """Until then it does not answer."""
+        self.ready.set()
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        await self.ready.wait()
+        if request.path != "/v1/traces" or request.content_type != "application/json":
+            return web.Response(status=404, text="no such\npath")
+        try:
+            self.requests.append(decoded(await request.read()))
+        except ValueError as error:
+            return web.Response(status=400, text=str(error))
+        self.headers.append(dict(request.headers))
+        return self.answers.pop(0) if self.answers else web.json_response({})
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Collector]:
+    made = Collector()
+    server = web.ServerRunner(web.Server(made.handle), shutdown_timeout=0)
+    await server.setup()
+    site = web.TCPSite(server, "127.0.0.1", 0)
+    await site.start()
+    host, port = server.addresses[0][:2]
+    made.url = f"http://{host}:{port}"
+    yield made
+    made.ready.set()
+    await server.cleanup()
+
+
+def calls(count: int) -> list[tuple[int, bytes]]:
+    """Return requests of two spans each."""
+    numbers = range(1, count + 1)
+    return list(batches([said(*(each for n in numbers for each in (call(n, n), result(n + 0.5, n))))], 2))
+
+
+def sent(address: ServerAddress, count: int = 5) -> Awaitable[OtlpResult]:
+    """Send from a thread, as there is a loop here already: the command has none."""
+    return asyncio.to_thread(send, address, calls(count))
+
+
+async def test_all_spans_arrive_with_the_headers_that_were_asked_for(receiver: Collector) -> None:
+    address = ServerAddress(traces(receiver.url), (("X-Token", "s3"),))
+
+    assert await sent(address) == OtlpResult(5, 0, "")
+    names = [
+        s.name for r in receiver.requests for x in r.resource_spans for y in x.scope_spans for s in y.spans
+    ]
+    assert names == ["tools/call forecast"] * 5
+    assert len(receiver.requests) == 3
+    assert {headers["X-Token"] for headers in receiver.headers} == {"s3"}
+
+
+async def test_a_refusal_is_one_line_with_what_was_said_and_what_had_been_sent(receiver: Collector) -> None:
+    receiver.answers = [web.json_response({}), web.Response(status=503, text="over\nloaded \x1b[31m")]
+    with pytest.raises(CannotStart) as refused:
+        await sent(ServerAddress(traces(receiver.url)))
+
+    assert str(refused.value) == (
+        f"{receiver.url}/v1/traces refuses the spans: HTTP 503: over loaded \\x1b[31m (2 spans were sent before)"
+    )
+
+
+async def test_a_path_that_is_another_is_taken_as_it_is(receiver: Collector) -> None:
+    with pytest.raises(CannotStart, match="HTTP 404: no such path"):
+        await sent(ServerAddress(traces(receiver.url + "/otlp")))
+
+
+async def test_a_redirection_is_a_refusal(receiver: Collector) -> None:
+    receiver.answers = [web.Response(status=301, headers={"Location": receiver.url})]
+    with pytest.raises(CannotStart, match="HTTP 301"):
+        await sent(ServerAddress(traces(receiver.url)))
+
+
+async def test_spans_that_were_rejected_are_counted(receiver: Collector) -> None:
+    partial = {"partialSuccess": {"rejectedSpans": "2", "errorMessage": "too old"}}
+    receiver.answers = [web.json_response(partial), web.json_response({"partialSuccess": {}})]
+
+    assert await sent(ServerAddress(traces(receiver.url))) == OtlpResult(3, 2, "too old")
+
+
+@pytest.mark.parametrize("answer", [b"", b"thanks", b"[]", b'{"partialSuccess":{"rejectedSpans":"x"}}'])
+async def test_what_else_a_collector_says_to_200_is_its_own_affair(
+    receiver: Collector, answer: bytes
+) -> None:
+    receiver.answers = [web.Response(body=answer)]
+
+    assert await sent(ServerAddress(traces(receiver.url)), 1) == OtlpResult(1, 0, "")
+
+
+async def test_nobody_there_and_nobody_who_answers_are_one_line(
+    receiver: Collector, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(CannotStart, match=r"cannot send to .*: Connection refused \(is it a collector"):
+        await sent(ServerAddress(traces(f"http://127.0.0.1:{unused_tcp_port}")))
+    receiver.ready.clear()
+    monkeypatch.setattr(otlp_sender, "PATIENCE", 0.05)
+    with pytest.raises(CannotStart, match="no answer within 0 s"):
+        await sent(ServerAddress(traces(receiver.url)))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("http://localhost:4318", "http://localhost:4318/v1/traces"),
+        ("https://h/", "https://h/v1/traces"),
+        ("http://h/otlp/v1/traces?x=1", "http://h/otlp/v1/traces?x=1"),
+    ],
+)
+def test_an_endpoint_without_a_path_is_a_collectors(endpoint: str, url: str) -> None:
+    assert traces(endpoint) == url
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["localhost:4318", "", "file:///etc", "grpc://h:4317", "http://", "http://[x"]
+)
+def test_what_is_no_url_is_an_error(endpoint: str) -> None:
+    with pytest.raises(UsageError, match="no URL"):
+        traces(endpoint)
+
+
+def test_nothing_to_send_is_no_error() -> None:
+    assert send(ServerAddress("http://127.0.0.1:9/v1/traces"), []) == OtlpResult(0, 0, "")
