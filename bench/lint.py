@@ -30,7 +30,7 @@ GROWTH = 1.25
 
 WORK = {
     "lint": """
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 main(["lint", path])
 """,
     "the fold alone": """

@@ -19,8 +19,8 @@ from pathlib import Path
 from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]  # It ships no types.
 
 from mcpspy import __version__
-from mcpspy.ui.cli.table import COMMANDS, Help, described
-from mcpspy.ui.lint.page import page as rules
+from mcpspy.ui.cli.main import COMMANDS, HelpFormatter, described
+from mcpspy.ui.report.lint_docs import page as rules
 
 DOCS = Path(__file__).resolve().parent
 
@@ -35,7 +35,7 @@ def parser(name: str) -> argparse.ArgumentParser:
     """Return the parser of a command."""
     module = import_module(COMMANDS[name][0])
     made = argparse.ArgumentParser(**described(name, module))
-    made.formatter_class = partial(Help, width=WIDTH)
+    made.formatter_class = partial(HelpFormatter, width=WIDTH)
     module.configure(made)
     return made
 
@@ -63,7 +63,7 @@ def manual() -> str:
     for name, (path, text) in COMMANDS.items():
         module = import_module(path)
         command = commands.add_parser(name, help=text, **described(name, module))
-        command.formatter_class = partial(Help, width=WIDTH)
+        command.formatter_class = partial(HelpFormatter, width=WIDTH)
         module.configure(command)
     page = Manpage(
         whole,

@@ -15,7 +15,7 @@ from mcpspy.core.recording.encode import FrameEncoder, SseEncoder
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Session
 from mcpspy.errors import UsageError
-from mcpspy.ui.item import ChangeItem
+from mcpspy.ui.filter_items import ChangeItem
 
 
 def framing(data: bytes) -> None:

@@ -16,7 +16,7 @@ def main() -> int:
         from mcpspy.ui.cli.run import main as run
 
         return run(arguments[1:])
-    from mcpspy.ui.cli.table import main as run_any
+    from mcpspy.ui.cli.main import main as run_any
 
     return run_any(arguments)
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from docs import make
-from mcpspy.ui.cli.table import COMMANDS
+from mcpspy.ui.cli.main import COMMANDS
 
 
 def test_every_page_has_the_help_of_today_and_the_manual_too() -> None:

@@ -34,7 +34,7 @@ GROWTH = 4
 r"""Columns that one byte takes at most: `\x1b`."""
 
 
-class Body(Sequence[str]):
+class BodyLines(Sequence[str]):
     """The lines of a body, indented by two; each is inert."""
 
     def __init__(self, data: bytes) -> None:
@@ -130,7 +130,7 @@ def growing_in(text: bytes) -> re.Pattern[bytes]:
 
 
 def pretty(data: bytes) -> list[str]:
-    return list(Body(data))
+    return list(BodyLines(data))
 
 
 def short(line: bytes) -> str:

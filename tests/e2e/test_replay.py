@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 from recordings import make
 from tests.e2e.test_http import SERVERS, serving
 

@@ -9,7 +9,7 @@
 
 A `Difference` has `cases`, one for everything compared, each with its
 `changes`; `is_same(fail_on)` is the verdict. Pure, and says nothing about how a
-difference is shown: that is `mcpspy.ui.diff`.
+difference is shown: that is `mcpspy.ui.report`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from mcpspy.ui.cli import redaction
-from mcpspy.ui.cli.header import filled, read_endpoint, read_headers
+from mcpspy.ui.cli import redact_options
+from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers
 from mcpspy.ui.cli.options import CERTIFICATES, SESSION, VARIABLE, describe
 
 EPILOG = """\
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     }
     describe(parser, header, repeated=header)
     describe(parser, {"--sse": (None, "the server speaks HTTP+SSE of 2024-11-05"), **SESSION})
-    redaction.configure(parser)
+    redact_options.configure(parser)
     describe(parser, CERTIFICATES)
 
 
@@ -51,5 +51,5 @@ def main(args: argparse.Namespace) -> int:
 
     address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None)
     options = BridgeOptions(address, args.name or upstream.host)
-    redaction.record(options, args, "bridge")
+    redact_options.record(options, args, "bridge")
     return run(options)

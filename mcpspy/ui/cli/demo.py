@@ -9,8 +9,8 @@ import sys
 
 from mcpspy.io.recording.reader import sessions
 from mcpspy.io.settings import sessions_folder
+from mcpspy.ui.cli.main import main as mcpspy
 from mcpspy.ui.cli.options import FOLDER, describe
-from mcpspy.ui.cli.table import main as mcpspy
 from mcpspy.ui.demo.client import converse
 
 EPILOG = """\

@@ -11,9 +11,9 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, find
-from mcpspy.ui.cli.comparing import configure_comparison, options_of, report
+from mcpspy.ui.cli.diff_options import configure_comparison, options_of, report
 from mcpspy.ui.cli.options import FOLDER, describe
-from mcpspy.ui.cli.output import warn_torn
+from mcpspy.ui.terminal import warn_torn
 
 EPILOG = """\
 examples:

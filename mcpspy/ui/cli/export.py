@@ -16,12 +16,10 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
-from mcpspy.ui.cli.header import read_headers
-from mcpspy.ui.cli.meant import counted_back, query_of, recordings
+from mcpspy.ui.cli.arguments import counted_back, query_of, read_headers, recordings
 from mcpspy.ui.cli.options import CACERT, FOLDER, VARIABLE, describe
-from mcpspy.ui.cli.output import Output
-from mcpspy.ui.cli.progress import scanned
-from mcpspy.ui.kept import kept
+from mcpspy.ui.filter_items import kept
+from mcpspy.ui.terminal import Output, scanned
 
 EPILOG = (
     """\

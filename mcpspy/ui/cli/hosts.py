@@ -17,7 +17,7 @@ from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.io.hosts.last_session import LastSession, SessionOutcome, SessionsByName
 from mcpspy.io.hosts.resolve import ConfigTarget, target
 from mcpspy.ui.cli.options import describe
-from mcpspy.ui.cli.output import Output, columns
+from mcpspy.ui.terminal import Output, columns
 
 EPILOG = """\
 examples:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.errors import UsageError
-from mcpspy.ui.cli import redaction, rules
-from mcpspy.ui.cli.address import listen_address
-from mcpspy.ui.cli.header import read_endpoint
+from mcpspy.ui.cli import redact_options, rule_options
+from mcpspy.ui.cli.arguments import listen_address, read_endpoint
 from mcpspy.ui.cli.options import CERTIFICATES, SESSION, describe
 
 if TYPE_CHECKING:
@@ -64,8 +63,8 @@ def configure_hosts(parser: argparse.ArgumentParser, of: str = "") -> None:
 def configure_traffic(parser: argparse.ArgumentParser) -> None:
     """Describe what is done with the traffic of a server, whichever way it comes."""
     describe(parser, SESSION)
-    redaction.configure(parser)
-    rules.configure(parser)
+    redact_options.configure(parser)
+    rule_options.configure(parser)
     describe(parser, CERTIFICATES)
 
 
@@ -105,9 +104,9 @@ def take_traffic(options: HttpOptions, args: argparse.Namespace, command: str) -
     """Set what `configure_traffic` describes. Raises UsageError."""
     options.name = args.name
     options.cacert, options.insecure = args.cacert, args.insecure
-    redaction.record(options, args, command)
-    options.interception = rules.asked(args)
-    rules.check(options.interception)
+    redact_options.record(options, args, command)
+    options.interception = rule_options.asked(args)
+    rule_options.check(options.interception)
 
 
 def _warn(host: str, what: str) -> None:

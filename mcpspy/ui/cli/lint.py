@@ -15,13 +15,11 @@ from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import Recording
-from mcpspy.ui.cli.meant import query_of, recordings
+from mcpspy.ui.cli.arguments import query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, describe
-from mcpspy.ui.cli.output import Output, warn_torn
-from mcpspy.ui.cli.progress import Progress
-from mcpspy.ui.lint.linted import RULES_BY_CODE, Linted
-from mcpspy.ui.lint.looked import Looked
-from mcpspy.ui.lint.terminal import MOST, explanation, finding_lines, more_lines, verdict
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
+from mcpspy.ui.report.lint_text import MOST, explanation, finding_lines, more_lines, verdict
+from mcpspy.ui.terminal import Output, ProgressBar, warn_torn
 
 EPILOG = """\
 examples:
@@ -78,9 +76,9 @@ def main(args: argparse.Namespace) -> int:
     gc.disable()  # What is made of a line is gone with it: there is nothing to look for.
     try:
         for title, path in meant:
-            looked = Looked(path, rules)
+            looked = LintScan(path, rules)
             findings: list[Finding] = []
-            linted.append(Linted(title, looked.parts, findings))
+            linted.append(LintedRecording(title, looked.parts, findings))
             for finding in _findings(looked, path, query, report):
                 counts[finding.severity] += 1
                 if report is not None:
@@ -112,17 +110,17 @@ def _explain(code: str) -> int:
     return 0
 
 
-def _findings(looked: Looked, path: Path, query: Query | None, report: _Text | None) -> Iterator[Finding]:
+def _findings(looked: LintScan, path: Path, query: Query | None, report: _Text | None) -> Iterator[Finding]:
     """Yield what is found on what the filter finds, and say if the last line is torn."""
-    with Progress(path.name) as progress:
+    with ProgressBar(path.name) as progress:
         if report is not None:
             report.progress = progress
         if query is None:
             yield from looked.findings(progress.show)
         else:
-            from mcpspy.ui.lint.chosen import Chosen
+            from mcpspy.ui.report.lint_filter import LintRowFilter
 
-            with closing(Chosen(path, query, progress.show)) as chosen:
+            with closing(LintRowFilter(path, query, progress.show)) as chosen:
                 for finding in looked.findings(progress.show):
                     if chosen.has(finding.number):
                         yield finding
@@ -131,21 +129,21 @@ def _findings(looked: Looked, path: Path, query: Query | None, report: _Text | N
             warn_torn(path, looked.torn)
 
 
-def _write(form: str, linted: list[Linted], fail_on: Severity) -> None:
+def _write(form: str, linted: list[LintedRecording], fail_on: Severity) -> None:
     if form == "github":
-        from mcpspy.ui.lint.github import github
+        from mcpspy.ui.report.lint_json import github
 
         text = "".join(line + "\n" for recording in linted for line in github(recording))
     elif form == "junit":
-        from mcpspy.ui.lint.junit import junit
+        from mcpspy.ui.report.junit import lint_junit
 
-        text = junit(linted, fail_on=fail_on)
+        text = lint_junit(linted, fail_on=fail_on)
     elif form == "sarif":
-        from mcpspy.ui.lint.sarif import sarif
+        from mcpspy.ui.report.lint_json import sarif
 
         text = sarif(linted)
     else:
-        from mcpspy.ui.lint.document import document
+        from mcpspy.ui.report.lint_json import document
 
         text = document(linted)
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
@@ -160,7 +158,7 @@ class _Text:
         self._output = Output()
         self._shown: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
-        self.progress: Progress | None = None
+        self.progress: ProgressBar | None = None
 
     def finding(self, finding: Finding, path: str) -> None:
         """Print one, unless there were many of its kind."""

@@ -16,7 +16,7 @@ from mcpspy.io.recording.catalog import SessionCounts, count
 from mcpspy.io.recording.reader import RecordingState, Summary, sessions
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, describe
-from mcpspy.ui.cli.output import Output, columns
+from mcpspy.ui.terminal import Output, columns
 
 EPILOG = """\
 examples:

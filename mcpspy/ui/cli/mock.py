@@ -15,8 +15,7 @@ from mcpspy.io.mock.loader import Served
 from mcpspy.io.mock.stdio import Ended, end_by_signals, serve
 from mcpspy.io.recording.reader import find
 from mcpspy.io.recording.recorder import say
-from mcpspy.ui.cli.address import listen_address
-from mcpspy.ui.cli.header import read_endpoint, read_headers
+from mcpspy.ui.cli.arguments import listen_address, read_endpoint, read_headers
 from mcpspy.ui.cli.options import FOLDER, VARIABLE, describe, speed
 
 TYPE_CHECKING = False

@@ -14,9 +14,9 @@ from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import find
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import clean, redactor
-from mcpspy.ui.cli import redaction
+from mcpspy.ui.cli import redact_options
 from mcpspy.ui.cli.options import FOLDER, describe
-from mcpspy.ui.cli.output import Output, columns
+from mcpspy.ui.terminal import Output, columns
 
 EPILOG = """\
 examples:
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         **FOLDER,
     }
     describe(parser, options)
-    redaction.configure(parser, can_be_off=False)
+    redact_options.configure(parser, can_be_off=False)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -53,7 +53,9 @@ def main(args: argparse.Namespace) -> int:
     source = str(find(args.session, args.dir))
     counts: Counter[tuple[str, str]] = Counter()
     cleaning = redactor(
-        redaction.asked(args), say, lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))])
+        redact_options.asked(args),
+        say,
+        lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))]),
     )
     assert cleaning is not None
     torn = clean(source, args.out, cleaning)

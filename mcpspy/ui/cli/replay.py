@@ -20,14 +20,13 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, find
 from mcpspy.io.recording.recorder import RecordingTarget
-from mcpspy.ui.cli import redaction
-from mcpspy.ui.cli.comparing import configure_comparison, options_of
-from mcpspy.ui.cli.header import read_endpoint, read_headers
-from mcpspy.ui.cli.meant import query_of
+from mcpspy.ui.cli import redact_options
+from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers
+from mcpspy.ui.cli.diff_options import configure_comparison, options_of
 from mcpspy.ui.cli.options import CERTIFICATES, RECORDING, VARIABLE, describe, speed
-from mcpspy.ui.cli.replayed import compared, complain, raise_failure, tell, update
-from mcpspy.ui.cli.status import Status
-from mcpspy.ui.exchange_item import exchange_item
+from mcpspy.ui.cli.replay_report import compared, complain, raise_failure, tell, update
+from mcpspy.ui.filter_items import exchange_item
+from mcpspy.ui.terminal import StatusLine
 
 if TYPE_CHECKING:
     from mcpspy.io.client import ServerTarget
@@ -97,7 +96,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clients", metavar="N", type=_count, default=1, help=most)
     update = "put the new session in the recording's place; the old one is kept as .bak"
     describe(parser, {"--update": (None, update), **RECORDING})
-    redaction.configure(parser)
+    redact_options.configure(parser)
     configure_comparison(parser)
 
 
@@ -124,7 +123,7 @@ def main(args: argparse.Namespace) -> int:
     from mcpspy.io.replay import ReplayInterrupted, ReplayOptions, run
 
     where = RecordingTarget()
-    redaction.record(where, args, "replay")
+    redact_options.record(where, args, "replay")
     if args.update and any(
         isinstance(change.what, Note) and change.what.kind == "part" for change in session.changes
     ):
@@ -132,7 +131,7 @@ def main(args: argparse.Namespace) -> int:
     replacement = Replacement(path) if args.update else None
     if replacement is not None:
         where.record = str(replacement.new)
-    status = Status()
+    status = StatusLine()
     asked = ReplayOptions(
         target,
         wanted,

@@ -13,7 +13,7 @@ from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.stdio.base import NOISE, RunOptions
 from mcpspy.io.stdio.run import run
-from mcpspy.ui.cli import redaction, rules
+from mcpspy.ui.cli import redact_options, rule_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ OPTIONS: dict[str, tuple[str | None, str]] = {
         "|".join(NOISE),
         "lines of the server's stdout that are no JSON: pass them on (default), drop them, or put them on stderr",
     ),
-    **rules.OPTIONS,
-    **redaction.OPTIONS,
+    **rule_options.OPTIONS,
+    **redact_options.OPTIONS,
 }
 
 
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         return error.exit_code
     if options is not None:
         run(options)
-    from mcpspy.ui.cli.table import main as table
+    from mcpspy.ui.cli.main import main as table
 
     return table(["run", "--help"])
 
@@ -92,7 +92,7 @@ def parse(arguments: list[str]) -> RunOptions | None:
             if not rest:
                 raise UsageError(f"run: {flag} needs a value", f"{flag} {OPTIONS[flag][0]}")
             value = rest.pop(0)
-        if not redaction.take(asked, flag, value) and not rules.take(wanted, flag, value):
+        if not redact_options.take(asked, flag, value) and not rule_options.take(wanted, flag, value):
             given[flag] = value
     if not rest:
         raise UsageError("run: no command to wrap", "mcpspy run -- COMMAND ARGS…")
@@ -101,7 +101,7 @@ def parse(arguments: list[str]) -> RunOptions | None:
     options.interception = wanted
     _place(options, given)
     # Before there is a server: one without the rules it was to be tried with is worse than none.
-    rules.check(wanted)
+    rule_options.check(wanted)
     return options
 
 

@@ -19,9 +19,9 @@ from mcpspy.io.control.protocol import CommandRefused, dumped
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.reader import find as find_recording
 from mcpspy.ui.body import pretty
+from mcpspy.ui.cli.arguments import read_parameters
 from mcpspy.ui.cli.options import describe
-from mcpspy.ui.cli.output import Output, columns
-from mcpspy.ui.cli.parameters import read_parameters
+from mcpspy.ui.terminal import Output, columns
 
 TAKES_OPTIONS_ANYWHERE = True
 

@@ -13,15 +13,15 @@ from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import Served
 from mcpspy.io.recording.reader import Recording, RecordingState, find
 from mcpspy.io.recording.tail import follow
-from mcpspy.ui.cli.meant import counted_back, query_of
+from mcpspy.ui.cli.arguments import counted_back, query_of
 from mcpspy.ui.cli.options import FOLDER, describe
-from mcpspy.ui.cli.repertoire import print_repertoire
-from mcpspy.ui.cli.shown import Json, Lines
-from mcpspy.ui.item import ChangeItem
+from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
+from mcpspy.ui.cli.show_mock import print_repertoire
+from mcpspy.ui.filter_items import ChangeItem
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
-    from mcpspy.ui.lint.live import Live
+    from mcpspy.ui.report.lint_scan import LiveLinter
 
 EPILOG = """\
 examples:
@@ -83,15 +83,15 @@ class _Shown:
         self._query = query
         self._follows: bool = args.follow
         self._session = Session(recording.header)
-        self._live: Live | None = None
+        self._live: LiveLinter | None = None
         if args.lint:
-            from mcpspy.ui.lint.live import Live
+            from mcpspy.ui.report.lint_scan import LiveLinter
 
-            self._live = Live(recording.header)
+            self._live = LiveLinter(recording.header)
         self.printer = (
-            Json(args.verbose)
+            JsonFormatter(args.verbose)
             if args.json
-            else Lines(self._session, verbose=args.verbose, is_filtered=query is not None)
+            else TextFormatter(self._session, verbose=args.verbose, is_filtered=query is not None)
         )
 
     def read(self) -> None:

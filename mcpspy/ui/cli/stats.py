@@ -11,13 +11,11 @@ from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.reader import Recording, RecordingState
-from mcpspy.ui.cli.meant import counted_back, query_of, recordings
+from mcpspy.ui.cli.arguments import counted_back, query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, describe
-from mcpspy.ui.cli.output import Output
-from mcpspy.ui.cli.progress import scanned
-from mcpspy.ui.stats.bars import GLYPHS, Bars
-from mcpspy.ui.stats.table import SORTS, Look
-from mcpspy.ui.stats.words import Counted
+from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession
+from mcpspy.ui.report.stats_table import SORTS, TableStyle
+from mcpspy.ui.terminal import Output, scanned
 
 EPILOG = """\
 examples:
@@ -63,20 +61,20 @@ def main(args: argparse.Namespace) -> int:
     paths = list(recordings(args.sessions, args.dir))
     counted = (_counted(path, _title(which), query, args.top) for which, path in paths)
     if args.json:
-        from mcpspy.ui.stats.document import document
+        from mcpspy.ui.report.stats_json import document
 
         for each in counted:
             sys.stdout.buffer.write(document(each))
             sys.stdout.buffer.flush()
         return 0
     output = Output()
-    look = Look(output.width or WIDTH, Bars(plain=not _shows(GLYPHS)), args.sort, args.top)
+    look = TableStyle(output.width or WIDTH, BarStyle(plain=not _shows(GLYPHS)), args.sort, args.top)
     if len(paths) == 1:
-        from mcpspy.ui.stats.terminal import terminal
+        from mcpspy.ui.report.stats_text import terminal
 
         lines = terminal(next(counted), look)
     else:
-        from mcpspy.ui.stats.beside import beside
+        from mcpspy.ui.report.stats_compare import beside
 
         lines = beside(list(counted), look)
     for line, tone in lines:
@@ -94,7 +92,7 @@ def _title(which: str) -> str:
     return Path(which).stem if which.endswith(".jsonl") else which
 
 
-def _counted(path: Path, title: str, query: Query | None, top: int) -> Counted:
+def _counted(path: Path, title: str, query: Query | None, top: int) -> CountedSession:
     """Read a session once, as it is now."""
     recording = Recording(path)
     # Before it is read: what ends meanwhile was live then, and its end is not counted.
@@ -109,7 +107,7 @@ def _counted(path: Path, title: str, query: Query | None, top: int) -> Counted:
                 stats.begin_part()
             stats.add_lines(block.lines)
     stats.finish(is_over=not is_live)
-    return Counted(sanitize(title), stats, is_live, tuple(map(str, parts)))
+    return CountedSession(sanitize(title), stats, is_live, tuple(map(str, parts)))
 
 
 def _shows(glyphs: str) -> bool:

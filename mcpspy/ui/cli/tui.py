@@ -49,9 +49,9 @@ def main(args: argparse.Namespace) -> int:
         raise CannotStart("tui needs a terminal; mcpspy show prints the session")
     # Neither what is imported now nor a million rows are garbage: the collector would look through them again and again.
     gc.set_threshold(100_000, 50, 100)
-    from mcpspy.ui.tui.app import Inspector
+    from mcpspy.ui.tui.app import McpspyApp
 
-    app = Inspector(args.dir, summaries, table("keys"))
+    app = McpspyApp(args.dir, summaries, table("keys"))
     gc.freeze()
     app.run()
     return 0 if app.fault is None else _say(app.fault)
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _say(fault: Exception) -> int:
     """Say in one line what went wrong; the traceback, which has no locals, is kept for its owner."""
-    from mcpspy.ui.cli.table import BUG, keep_traceback
+    from mcpspy.ui.cli.main import BUG, keep_traceback
 
     try:
         raise fault

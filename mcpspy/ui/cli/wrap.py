@@ -9,7 +9,7 @@ from mcpspy.core.hostconfig.edit import EditResult, wrapped
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.io.hosts.resolve import ConfigTarget, command_line, is_passing, uvx
 from mcpspy.io.recording.recorder import say
-from mcpspy.ui.cli import host_edit
+from mcpspy.ui.cli import wrap_common
 from mcpspy.ui.cli.options import describe
 
 EPILOG = """\
@@ -30,7 +30,7 @@ server, not readable as what it should be; 3 it cannot be read or replaced
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    host_edit.configure(parser)
+    wrap_common.configure(parser)
     describe(parser, {"--uvx": (None, "start mcpspy by `uvx mcpspy` (default: the one that runs now)")})
     parser.add_argument(
         "--dir",
@@ -52,4 +52,4 @@ def main(args: argparse.Namespace) -> int:
     def edit(target: ConfigTarget, names: list[str]) -> EditResult:
         return wrapped(target.file.text, target.home, names, how)
 
-    return host_edit.change(args, edit, "wrapped", lambda server: server.ours is None or args.all)
+    return wrap_common.change(args, edit, "wrapped", lambda server: server.ours is None or args.all)

@@ -2,19 +2,28 @@
 
 Owns the script. Speaks over real pipes to a real process, `mcpspy run` around
 the server included, so that what the demo shows is what anybody's session is.
+
+The demo, recorded behind a screen that has the terminal.
+
+Owns starting `mcpspy demo --plain` so that neither of the two sees the
+terminal, and that it is not left behind. What the demo does is its own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
+import sys
 import threading
+from asyncio.subprocess import DEVNULL, PIPE
 from typing import Any
 
 from mcpspy import __version__
+from mcpspy.core.sanitize import sanitize_bytes
 from mcpspy.errors import CannotStart
 
-PATIENCE = 20.0
+CLIENT_TIMEOUT = 20.0
 """Seconds for the whole conversation: nothing in it takes one."""
 
 
@@ -23,7 +32,7 @@ def converse(command: list[str]) -> int:
     server = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
-    alarm = threading.Timer(PATIENCE, server.kill)
+    alarm = threading.Timer(CLIENT_TIMEOUT, server.kill)
     alarm.start()
     try:
         with server:
@@ -89,3 +98,29 @@ class _Conversation:
     def _send(self, message: dict[str, Any]) -> None:
         self._stdin.write(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
         self._stdin.flush()
+
+
+RECORD_TIMEOUT = 60.0
+"""Seconds for all of it; its own bound is shorter."""
+
+
+async def record(folder: str) -> str:
+    """Record the demo into a folder; return what went wrong, in one inert line, or nothing."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mcpspy", "demo", "--plain", "--dir", folder),
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=PIPE,
+    )
+    try:
+        async with asyncio.timeout(RECORD_TIMEOUT):
+            _, said = await process.communicate()
+    except TimeoutError:
+        return f"it took more than {RECORD_TIMEOUT:.0f} s"
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    lines = said.split(b"\n")
+    told = next((line for line in reversed(lines) if line.strip()), b"")
+    return "" if process.returncode == 0 else sanitize_bytes(told) or f"exit {process.returncode}"

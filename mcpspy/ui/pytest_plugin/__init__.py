@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mcpspy.ui.pytest_plugin.asserting import assert_lint_clean, assert_matches
-    from mcpspy.ui.pytest_plugin.recording import McpRecording
+    from mcpspy.ui.pytest_plugin.assertions import assert_lint_clean, assert_matches
+    from mcpspy.ui.pytest_plugin.fixture import McpRecording
 
 __all__ = ["McpRecording", "assert_lint_clean", "assert_matches"]
 
@@ -36,13 +36,13 @@ _RECORDING = pytest.StashKey["McpRecording"]()
 
 def __getattr__(name: str) -> Any:
     if name == "McpRecording":
-        from mcpspy.ui.pytest_plugin import recording
+        from mcpspy.ui.pytest_plugin import fixture
 
-        return recording.McpRecording
+        return fixture.McpRecording
     if name in __all__:
-        from mcpspy.ui.pytest_plugin import asserting
+        from mcpspy.ui.pytest_plugin import assertions
 
-        return getattr(asserting, name)
+        return getattr(assertions, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -78,8 +78,8 @@ def mcp_recording(
 ) -> Iterator[McpRecording]:
     """An MCP server out of a recording, or the real one, recorded: `command`, `url`, `stdio_parameters`."""
     from mcpspy.errors import McpspyError
-    from mcpspy.ui.pytest_plugin.asked import read_asked
-    from mcpspy.ui.pytest_plugin.recording import McpRecording
+    from mcpspy.ui.pytest_plugin.fixture import McpRecording
+    from mcpspy.ui.pytest_plugin.options import read_asked
 
     wrong = ""
     try:

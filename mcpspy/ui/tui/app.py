@@ -4,31 +4,37 @@ Composes, and owns nothing else but the end of an internal error: the terminal
 is given back, and whoever started the application gets the exception. Textual
 would print a traceback with the values of all locals; those are traffic.
 Imports a screen once it is wanted: somebody waits for the first frame.
+
+The command palette: everything a key does, found by its words.
+
+Owns the list, made from the bindings that are in force. Refuses to name an
+action by hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from textual.app import App
-from textual.binding import Binding, BindingType
-from textual.command import Provider
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
 
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
+from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.keymap import checked, in_force, keyed, names
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
 
 
 def _actions() -> type[Provider]:
-    from mcpspy.ui.tui.palette import Actions
 
-    return Actions
+    return ActionPalette
 
 
-class Inspector(App[None]):
+class McpspyApp(App[None]):
     """`mcpspy tui`."""
 
     CSS = CSS
@@ -66,7 +72,7 @@ class Inspector(App[None]):
         super().__init__(ansi_color=None if wants_colour() else True)
         self._catalog = Catalog(folder)
         self._summaries = [summaries] if isinstance(summaries, Summary) else summaries
-        self._chosen = checked(keys, names(node.BINDINGS for node in keyed(Inspector))) if keys else {}
+        self._chosen = checked(keys, names(node.BINDINGS for node in keyed(McpspyApp))) if keys else {}
         self.fault: Exception | None = None
         """The internal error that ended it."""
         for theme in (DARK, LIGHT, PLAIN):
@@ -93,7 +99,7 @@ class Inspector(App[None]):
         """Take the keys that were chosen, and open the session that was asked for."""
         self.set_keymap(self._chosen)
         if self._summaries:
-            from mcpspy.ui.tui.session.session_screen import SessionScreen
+            from mcpspy.ui.tui.session.screen import SessionScreen
 
             self.push_screen(SessionScreen(*self._summaries))
 
@@ -106,16 +112,16 @@ class Inspector(App[None]):
 
     async def action_quit(self) -> None:
         """Quit; ask first, once, if that lets go of messages that are held."""
-        from mcpspy.ui.tui.sessions.confirm import Confirm
+        from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
         questions = [asks for screen in self.screen_stack if (asks := getattr(screen, "farewell", ""))]
-        if not questions or isinstance(self.screen, Confirm):
+        if not questions or isinstance(self.screen, ConfirmPrompt):
             self.exit()
         else:
-            self.push_screen(Confirm(questions[-1]), lambda yes: self.exit() if yes else None)
+            self.push_screen(ConfirmPrompt(questions[-1]), lambda yes: self.exit() if yes else None)
 
     def _all_sessions(self) -> Screen[Any]:
-        from mcpspy.ui.tui.sessions.sessions_screen import SessionsScreen
+        from mcpspy.ui.tui.sessions.screen import SessionsScreen
 
         return SessionsScreen(self._catalog)
 
@@ -145,3 +151,33 @@ class Inspector(App[None]):
             self.fault = self._exception = error
             self._exception_event.set()
         self._close_messages_no_wait()
+
+
+class ActionPalette(Provider):
+    """What can be done on the screen below."""
+
+    async def discover(self) -> Hits:
+        for what, keys, active in self._actions():
+            yield DiscoveryHit(what, partial(self._run, active), help=keys)
+
+    async def search(self, query: str) -> Hits:
+        """Yield what the words fit."""
+        matcher = self.matcher(query)
+        for what, keys, active in self._actions():
+            # By its name, too: who looks for "wire" should find it.
+            score = max(matcher.match(what), matcher.match(active.binding.id or ""))
+            if score > 0:
+                yield Hit(score, matcher.highlight(what), partial(self._run, active), help=keys)
+
+    def _actions(self) -> Iterator[tuple[str, str, ActiveBinding]]:
+        seen: set[str] = set()
+        found = self.screen.active_bindings.values()
+        for active in sorted(found, key=lambda active: active.node is not self.screen):
+            binding = active.binding
+            what = binding.tooltip or binding.description
+            if binding.id and active.enabled and what not in seen:
+                seen.add(what)
+                yield what, name(binding.key), active
+
+    async def _run(self, active: ActiveBinding) -> None:
+        await self.app.run_action(active.binding.action, active.node)

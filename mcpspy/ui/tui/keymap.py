@@ -25,42 +25,40 @@ def names(tables: Iterable[Iterable[BindingType]]) -> set[str]:
 
 def keyed(*first: type[DOMNode]) -> tuple[type[DOMNode], ...]:
     """Return whose keys can be given others, `first` and every screen. Imports every screen, which only who has chosen keys waits for."""
-    from mcpspy.ui.tui.asides.numbers_screen import NumbersList, NumbersScreen
-    from mcpspy.ui.tui.asides.server_screen import ServerList, ServerScreen
-    from mcpspy.ui.tui.asides.timeline_screen import TimelineList, TimelineScreen
-    from mcpspy.ui.tui.diff.diff_screen import DiffScreen
+    from mcpspy.ui.tui.detail.pane import DetailPane
+    from mcpspy.ui.tui.detail.search_bar import SearchBox
+    from mcpspy.ui.tui.diff.screen import DiffScreen
     from mcpspy.ui.tui.intercept.editor import EditorScreen
-    from mcpspy.ui.tui.intercept.refusal import Refusal
-    from mcpspy.ui.tui.listing import Listing
-    from mcpspy.ui.tui.reader.detail import Detail
-    from mcpspy.ui.tui.reader.searchbox import SearchBox
-    from mcpspy.ui.tui.session.ask import Ask
-    from mcpspy.ui.tui.session.filterbar import FilterInput
-    from mcpspy.ui.tui.session.session_screen import SessionScreen
-    from mcpspy.ui.tui.sessions.confirm import Confirm
-    from mcpspy.ui.tui.sessions.sessions import SessionList
-    from mcpspy.ui.tui.sessions.sessions_screen import SessionsScreen
+    from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesList, CapabilitiesScreen
+    from mcpspy.ui.tui.panels.stats_screen import StatsList, StatsScreen
+    from mcpspy.ui.tui.panels.timeline_screen import TimelineList, TimelineScreen
+    from mcpspy.ui.tui.session.filter_bar import FilterInput
+    from mcpspy.ui.tui.session.screen import SessionScreen
+    from mcpspy.ui.tui.sessions.screen import SessionsScreen
+    from mcpspy.ui.tui.sessions.session_list import SessionList
+    from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt, ErrorPrompt, TextPrompt
+    from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
     return (
         *first,
         SessionsScreen,
         SessionScreen,
         SessionList,
-        Listing,
-        Detail,
+        VirtualList,
+        DetailPane,
         FilterInput,
         SearchBox,
-        Ask,
-        Confirm,
+        TextPrompt,
+        ConfirmPrompt,
         TimelineScreen,
         TimelineList,
-        NumbersScreen,
-        NumbersList,
-        ServerScreen,
-        ServerList,
+        StatsScreen,
+        StatsList,
+        CapabilitiesScreen,
+        CapabilitiesList,
         DiffScreen,
         EditorScreen,
-        Refusal,
+        ErrorPrompt,
     )
 
 

@@ -98,7 +98,7 @@ CSS = """
 .-plain Line#title { text-style: reverse; }
 .-plain .row--heading { text-style: underline; }
 .-plain .row--cursor { text-style: underline; }
-.-plain Listing:focus > .row--cursor { text-style: reverse; }
+.-plain VirtualList:focus > .row--cursor { text-style: reverse; }
 .-plain .role--quiet { text-style: dim; }
 .-plain .role--bad, .-plain .role--odd, .-plain .role--key { text-style: bold; }
 """

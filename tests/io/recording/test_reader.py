@@ -22,7 +22,7 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Recording, RecordingState, find, read_header_of, sessions
 from mcpspy.io.recording.scan import BLOCK
 from mcpspy.io.recording.writer import Writer
-from mcpspy.ui.pytest_plugin import keeping
+from mcpspy.ui.pytest_plugin import cassettes
 from tests.io.files import (
     BOUND,
     CLIENT_SAYS,
@@ -382,7 +382,7 @@ def test_sessions_of_one_millisecond_have_one_order_everywhere(home: Path) -> No
     expected = [home / f"{name}.jsonl" for name in "acbd"]
     assert [summary.path for summary in sessions()] == expected
     assert [summary.path for summary in Catalog().look()] == expected
-    assert keeping.sessions(home) == expected[::-1]
+    assert cassettes.sessions(home) == expected[::-1]
     last = SessionsByName().last("files", None)
     assert last is not None
     assert find("last") == find("files") == last.summary.path == expected[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 from tests.io.changing import CARRY, command, patience
 
 if TYPE_CHECKING:

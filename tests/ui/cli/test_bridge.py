@@ -6,7 +6,7 @@ import pytest
 
 from mcpspy.io import bridge
 from mcpspy.io.bridge import BridgeOptions
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.io.forward.child import BESIDES, INSTEAD
 from mcpspy.ui.cli.ca import STORES
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.ui.cli.completion import SHELLS
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 
 @pytest.mark.parametrize("shell", SHELLS)

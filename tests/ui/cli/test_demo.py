@@ -10,7 +10,7 @@ from mcpspy.core.protocol.message import Malformed
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Session
 from mcpspy.io.recording.reader import Recording, find
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 
 def test_the_demo_records_what_it_promises_and_says_what_to_do_next(

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 Make = Callable[..., Path]
 
@@ -154,7 +154,7 @@ def test_colours_are_for_terminals_that_want_them() -> None:
 
 
 def test_a_comparison_imports_neither_the_terminal_ui_nor_the_network() -> None:
-    program = "import sys; from mcpspy.ui.cli.table import main; main(sys.argv[1:]); print(*sys.modules)"
+    program = "import sys; from mcpspy.ui.cli.main import main; main(sys.argv[1:]); print(*sys.modules)"
     command = [sys.executable, "-c", program, "diff", recording("peer-ts-auto"), recording("peer-ts-auto")]
 
     loaded = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode().split()

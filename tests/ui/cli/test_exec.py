@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from mcpspy.io.forward import child
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 
 @pytest.fixture

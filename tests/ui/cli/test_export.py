@@ -17,7 +17,7 @@ from mcpspy.analysis.export import FORMATS
 from mcpspy.io import otlp_sender
 from mcpspy.io.client.base import ServerAddress
 from mcpspy.io.otlp_sender import OtlpResult
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 from tests.ui.conftest import CONVERSATION
 
 Make = Callable[..., Path]

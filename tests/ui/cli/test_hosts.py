@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from mcpspy.io.hosts import HOSTS
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 Make = Callable[..., Path]
 

@@ -24,7 +24,7 @@ from mcpspy.core.importers.formats import FORMATS
 from mcpspy.core.recording.decode import Damaged
 from mcpspy.core.session.session import Session
 from mcpspy.io.recording.reader import Recording, RecordingState
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 from tests.core.mock.test_session import recorded, replayed
 
 ROOT = Path(__file__).parents[3]

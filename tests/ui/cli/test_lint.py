@@ -15,8 +15,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from mcpspy.ui.cli import lint
-from mcpspy.ui.cli.progress import Progress
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
+from mcpspy.ui.terminal import ProgressBar
 
 Make = Callable[..., Path]
 
@@ -302,7 +302,7 @@ def test_every_format_is_what_it_says_it_is(make_recording: Make, capfd: pytest.
     assert [line.split()[0] for line in said["github"].splitlines()] == ["::error", "::warning"]
 
 
-class _Progress(Progress):
+class _Progress(ProgressBar):
     """A line that is always there."""
 
     said: ClassVar[list[tuple[int, int] | str]] = []

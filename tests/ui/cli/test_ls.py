@@ -10,7 +10,7 @@ import pytest
 
 from mcpspy.io.recording.reader import sessions
 from mcpspy.ui.cli import ls
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 Make = Callable[..., Path]
 

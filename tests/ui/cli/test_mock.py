@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 Make = Callable[..., Path]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 from tests.io.changing import CARRY, command, read, record
 from tests.ui.cli.replays import Ran
 

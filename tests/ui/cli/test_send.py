@@ -11,7 +11,7 @@ import pytest
 
 from mcpspy.core.intercept.actions import CommandError
 from mcpspy.io.control.server_poll import ThreadedServer
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

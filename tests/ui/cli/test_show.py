@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 Make = Callable[..., Path]
 

@@ -15,7 +15,7 @@ import pytest
 from mcpspy.core.recording import encode
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.cli import stats
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 Make = Callable[..., Path]
 

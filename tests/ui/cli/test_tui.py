@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.ui.cli import tui
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 Make = Callable[..., Path]
 
@@ -93,10 +93,10 @@ def test_a_file_that_may_not_be_read_is_said_before_the_screen(
 
 
 def test_a_screen_that_is_left_is_fine(make_recording: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mcpspy.ui.tui.app import Inspector
+    from mcpspy.ui.tui.app import McpspyApp
 
     sit_at_a_terminal(monkeypatch)
-    monkeypatch.setattr(Inspector, "run", lambda _: None)
+    monkeypatch.setattr(McpspyApp, "run", lambda _: None)
 
     assert main(["tui", str(make_recording())]) == 0
 
@@ -104,13 +104,13 @@ def test_a_screen_that_is_left_is_fine(make_recording: Make, monkeypatch: pytest
 def test_a_bug_is_one_line_and_its_traceback_is_kept_for_its_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mcpspy.ui.tui.app import Inspector
+    from mcpspy.ui.tui.app import McpspyApp
 
-    def run(app: Inspector) -> None:
+    def run(app: McpspyApp) -> None:
         app.fault = KeyError("a\n\x1b[2Jb")
 
     sit_at_a_terminal(monkeypatch)
-    monkeypatch.setattr(Inspector, "run", run)
+    monkeypatch.setattr(McpspyApp, "run", run)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     assert main(["tui", "--dir", str(tmp_path)]) == 70

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 CONFIG = '{"mcpServers": {"a": {"command": "x"}, "b": {"url": "http://localhost:1/"}, "c": {"command": "z"}}}'
 

@@ -11,7 +11,7 @@ import pytest
 
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.ui.cli import bridge
-from mcpspy.ui.cli.table import main
+from mcpspy.ui.cli.main import main
 
 CONFIG = """{
   // of a person

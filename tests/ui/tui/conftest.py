@@ -19,9 +19,9 @@ from textual.pilot import Pilot
 from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.io.recording.reader import read_header_of, summarize
 from mcpspy.io.recording.writer import Writer
-from mcpspy.ui.tui.app import Inspector
+from mcpspy.ui.tui.app import McpspyApp
 from mcpspy.ui.tui.session import background
-from mcpspy.ui.tui.session.session_screen import SessionScreen
+from mcpspy.ui.tui.session.screen import SessionScreen
 
 BOUND = 30.0
 """Seconds that anything a test waits for may take, on a busy machine."""
@@ -100,7 +100,7 @@ class Live:
 class Screen:
     """The application, and what it shows."""
 
-    def __init__(self, app: Inspector, pilot: Pilot[None]) -> None:
+    def __init__(self, app: McpspyApp, pilot: Pilot[None]) -> None:
         self.app = app
         self.pilot = pilot
         self.press = pilot.press
@@ -196,7 +196,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
             monkeypatch.setattr(background, "LINTED", -1)
         paths = [path] if isinstance(path, Path) else path or []
         summaries = [summarize(one, read_header_of(one)) for one in paths]
-        app = Inspector(str(folder), summaries)
+        app = McpspyApp(str(folder), summaries)
         async with app.run_test(size=size) as pilot:
             screen = Screen(app, pilot)
             yield screen

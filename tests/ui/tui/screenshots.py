@@ -16,10 +16,10 @@ from textual.pilot import Pilot
 from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.io.recording.reader import read_header_of, summarize
 from mcpspy.io.recording.writer import Writer
-from mcpspy.ui.tui.app import Inspector
-from mcpspy.ui.tui.line import Line
-from mcpspy.ui.tui.session.session_screen import SessionScreen
+from mcpspy.ui.tui.app import McpspyApp
+from mcpspy.ui.tui.session.screen import SessionScreen
 from mcpspy.ui.tui.theme import DARK, LIGHT
+from mcpspy.ui.tui.widgets.base import SplitLine
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORDINGS = ROOT / "recordings"
@@ -81,7 +81,7 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
         if recording:
             path = _mistaken(folder) if recording == "mistaken" else RECORDINGS / recording
             summary = summarize(path, read_header_of(path))
-        app = Inspector(folder, summary)
+        app = McpspyApp(folder, summary)
         async with app.run_test(size=size) as pilot:
             app.theme = theme
             await _settle(pilot)
@@ -90,7 +90,7 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
                 await pilot.pause(0.1)
             await _settle(pilot)
             if not recording and not keys:  # The real folder is this machine's own affair.
-                app.screen.query_one("#status", Line).say(
+                app.screen.query_one("#status", SplitLine).say(
                     [("watching ~/.local/share/mcpspy/sessions", "quiet")]
                 )
                 await pilot.pause()
@@ -113,7 +113,7 @@ async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str])
     for number, name in enumerate(("notes", "plan"), 1):
         session.say("client", call(number, "read_file", path=f"{name}.md"))
         session.say("server", result(number, f"# {name}"))
-    app = Inspector(folder, summarize(session.path, read_header_of(session.path)))
+    app = McpspyApp(folder, summarize(session.path, read_header_of(session.path)))
     async with app.run_test(size=size) as pilot:
         app.theme = theme
         await _settle(pilot)

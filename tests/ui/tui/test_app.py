@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.style import Style
 
-from mcpspy.ui.tui.app import Inspector
-from mcpspy.ui.tui.session.messages import MessageList
+from mcpspy.ui.tui.app import McpspyApp
+from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.theme import DARK, LIGHT
 
 Make = Callable[..., Path]
@@ -80,7 +80,7 @@ async def test_an_internal_error_ends_it_without_a_word_on_the_screen(
 
     monkeypatch.setattr(MessageList, "cells", broken)
     make_recording()
-    app = Inspector(str(tmp_path))
+    app = McpspyApp(str(tmp_path))
     with pytest.raises(ZeroDivisionError):
         await _press_enter_until_it_ends(app)
     assert isinstance(app.fault, ZeroDivisionError)
@@ -88,7 +88,7 @@ async def test_an_internal_error_ends_it_without_a_word_on_the_screen(
     assert "token-of-somebody" not in shown.out + shown.err
 
 
-async def _press_enter_until_it_ends(app: Inspector) -> None:
+async def _press_enter_until_it_ends(app: McpspyApp) -> None:
     async with app.run_test() as pilot:
         while app.fault is None:
             await pilot.press("enter")

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from textual.binding import Binding
 
-from mcpspy.ui.tui.app import Inspector
+from mcpspy.ui.tui.app import McpspyApp
+from mcpspy.ui.tui.detail.pane import DetailPane
 from mcpspy.ui.tui.help import Group, HelpScreen, lines, name, page
-from mcpspy.ui.tui.reader.detail import Detail
-from mcpspy.ui.tui.session.filterbar import FilterInput
-from mcpspy.ui.tui.session.messages import MessageList
-from mcpspy.ui.tui.session.session_screen import SessionScreen
-from mcpspy.ui.tui.sessions.sessions_screen import SessionsScreen
+from mcpspy.ui.tui.session.filter_bar import FilterInput
+from mcpspy.ui.tui.session.message_list import MessageList
+from mcpspy.ui.tui.session.screen import SessionScreen
+from mcpspy.ui.tui.sessions.screen import SessionsScreen
 
 Make = Callable[..., Path]
 
@@ -51,7 +51,7 @@ def test_a_key_is_written_as_on_a_keyboard(key: str, written: str) -> None:
 
 
 def test_no_key_of_any_screen_is_written_as_textual_calls_it() -> None:
-    owners = (SessionScreen, SessionsScreen, MessageList, Detail, FilterInput, Inspector)
+    owners = (SessionScreen, SessionsScreen, MessageList, DetailPane, FilterInput, McpspyApp)
     for keys, _ in lines([("", owner.BINDINGS) for owner in owners]):
         for key in keys.split():
             assert len(key) == 1 or "_" not in key, key
@@ -95,7 +95,7 @@ async def test_every_binding_can_be_read_by_scrolling(
             await screen.until(lambda: box.scroll_y == box.scroll_target_y)
             seen += screen.text
         words = set(seen.replace("│", " ").split())
-        for owner in (SessionScreen, MessageList, Detail, Inspector):
+        for owner in (SessionScreen, MessageList, DetailPane, McpspyApp):
             for keys, what in lines([("", owner.BINDINGS)])[1:]:
                 assert f"{keys} " in seen
                 assert words >= set(what.split())

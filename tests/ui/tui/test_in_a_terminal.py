@@ -147,7 +147,7 @@ def test_a_bug_gives_the_terminal_back_and_is_one_line(terminal: Tmux, make_reco
         "    def find_spec(self, name, *_):\n"
         "        if name == 'mcpspy.ui.tui.app':\n"
         "            sys.meta_path.remove(self)\n"
-        "            from mcpspy.ui.tui.session.messages import MessageList\n"
+        "            from mcpspy.ui.tui.session.message_list import MessageList\n"
         "            def cells(*_):\n"
         "                secret = 'token-of-somebody'\n"
         "                raise ZeroDivisionError('on purpose')\n"

@@ -9,14 +9,14 @@ import pytest
 from textual.binding import Binding
 
 from mcpspy.errors import UsageError
-from mcpspy.ui.tui.app import Inspector
+from mcpspy.ui.tui.app import McpspyApp
 from mcpspy.ui.tui.keymap import checked, in_force, keyed, names
 
 KNOWN = {"session.back", "session.wire"}
 
 
 def test_every_key_of_a_widget_that_is_remapped_has_a_name_of_its_own() -> None:
-    tables = [node.BINDINGS for node in keyed(Inspector)]
+    tables = [node.BINDINGS for node in keyed(McpspyApp)]
     assert all(isinstance(binding, Binding) and binding.id for table in tables for binding in table)
     assert {"session.wire", "list.down", "detail.fold", "sessions.open", "app.commands"} <= names(tables)
 
@@ -38,7 +38,7 @@ def test_a_wrong_choice_is_said_with_the_way_out(chosen: dict[str, Any], why: st
     with pytest.raises(UsageError, match=why):
         checked(chosen, KNOWN)
     with pytest.raises(UsageError):
-        Inspector(None, None, chosen)
+        McpspyApp(None, None, chosen)
 
 
 def test_the_help_shows_the_keys_that_are_in_force() -> None:
@@ -49,6 +49,6 @@ def test_the_help_shows_the_keys_that_are_in_force() -> None:
 def test_the_page_names_every_key_that_can_be_changed() -> None:
     page = (Path(__file__).parents[3] / "docs" / "tui.md").read_text(encoding="utf-8")
     missing = [
-        name for name in sorted(names(node.BINDINGS for node in keyed(Inspector))) if f"`{name}`" not in page
+        name for name in sorted(names(node.BINDINGS for node in keyed(McpspyApp))) if f"`{name}`" not in page
     ]
     assert missing == []

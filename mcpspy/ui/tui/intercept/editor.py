@@ -3,11 +3,26 @@
 Owns the text, what is said of it while it is typed, and that nothing is sent by
 accident: what is no JSON goes only when asked for twice. Who sends it, and what
 is wrong with it, comes from outside.
+
+Texts that are edited, and what was typed and not sent.
+
+Owns opening the editor with what was typed there before.
+
+A text in the editor of a person's own choice.
+
+Owns which one that is, and the file it edits: nobody else can read it, and it
+is gone afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult, SuspendNotSupported
@@ -18,10 +33,65 @@ from textual.widgets import Footer, Static, TextArea
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.ui.tui.intercept.checks import Trouble
-from mcpspy.ui.tui.intercept.outside import edit_outside, editor
-from mcpspy.ui.tui.line import Line
-from mcpspy.ui.tui.reader.page import Piece
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.intercept.validation import ValidationProblem
+from mcpspy.ui.tui.session.base import SessionBase
+from mcpspy.ui.tui.widgets.base import SplitLine
+
+
+class Drafts:
+    """What was typed, by what it was to become."""
+
+    def __init__(self, screen: SessionBase) -> None:
+        self._screen = screen
+        self._kept: dict[Hashable, str] = {}
+
+    def edit(
+        self,
+        key: Hashable,
+        heading: Callable[[], list[Piece]],
+        original: str,
+        check: Callable[[str], Sequence[ValidationProblem]],
+        send: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """Have a text edited; see `EditorScreen`. What is not sent is there again under the same key."""
+
+        def left(text: str | None) -> None:
+            self.forget(key)
+            if text is not None and text != original:
+                self._kept[key] = text
+                self._screen.tell("nothing was sent; what you typed is still there")
+
+        self._screen.app.push_screen(EditorScreen(heading, original, check, send, self._kept.get(key)), left)
+
+    def forget(self, key: Hashable) -> None:
+        self._kept.pop(key, None)
+
+
+def editor(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the command of the editor; empty if none was chosen."""
+    return environ.get("VISUAL", "").strip() or environ.get("EDITOR", "").strip()
+
+
+def edit_outside(command: str, text: str, suspended: Callable[[], AbstractContextManager[None]]) -> str:
+    """Return the text as it was saved; raise CannotStart. `suspended` gives the terminal away, and takes it back."""
+    descriptor, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".json")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        with suspended():
+            code = subprocess.run([*shlex.split(command), path], check=False).returncode
+        if code != 0:
+            raise CannotStart(f"{command}: exit code {code}", "the text is as it was")
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise CannotStart(f"{command}: what was saved is not UTF-8", "the text is as it was") from None
+    except (OSError, ValueError) as error:  # ValueError: quotes that do not match.
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise CannotStart(f"{command}: {why}", "EDITOR names the editor to use") from None
+    finally:
+        Path(path).unlink(missing_ok=True)
+
 
 LARGEST = 64_000
 """Characters that are edited here: each key takes longer the more there are."""
@@ -61,7 +131,7 @@ class EditorScreen(Screen[str | None]):
         self,
         heading: Callable[[], list[Piece]],
         original: str,
-        check: Callable[[str], Sequence[Trouble]],
+        check: Callable[[str], Sequence[ValidationProblem]],
         send: Callable[[str], Awaitable[None]],
         draft: str | None = None,
     ) -> None:
@@ -73,7 +143,7 @@ class EditorScreen(Screen[str | None]):
         self._send = send
         self._draft = original if draft is None else draft
         self._is_large = len(self._draft) > LARGEST
-        self._title = Line(id="title")
+        self._title = SplitLine(id="title")
         text = "" if self._is_large else self._draft
         self._area = TextArea(text, show_line_numbers=True, tab_behavior="indent", compact=True)
         self._said = Static(id="said", markup=False)

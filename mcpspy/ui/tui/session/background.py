@@ -11,9 +11,9 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from mcpspy.ui.tui.session.feed import Feed
-from mcpspy.ui.tui.session.findings import Linting, prepare
-from mcpspy.ui.tui.session.view import View
+from mcpspy.ui.tui.session.findings import LintPass, prepare
+from mcpspy.ui.tui.session.loader import SessionLoader
+from mcpspy.ui.tui.session.row_filter import FilteredView
 
 LINTED = 50_000
 """Rows up to which what is wrong with them is looked for unasked: that takes some ten seconds."""
@@ -22,14 +22,14 @@ SLICE = 0.004
 """Seconds that rows are judged, or looked at, at a time: a key waits no longer."""
 
 
-class Background:
+class BackgroundTasks:
     """Two tasks that never end, each a slice at a time."""
 
     def __init__(
         self,
-        feed: Feed,
-        view: View,
-        linting: Linting,
+        feed: SessionLoader,
+        view: FilteredView,
+        linting: LintPass,
         *,
         judged: Callable[[], None],
         found: Callable[[], None],

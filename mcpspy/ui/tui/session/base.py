@@ -9,18 +9,18 @@ from collections.abc import Awaitable
 
 from textual.screen import Screen
 
-from mcpspy.ui.tui.session.feed import Feed
-from mcpspy.ui.tui.session.filterbar import FilterBar
-from mcpspy.ui.tui.session.messages import MessageList
+from mcpspy.ui.tui.session.filter_bar import FilterBar
+from mcpspy.ui.tui.session.loader import SessionLoader
+from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.session.panes import Panes
-from mcpspy.ui.tui.session.view import View
+from mcpspy.ui.tui.session.row_filter import FilteredView
 
 
 class SessionBase(Screen[None]):
     """The parts of the screen that others use, and what they may have it do."""
 
-    feed: Feed
-    view: View
+    feed: SessionLoader
+    view: FilteredView
     panes: Panes
     listing: MessageList
     filter: FilterBar

@@ -18,8 +18,8 @@ from mcpspy.core.session.columns import NOTE
 from mcpspy.core.session.index import Index
 from mcpspy.errors import CannotStart
 from mcpspy.io.recording.atomic import save
-from mcpspy.ui.tui.session.feed import Feed
-from mcpspy.ui.tui.session.log import Log
+from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.tui.session.loader import SessionLoader
 
 PAUSE = 4096
 """Rows that are looked at between two pieces, though there is nothing to say."""
@@ -29,7 +29,7 @@ _HEADER = ("id", "started", "transport", "command", "upstream", "cwd", "name", "
 _HTTP = ("http", "http-end")
 
 
-def jsonl(log: Log, rows: Iterable[int]) -> Iterator[bytes]:
+def jsonl(log: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
     """Yield a recording of these rows, of all that belongs to their exchanges, and of how the session ended."""
     index = log.index
     yield _header(log.header)
@@ -58,13 +58,13 @@ def jsonl(log: Log, rows: Iterable[int]) -> Iterator[bytes]:
         yield line + b"\n"
 
 
-def markdown(log: Log, rows: Iterable[int], notes: Mapping[int, str] | None = None) -> Iterator[str]:
+def markdown(log: SessionModel, rows: Iterable[int], notes: Mapping[int, str] | None = None) -> Iterator[str]:
     """Yield a document: a section for each row, and below it what a person noted there."""
     found = ((log.get(row), (notes or {}).get(row, "")) for row in rows)
     return document(log.header, ((change, note) for change, note in found if change is not None))
 
 
-async def saved(feed: Feed, path: Path, rows: Sequence[int], notes: Mapping[int, str]) -> str:
+async def saved(feed: SessionLoader, path: Path, rows: Sequence[int], notes: Mapping[int, str]) -> str:
     """Save rows, in the format that the name says; return what came of it. Raises CannotStart."""
     if path.suffix == ".md":
         pieces: Iterable[bytes | str] = markdown(feed.log, rows, notes)

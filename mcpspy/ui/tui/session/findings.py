@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mcpspy.core.recording.decode import Header, read_entry
-from mcpspy.ui.tui.session.log import Log
+from mcpspy.ui.session_model import SessionModel
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding, Linter, StreamingSession
@@ -43,10 +43,10 @@ class _Source:
         """Of each change, its row."""
 
 
-class Linting:
+class LintPass:
     """The pass over a log."""
 
-    def __init__(self, log: Log, origin: Callable[[int], tuple[int, Header]]) -> None:
+    def __init__(self, log: SessionModel, origin: Callable[[int], tuple[int, Header]]) -> None:
         """`origin`: the number of a file → which recording that belongs to, and its header."""
         self._log = log
         self._origin = origin

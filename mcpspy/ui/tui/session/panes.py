@@ -13,14 +13,14 @@ from textual.timer import Timer
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
-from mcpspy.ui.tui.listing import Listing
-from mcpspy.ui.tui.reader.detail import Detail
-from mcpspy.ui.tui.reader.document import Document, Part, Piece
-from mcpspy.ui.tui.session.facts import content, facts, headers, sent_instead
-from mcpspy.ui.tui.session.feed import Feed
-from mcpspy.ui.tui.session.log import Log
-from mcpspy.ui.tui.session.messages import MessageList
-from mcpspy.ui.tui.session.view import View
+from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.tui.detail.document import Document, DocumentPart, Piece
+from mcpspy.ui.tui.detail.pane import DetailPane
+from mcpspy.ui.tui.session.detail_header import content, facts, headers, sent_instead
+from mcpspy.ui.tui.session.loader import SessionLoader
+from mcpspy.ui.tui.session.message_list import MessageList
+from mcpspy.ui.tui.session.row_filter import FilteredView
+from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 SETTLE = 0.06
 """Seconds the cursor rests before its message is laid out: a held key must not open them all."""
@@ -28,7 +28,7 @@ SETTLE = 0.06
 SETTLE_LIVE = 0.3
 """The same while the cursor follows the end."""
 
-NOTHING = Document([Part("message", [("", None)], b"")])
+NOTHING = Document([DocumentPart("message", [("", None)], b"")])
 """What there is to read if no row is shown."""
 
 
@@ -38,17 +38,17 @@ class Panes(Container):
     DEFAULT_CSS = """
     Panes { height: 1fr; layout: vertical; }
     Panes > * { height: 1fr; width: 1fr; }
-    Panes > Detail { border-top: solid $panel; }
-    Panes > Detail:focus-within { border-top: heavy $primary; }
-    Panes.-list > Detail, Panes.-detail > Listing { display: none; }
+    Panes > DetailPane { border-top: solid $panel; }
+    Panes > DetailPane:focus-within { border-top: heavy $primary; }
+    Panes.-list > DetailPane, Panes.-detail > VirtualList { display: none; }
     """
 
-    def __init__(self, feed: Feed, view: View) -> None:
+    def __init__(self, feed: SessionLoader, view: FilteredView) -> None:
         super().__init__()
         self._log = feed.log
         self._view = view
         self.listing = MessageList(feed, view, id="list")
-        self.detail = Detail(id="detail")
+        self.detail = DetailPane(id="detail")
         self._settling: Timer | None = None
         self._shown: object = None
 
@@ -78,12 +78,12 @@ class Panes(Container):
         if zoomed:
             self.call_after_refresh(self.zoom, on=True)
 
-    def on_listing_moved(self) -> None:
+    def on_virtual_list_moved(self) -> None:
         """Show the message under the cursor once the cursor rests."""
         if self._settling is None:
             self._settling = self.set_timer(SETTLE_LIVE if self.listing.follow else SETTLE, self._settled)
 
-    def on_listing_opened(self, event: Listing.Opened) -> None:
+    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         event.stop()
         self.detail.focus()
 
@@ -117,7 +117,7 @@ class Panes(Container):
         self.detail.show(document(log, row, exchanges=exchanges, note=note), place)
 
 
-def document(log: Log, row: int, *, exchanges: bool, note: str = "") -> Document:
+def document(log: SessionModel, row: int, *, exchanges: bool, note: str = "") -> Document:
     """Return what there is to read about a row, and what a person noted there.
 
     An exchange has two parts, and what went on in place of a message is one more.
@@ -125,7 +125,7 @@ def document(log: Log, row: int, *, exchanges: bool, note: str = "") -> Document
     index = log.index
     answer = index.pair(row) if exchanges and index.kind(row) is RowKind.REQUEST else None
     shown = [row] if answer is None else [row, answer]
-    parts: list[Part] = []
+    parts: list[DocumentPart] = []
     heads: list[Piece] = []
     seen: set[int] = set()
     for one in shown:
@@ -142,10 +142,10 @@ def document(log: Log, row: int, *, exchanges: bool, note: str = "") -> Document
         head = facts(change, log.findings.of(one))
         if note and one == row:
             head.insert(1, (f"note: {sanitize(note)}", "title"))
-        parts.append(Part(name.get(kind, "message"), head, content(change)))
+        parts.append(DocumentPart(name.get(kind, "message"), head, content(change)))
         instead = log.message(place) if (place := index.instead.get(one)) is not None else None
         if isinstance(instead, Note):
-            parts.append(Part("sent", *sent_instead(instead)))
+            parts.append(DocumentPart("sent", *sent_instead(instead)))
         note_row = index.heads.get(index.http(one) or 0)
         if note_row is not None and note_row not in seen and isinstance(said := log.message(note_row), Note):
             seen.add(note_row)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from mcpspy.ui.tui.session import background
-from mcpspy.ui.tui.session.background import Background
-from mcpspy.ui.tui.session.view import PORTION, View
-from tests.ui.tui.session.test_log import File
-from tests.ui.tui.session.test_view import ASK
+from mcpspy.ui.tui.session.background import BackgroundTasks
+from mcpspy.ui.tui.session.row_filter import PORTION, FilteredView
+from tests.ui.test_session_model import File
+from tests.ui.tui.session.test_row_filter import ASK
 
 
 class Looked:
@@ -34,18 +34,18 @@ class Looked:
         return [self.done - 1]
 
 
-def parts(count: int, linted: int = 0) -> tuple[Any, View, Looked, list[str], Background]:
+def parts(count: int, linted: int = 0) -> tuple[Any, FilteredView, Looked, list[str], BackgroundTasks]:
     """Return what works on a log of so many rows, and what it has said."""
     file, found = File(), list[str]()
     file.add(*(ASK % (number, b"x") for number in range(count)))
-    view, linting = View(file.log), Looked(linted)
+    view, linting = FilteredView(file.log), Looked(linted)
     feed: Any = SimpleNamespace(log=file.log, is_behind=False)
     some: Any = linting
     return feed, view, linting, found, _background(feed, view, some, found)
 
 
-def _background(feed: Any, view: View, linting: Any, said: list[str]) -> Background:
-    return Background(
+def _background(feed: Any, view: FilteredView, linting: Any, said: list[str]) -> BackgroundTasks:
+    return BackgroundTasks(
         feed, view, linting, judged=lambda: said.append("judged"), found=lambda: said.append("found")
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcpspy.ui.tui.session.base import SessionBase
-from mcpspy.ui.tui.session.session_screen import SessionScreen
+from mcpspy.ui.tui.session.screen import SessionScreen
 
 
 def test_the_screen_does_all_that_its_parts_ask() -> None:

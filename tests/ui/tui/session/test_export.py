@@ -13,14 +13,14 @@ from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import CannotStart
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording
+from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.export import jsonl, markdown
-from mcpspy.ui.tui.session.log import Log
-from tests.ui.tui.asides.asides import HEADER, Lines, every_recording, recorded
+from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 Said = list[tuple[object, ...]]
 
 
-def read_again(tmp_path: Path, log: Log, rows: list[int]) -> Session:
+def read_again(tmp_path: Path, log: SessionModel, rows: list[int]) -> Session:
     path = tmp_path / "export.jsonl"
     path.unlink(missing_ok=True)
     save(path, jsonl(log, rows))

@@ -10,12 +10,12 @@ import pytest
 from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, Severity
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.session.session import Session
+from mcpspy.ui.session_model import MOST, Findings, SessionModel
 from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session import findings as module
-from mcpspy.ui.tui.session.findings import Linting
-from mcpspy.ui.tui.session.log import MOST, Findings, Log
+from mcpspy.ui.tui.session.findings import LintPass
 from tests.ui.conftest import CONVERSATION, Make
-from tests.ui.tui.asides.asides import RECORDINGS, recorded
+from tests.ui.tui.panels.panels import RECORDINGS, recorded
 
 READY = ("client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 HELLO = ("server", CONVERSATION[1][1].replace(b'"capabilities":{}', b'"capabilities":{"tools":{}}'))
@@ -23,9 +23,9 @@ TALK = [CONVERSATION[0], HELLO, READY, *CONVERSATION[2:]]
 """With a line on stdout that is no message; and the server ends though nobody closed its stdin."""
 
 
-def looked(log: Log, seconds: float = 60.0) -> list[int]:
+def looked(log: SessionModel, seconds: float = 60.0) -> list[int]:
     """Look at all of a log, so long at a time; return the rows with news."""
-    linting, news = Linting(log, lambda _: (0, log.header)), list[int]()
+    linting, news = LintPass(log, lambda _: (0, log.header)), list[int]()
     while linting.is_behind:
         news += linting.advance(seconds)
     return news
@@ -55,7 +55,7 @@ def test_the_pass_finds_what_lint_finds_where_it_finds_it(name: str) -> None:
 
 def test_a_log_that_begins_again_is_looked_at_again(make_recording: Make) -> None:
     log = recorded(make_recording(TALK).read_bytes()).log
-    linting = Linting(log, lambda _: (0, log.header))
+    linting = LintPass(log, lambda _: (0, log.header))
     linting.advance(60.0)
     assert (linting.is_behind, log.findings.rows) == (False, [4, 6])
 
@@ -68,7 +68,7 @@ def test_a_log_that_begins_again_is_looked_at_again(make_recording: Make) -> Non
 def test_a_large_line_ends_a_slice_and_says_so(make_recording: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGE", 120)
     log = recorded(make_recording(TALK).read_bytes()).log
-    linting, slices = Linting(log, lambda _: (0, log.header)), 0
+    linting, slices = LintPass(log, lambda _: (0, log.header)), 0
     lengths = [log.index.where(row).length > 120 for row in range(len(log))]
     while linting.is_behind:
         assert linting.is_large is lengths[linting.done]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from mcpspy.ui.tui.reader.document import Document
+from mcpspy.ui.tui.detail.document import Document
 from mcpspy.ui.tui.session.panes import document
-from tests.ui.tui.session.test_log import CALL, FAILED, PROGRESS, File
+from tests.ui.test_session_model import CALL, FAILED, PROGRESS, File
 
 Make = Callable[..., Path]
 
@@ -30,7 +30,7 @@ async def test_enter_and_tab_move_between_the_list_and_the_message(opened: Any, 
         await screen.shows("ended: exit 0")
         for key in ("enter", "tab", "shift+tab"):
             await screen.press(key)
-            assert screen.focused == "Detail"
+            assert screen.focused == "DetailPane"
             await screen.press(key)
             assert screen.focused == "MessageList"
 
@@ -55,7 +55,7 @@ async def test_escape_leaves_the_zoom_then_the_message_then_the_session(
         await screen.until(lambda: "latency" not in screen.text)
         await screen.press("escape")
         await screen.shows("latency")
-        assert screen.focused == "Detail"
+        assert screen.focused == "DetailPane"
         await screen.press("escape")
         assert screen.focused == "MessageList"
         await screen.press("escape")

@@ -1,0 +1,188 @@
+"""What a command line means: which recordings, and which of their messages.
+
+Owns the words for what cannot be meant.
+
+Where to listen, as a person writes it.
+
+A server's URL, and headers for it: `Name: value`, with variables of the environment.
+
+Owns that no secret has to stand in a command line. Never shows a value.
+
+The parameters of a request, as a person types them.
+
+Owns the small language: JSON, `key=value`, `a.b=value`, `@FILE`, `-`. What is
+given later is put over what was given before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from mcpspy.core.protocol.http_headers import Upstream, read_upstream
+from mcpspy.core.query.parser import Query, QueryError, parse
+from mcpspy.core.recording.decode import Header
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.reader import find, sessions, summarize
+
+
+def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path]]:
+    """Yield the recordings that are meant, each once, as a person named them; those of a folder oldest first.
+
+    Raise UsageError for what is none.
+    """
+    seen: set[Path] = set()
+    for name in names or ["last"]:
+        found = [name]
+        if Path(name).is_dir():
+            found = [str(Path(name) / summary.path.name) for summary in reversed(sessions(name))]
+            if not found:
+                raise UsageError(sanitize(f"{name}: no recording in it"), "record one: mcpspy run -- COMMAND")
+        for which in found:
+            path = find(which, folder)
+            if path not in seen:
+                seen.add(path)
+                yield which, path
+
+
+def query_of(text: str | None, *, linted: bool = False) -> Query | None:
+    """Return the filter, None if there is none; raise UsageError with the place where it cannot be read.
+
+    `linted`: it may ask for findings.
+    """
+    try:
+        return None if text is None else parse(text, linted=linted)
+    except QueryError as error:
+        raise UsageError(
+            sanitize(f"--filter, at character {error.start + 1}: {error}"), "docs/filter.md has the language"
+        ) from None
+
+
+def counted_back(query: Query | None, path: Path, header: Header) -> None:
+    """Tell a filter when the recording ends as it is now, if it counts back from there."""
+    if query is not None and query.counts_back:
+        query.end = summarize(path, header, counts=False).last
+
+
+def listen_address(option: str, text: str) -> tuple[str, int]:
+    """Return host and port of `PORT`, `:PORT`, `HOST:PORT` or `[::1]:PORT`; loopback if no host is named."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"{option} {text} is no address", "like 8808, :0 or 127.0.0.1:8808")
+    return host, int(port)
+
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+def read_header(option: str, text: str) -> tuple[str, str]:
+    """Return name and value; raise UsageError, in the name of `option`."""
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip() or "\n" in text or "\r" in text:
+        raise UsageError(f"{option} takes 'Name: value'")
+    return name.strip(), filled(f"{option} {name.strip()}", value).strip()
+
+
+def read_headers(option: str, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return names and values; raise UsageError, in the name of `option`."""
+    return tuple(read_header(option, text) for text in texts)
+
+
+def read_endpoint(option: str, url: str, given: str | None = None) -> Upstream:
+    """Return the server that a URL names, `given` with variables; raise UsageError, in the name of `option`."""
+    upstream = read_upstream(url)
+    if upstream is None:
+        raise UsageError(
+            f"{option} {given or url} is not a URL of a server", "like http://localhost:3001/mcp"
+        )
+    return upstream
+
+
+def filled(option: str, text: str) -> str:
+    """Return the text with each `${NAME}` replaced by that variable of the environment."""
+    missing = [variable for variable in _VARIABLE.findall(text) if variable not in os.environ]
+    if missing:
+        raise UsageError(
+            f"{option}: the variable {missing[0]} is not set", "a host's config has an env for it"
+        )
+    return _VARIABLE.sub(lambda found: os.environ[found[1]], text)
+
+
+HINT = """like '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
+
+
+def read_parameters(words: list[str]) -> dict[str, Any] | None:
+    """Return the object that the words make; None if there are none. Raises UsageError or CannotStart."""
+    if not words:
+        return None
+    found: dict[str, Any] = {}
+    for word in words:
+        if word == "-":
+            _lay_over(found, _object(sys.stdin.read(), "stdin"))
+        elif word.startswith("@"):
+            _lay_over(found, _object(_read(word[1:]), word[1:]))
+        elif word.lstrip().startswith(("{", "[")):
+            _lay_over(found, _object(word, "PARAMS"))
+        else:
+            _set(found, word)
+    return found
+
+
+def _object(text: str, where: str) -> dict[str, Any]:
+    try:
+        value = orjson.loads(text)
+    except ValueError as error:
+        raise UsageError(f"send: {where}: not JSON: {error}", HINT) from None
+    if not isinstance(value, dict):
+        raise UsageError(f"send: {where}: parameters are an object", HINT)
+    return value
+
+
+def _set(found: dict[str, Any], word: str) -> None:
+    path, equals, text = word.partition("=")
+    keys = path.split(".")
+    if not equals or not all(keys):
+        raise UsageError(f"send: {word}: no parameters", HINT)
+    at = found
+    for key in keys[:-1]:
+        inner = at.setdefault(key, {})
+        if not isinstance(inner, dict):
+            raise UsageError(f"send: {word}: {key} is no object", HINT)
+        at = inner
+    at[keys[-1]] = _value(text)
+
+
+def _value(text: str) -> Any:
+    """Return what a value means: JSON, if it is any; else itself."""
+    if text.startswith("@"):
+        text = _read(text[1:])
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return text
+
+
+def _lay_over(found: dict[str, Any], more: dict[str, Any]) -> None:
+    for key, value in more.items():
+        inner = found.get(key)
+        if isinstance(inner, dict) and isinstance(value, dict):
+            _lay_over(inner, value)
+        else:
+            found[key] = value
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"send: {file}: not UTF-8", "JSON is") from None
+    except OSError as error:
+        raise CannotStart(f"send: {file}: {error.strerror}", "is the path right?") from None

@@ -1,4 +1,0 @@
-"""A difference as text: for a terminal, a program, a CI server and a pull request.
-
-Writers return text; none prints.
-"""

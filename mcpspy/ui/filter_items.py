@@ -1,0 +1,246 @@
+"""A row as a filter sees it.
+
+Owns which of its words each field of the filter language looks at: what
+`analysis.rows` shows, before it is made inert. What the fields are is
+`core.query.parser`'s.
+
+A whole exchange as a filter sees it: a request, and its answer.
+
+Owns which of the two each field looks at: time and size of both, the rest of
+the answer where there is one. What the fields are is `core.query.parser`'s.
+
+What a filter wants of a session, for whoever shows whole exchanges.
+
+Owns that a request and its answer are wanted together: if the filter finds the
+exchange, the request with what became of it, or the answer alone.
+
+A row of the index as a filter sees it.
+
+Owns the same answers as `ui.filter_items`, from the columns; only `text` reads the
+file. One object serves all rows: whoever filters sets `row`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from mcpspy.analysis.rows import row
+from mcpspy.core.protocol.message import Failure, Request, Result
+from mcpspy.core.query.item import ExchangeItem, MessageItem
+from mcpspy.core.query.parser import Query
+from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.columns import FAILURE, NOTE, REQUEST, RESULT, RowKind
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Change
+from mcpspy.ui.session_model import SessionModel
+
+
+class ChangeItem(MessageItem):
+    """One change, as things stand now."""
+
+    __slots__ = ("_change", "findings")
+
+    def __init__(self, change: Change, findings: Collection[str] = ()) -> None:
+        super().__init__(change.what, None if change.exchange is None else change.exchange.request)
+        self._change = change
+        self.findings = findings
+        """What `lint` says of it: `ENV101 error` …"""
+
+    @property
+    def status(self) -> str:
+        """How an answer went; of a request, only while it has none: each failure is found once."""
+        entry, exchange = self._entry, self._change.exchange
+        if exchange is None or not isinstance(entry, Request | Result | Failure):
+            return ""
+        return exchange.state.value if not isinstance(entry, Request) or exchange.answer is None else ""
+
+    @property
+    def odd(self) -> bool:
+        """Whether it breaks a rule, by itself or where it stands in the session."""
+        return super().odd or (self._change.flaw is not None and not isinstance(self._entry, Note))
+
+    def text(self) -> bytes:
+        """Return its own bytes; a note without text has the words of its row instead."""
+        if isinstance(self._entry, Note) and not self._entry.text:
+            shown = row(self._change)
+            return f"{shown.subject} {shown.status}".encode()
+        return super().text()
+
+
+def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
+    request, answer = exchange.request, exchange.answer
+    item = ExchangeItem(
+        at=request.at,
+        side=request.side,
+        kind=kind,
+        method=request.method,
+        subject=request.subject or "",
+        size=len(request.data),
+        stream=request.frame.stream or "",
+        odd=bool(exchange.flaws or request.flaws),
+        data=request.data,
+        id=request.id,
+        status=exchange.state.value,
+        latency=exchange.latency,
+    )
+    if answer is not None:
+        item.size += len(answer.data)
+        item.odd |= bool(answer.flaws)
+        item.answer = answer.data
+        if isinstance(answer, Failure):
+            item.error_code, item.answer_member = answer.code, "error"
+    return item
+
+
+def kept(query: Query | None) -> Callable[[Change], bool]:
+    """Return whether a change is wanted, once the session is folded. No filter wants everything."""
+    if query is None:
+        return lambda change: True
+    matches = query.matches
+    exchanges: dict[int, bool] = {}
+
+    def keep(change: Change) -> bool:
+        what, exchange = change.what, change.exchange
+        if exchange is None or not (isinstance(what, Request) or what is exchange.answer):
+            return matches(ChangeItem(change))
+        number = exchange.number
+        if number not in exchanges:
+            exchanges[number] = _finds(query, exchange)
+        return exchanges[number]
+
+    return keep
+
+
+def _finds(query: Query, exchange: Exchange) -> bool:
+    matches, answer = query.matches, exchange.answer
+    return (
+        matches(exchange_item(exchange))
+        or matches(exchange_item(exchange, "request"))
+        or (answer is not None and matches(ChangeItem(Change(-1, answer, exchange))))
+    )
+
+
+_KINDS = {
+    RowKind.REQUEST: "request",
+    RowKind.NOTIFICATION: "notification",
+    RowKind.RESULT: "result",
+    RowKind.FAILURE: "error",
+    RowKind.MALFORMED: "malformed",
+    RowKind.DAMAGED: "damaged",
+}
+
+_ANSWERS = (RESULT, FAILURE)
+_HAVE_PARAMS = (RowKind.REQUEST, RowKind.NOTIFICATION)
+_HOLDS = {"result": RowKind.RESULT, "error": RowKind.FAILURE}
+
+
+class RowItem:
+    """The row of a log that `row` says: a `core.query.parser.FilterItem`, as `Item` describes it where nothing is said here."""
+
+    __slots__ = ("_index", "_log", "exchanges", "row")
+
+    def __init__(self, log: SessionModel, *, exchanges: bool) -> None:
+        self._log = log
+        self._index = log.index
+        self.exchanges = exchanges
+        """Whether a request speaks for its answer too."""
+        self.row = 0
+
+    @property
+    def at(self) -> float:
+        return self._index.at[self.row]
+
+    @property
+    def side(self) -> str:
+        return self._index.side(self.row)
+
+    @property
+    def kind(self) -> str:
+        kind = self._index.kind(self.row)
+        return self._index.texts[self._index.method[self.row]] if kind is RowKind.NOTE else _KINDS[kind]
+
+    @property
+    def method(self) -> str:
+        index, row = self._index, self.row
+        return "" if index.what[row] & 7 == NOTE else index.texts[index.method[row]]
+
+    @property
+    def subject(self) -> str:
+        index = self._index
+        return index.texts[index.subject[self.row]]
+
+    @property
+    def id(self) -> str:
+        return self._index.id(self.row) or ""
+
+    @property
+    def status(self) -> str:
+        """How a request went; in the order of the wire, only its answer says so."""
+        index, row = self._index, self.row
+        kind = index.what[row] & 7
+        if kind == REQUEST:
+            return index.status(row) if self.exchanges or index.pair(row) is None else ""
+        return index.status(row) if kind in _ANSWERS else ""
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds from a request to its answer."""
+        index, row = self._index, self.row
+        return index.latency(row) if self.exchanges or index.what[row] & 7 != REQUEST else None
+
+    @property
+    def size(self) -> int:
+        """Bytes of a message; of an exchange, of both."""
+        index, row = self._index, self.row
+        size = index.size[row]
+        if self.exchanges and index.what[row] & 7 == REQUEST and (answer := index.pair(row)) is not None:
+            return size + index.size[answer]
+        return size
+
+    @property
+    def stream(self) -> str:
+        return self._index.texts[self._index.stream[self.row]]
+
+    @property
+    def odd(self) -> bool:
+        """Whether it breaks a rule; of an exchange, whether either message does."""
+        index, row = self._index, self.row
+        if row in index.flaws:
+            return True
+        answer = index.pair(row) if self.exchanges and index.kind(row) is RowKind.REQUEST else None
+        return answer is not None and answer in index.flaws
+
+    @property
+    def error_code(self) -> int | None:
+        index, row = self._index, self.row
+        if self.exchanges and index.kind(row) is RowKind.REQUEST:
+            row = index.pair(row) or row
+        return index.codes.get(row)
+
+    @property
+    def findings(self) -> list[str]:
+        """What `lint` says of it; of an exchange, of both messages."""
+        found = self._log.findings.of_both(self._index, self.row, exchanges=self.exchanges)
+        return [f"{each.code} {each.severity}" for each in found]
+
+    def text(self) -> bytes:
+        """Return the bytes of its message; of an exchange, of both."""
+        index, log, row = self._index, self._log, self.row
+        kind = index.kind(row)
+        if kind is RowKind.NOTE:
+            change = log.get(row)
+            return b"" if change is None else ChangeItem(change).text()
+        text = log.data(row)
+        if self.exchanges and kind is RowKind.REQUEST and (answer := index.pair(row)) is not None:
+            return text + b"\n" + log.data(answer)
+        return text
+
+    def message(self, member: str) -> bytes:
+        index, row = self._index, self.row
+        kind = index.kind(row)
+        if member == "params":
+            at = index.pair(row) if kind in _ANSWERS else row if kind in _HAVE_PARAMS else None
+        else:
+            at = index.pair(row) if self.exchanges and kind is RowKind.REQUEST else row
+            at = at if at is not None and index.kind(at) is _HOLDS[member] else None
+        return b"" if at is None else self._log.data(at)

@@ -1,1 +1,0 @@
-"""Findings, written down: for people at a terminal, for programs, for CI."""

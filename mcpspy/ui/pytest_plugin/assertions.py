@@ -1,0 +1,104 @@
+"""What a test may assert of a session: it keeps to the protocol, it says what a recording says.
+
+Owns the text of the failure, which is the report of `mcpspy lint` and of `mcpspy diff`. A session is what the
+fixture gives (what was said in the test so far), or the path of a recording.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare, ignored, unlisted
+from mcpspy.analysis.diff.options import LISTED
+from mcpspy.analysis.lint import Severity as LintSeverity
+from mcpspy.analysis.lint import selected
+from mcpspy.io.recording.reader import Recording
+from mcpspy.ui.pytest_plugin.cassettes import recorded, shown_path
+from mcpspy.ui.pytest_plugin.fixture import McpRecording
+from mcpspy.ui.report.diff_text import terminal
+from mcpspy.ui.report.lint_scan import LintScan
+from mcpspy.ui.report.lint_text import finding_lines
+
+Said: TypeAlias = McpRecording | str | os.PathLike[str]
+
+WIDTH = 110
+"""Columns of a report of `diff`: pytest does not say how many there are."""
+
+
+def assert_lint_clean(
+    session: Said, *, ignore: Iterable[str] = (), select: Iterable[str] = (), fail_on: str = "error"
+) -> None:
+    """Fail if a session does what the protocol does not allow.
+
+    `ignore` and `select` are codes of rules, or beginnings of them (docs/lint.md); what is less grave than
+    `fail_on` (error, warning, info) is let pass.
+    """
+    __tracebackhide__ = True
+    rules = selected(select, ignore)
+    least = LintSeverity(fail_on)
+    lines: list[str] = []
+    count = 0
+    for path in _paths(session):
+        for finding in LintScan(path, rules).findings():
+            if finding.severity.rank <= least.rank:
+                count += 1
+                lines += (line for line, _ in finding_lines(finding, shown_path(path)))
+    if lines:
+        what = "1 finding" if count == 1 else f"{count} findings"
+        raise AssertionError("\n".join([f"{what} (mcpspy lint --explain CODE says more)", *lines]))
+
+
+def assert_matches(
+    session: Said,
+    recording: Said | None = None,
+    *,
+    ignore: Iterable[str] = (),
+    only: Iterable[str] = (),
+    dates: bool = False,
+    fail_on: str = "different",
+) -> None:
+    """Fail if a session says otherwise than a recording.
+
+    Without `recording`, the one of the fixture that `session` is: that the code under test asks what it asked
+    when it was recorded, no more and no less. `ignore`, `only` (tools, resources, prompts), `dates` and `fail_on`
+    (breaking, different, note) are those of `mcpspy diff`.
+    """
+    __tracebackhide__ = True
+    if recording is None:
+        if not isinstance(session, McpRecording):
+            raise TypeError("assert_matches(session, recording): a path has no recording of its own")
+        if session.is_anew:  # It is what will be the recording.
+            return
+        recording = session.path
+    if unknown := set(only) - set(LISTED):
+        raise ValueError(f"only={sorted(unknown)}: there are {', '.join(LISTED)}")
+    options = DiffOptions(only=frozenset(only), ignored=tuple(map(ignored, ignore)), dates=dates)
+    least = ChangeSeverity(fail_on)
+    new, old = _paths(session), _paths(recording)
+    if len(new) != len(old):
+        raise AssertionError(f"{_counted(new)} now, {_counted(old)} in the recording")
+    for one, other in zip(old, new, strict=True):
+        sessions = Recording(one).session(), Recording(other).session()
+        for path, read in zip((one, other), sessions, strict=True):
+            if missing := unlisted(read, options):
+                raise AssertionError(
+                    f"{shown_path(path)}: its client never asked for the {' and '.join(missing)}"
+                )
+        difference = compare(*sessions, options)
+        if not difference.is_same(least):
+            report = [line for line, _ in terminal(difference, width=WIDTH, fail_on=least)]
+            raise AssertionError("\n".join([f"{shown_path(other)} is not as {shown_path(one)}", *report]))
+
+
+def _paths(said: Said) -> list[Path]:
+    """Return the files of a session, or of a recording of several."""
+    if isinstance(said, McpRecording):
+        return said.sessions
+    return recorded(Path(said)) or [Path(said)]
+
+
+def _counted(paths: list[Path]) -> str:
+    return "1 session" if len(paths) == 1 else f"{len(paths)} sessions"

@@ -1,0 +1,113 @@
+"""What code under test asked for that was not recorded, for the report of its test.
+
+Owns finding it in what was played, and telling what is nearest with the values that differ. The mock tells its
+client the same, which may have kept it to itself. Everything returned is inert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from mcpspy.core.jsontools import Pointer, differences, pointer
+from mcpspy.core.mock.matching import whole
+from mcpspy.core.mock.responses import DIFFERENCES
+from mcpspy.core.protocol.message import Failure, Request
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.redact.placeholder import fits
+from mcpspy.core.session.session import Session
+from mcpspy.ui.report.diff_text import one_line, short
+
+SAID: Final = "mcpspy mock: "
+"""How the mock begins every error of its own."""
+
+_ABSENT = object()
+
+
+def unrecorded(
+    played: Iterable[Session], recorded: Sequence[Session], ignored: Sequence[Pointer] = ()
+) -> list[str]:
+    """Return a few lines for every request of the played sessions that the recorded ones have no answer to."""
+    requests = [request for session in recorded for request in _requests(session)]
+    return [
+        "\n".join(_told(exchange.request, exchange.answer, requests, ignored))
+        for session in played
+        for exchange in session.exchanges
+        if exchange.request.side == CLIENT
+        and isinstance(exchange.answer, Failure)
+        and exchange.answer.text.startswith(SAID)
+    ]
+
+
+def _told(
+    request: Request, answer: Failure, recorded: Sequence[Request], ignored: Sequence[Pointer]
+) -> Iterator[str]:
+    yield short(answer.text.removeprefix(SAID))
+    live = whole(request, ignored)
+    yield f"  asked: {short(one_line(live['params']))}"
+    nearest = _nearest(answer)
+    # Of another method is nothing but the method itself: worth a line if there is no better.
+    nearest = [near for near in nearest if near["method"] == request.method] or nearest
+    yield from dict.fromkeys("\n".join(_compared(live, near, recorded, ignored)) for near in nearest)
+
+
+def _compared(
+    live: dict[str, Any], near: dict[str, Any], recorded: Sequence[Request], ignored: Sequence[Pointer]
+) -> Iterator[str]:
+    about = short(f"{near['method']} {near.get('about') or ''}".rstrip())
+    found = _found(live, near, recorded, ignored)
+    if found is None:
+        yield f"  nearest: {about}, differs at {', '.join(map(short, near['differs']))}"
+        return
+    yield f"  nearest: {about}"
+    for at in near["differs"]:
+        old, new = _value(found, pointer(at)), _value(live, pointer(at))
+        if not fits(old, new):  # A secret that was redacted may have been the same.
+            yield f"    {short(at)}: {_said(old)} was recorded, {_said(new)} was asked"
+
+
+def _nearest(answer: Failure) -> list[dict[str, Any]]:
+    """Return what the mock names as nearest; of an error that only looks like the mock's, nothing."""
+    error = answer.error
+    data = error.get("data") if isinstance(error, dict) else None
+    nearest = data.get("nearest") if isinstance(data, dict) else None
+    return [
+        near
+        for near in (nearest if isinstance(nearest, list) else [])
+        if isinstance(near, dict)
+        and isinstance(near.get("method"), str)
+        and isinstance(near.get("differs"), list)
+        and all(isinstance(at, str) and at.startswith("/") for at in near["differs"])
+    ]
+
+
+def _found(
+    live: dict[str, Any], near: dict[str, Any], recorded: Sequence[Request], ignored: Sequence[Pointer]
+) -> dict[str, Any] | None:
+    """Return the recorded request that the mock means: the first that differs where it says."""
+    for request in recorded:
+        if request.method == near["method"] == live["method"] and request.subject == near.get("about"):
+            its = whole(request, ignored)
+            if list(islice(differences(live, its), DIFFERENCES)) == near["differs"]:
+                return its
+    return None
+
+
+def _requests(session: Session) -> Iterator[Request]:
+    return (exchange.request for exchange in session.exchanges if exchange.request.side == CLIENT)
+
+
+def _value(value: Any, at: Pointer) -> Any:
+    for token in at:
+        if isinstance(value, dict):
+            value = value.get(token, _ABSENT)
+        elif isinstance(value, list) and token.isdecimal() and int(token) < len(value):
+            value = value[int(token)]
+        else:
+            return _ABSENT
+    return value
+
+
+def _said(value: Any) -> str:
+    return "nothing" if value is _ABSENT else short(one_line(value))

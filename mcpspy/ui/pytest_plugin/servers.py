@@ -1,0 +1,125 @@
+"""A recording, or the real server, over HTTP, for one test.
+
+Owns the thread and its event loop, which are not the test's: a test may have any loop, or none. What is served
+goes through the proxy of `mcpspy http`, so that what the test's client said is a session like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from mcpspy.core.jsontools import Pointer
+from mcpspy.core.mock.session import Options as Answering
+from mcpspy.core.protocol.http_headers import read_upstream
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import CannotStart
+from mcpspy.io.client import ServerAddress, ServerCommand
+from mcpspy.io.http.listener import accepting, listening, origin
+from mcpspy.io.http.proxy import HttpOptions, proxying
+from mcpspy.io.mock.http import SSE, Mock
+from mcpspy.io.mock.loader import Served
+from mcpspy.io.mock.upstream import Real
+from mcpspy.io.recording.recorder import say
+from mcpspy.io.recording.redaction import RedactionOptions
+from mcpspy.io.settings import session_name
+
+HOST = "127.0.0.1"
+
+PATIENCE = 30.0
+"""Seconds that beginning and ending may take: far more than they do, and not for ever."""
+
+
+class MockedRecordings(Struct, frozen=True):
+    """Recordings to serve, and how."""
+
+    recordings: Sequence[Path]
+    ignored: Sequence[Pointer]
+    answering: Answering
+    real: Real | None
+
+
+class ServedEndpoint:
+    """An endpoint on loopback, from now until it is closed."""
+
+    def __init__(self, source: MockedRecordings | str, played: Path, redaction: RedactionOptions) -> None:
+        """Serve recordings, or stand before the server of a URL; record into a folder. Raises CannotStart or UsageError."""
+        self.url = ""
+        self._source = source
+        self._redaction = redaction
+        self._played = played
+        self._ready: Future[str] = Future()
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = Thread(target=self._run, name="mcp_recording", daemon=True)
+        self._thread.start()
+        try:
+            self.url = self._ready.result(PATIENCE)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End it, and the thread; raise CannotStart if it does not end."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(PATIENCE)
+        if self._thread.is_alive():
+            raise CannotStart(
+                f"{self.url or self._source} does not end", "does its client still hold a stream?"
+            )
+        self._loop.close()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._serve())
+
+    async def _serve(self) -> None:
+        try:
+            if isinstance(self._source, str):
+                await self._stand_before(self._source)
+            else:
+                async with _mocking(self._source) as url:
+                    await self._stand_before(url)
+        except BaseException as error:
+            if self._ready.done():
+                raise
+            self._ready.set_exception(error)
+
+    async def _stand_before(self, url: str) -> None:
+        upstream = read_upstream(url)
+        assert upstream is not None, url
+        options = HttpOptions(upstream, HOST, 0)
+        options.record, options.redaction = f"{self._played}/", self._redaction
+        async with proxying(options) as served:
+            self._ready.set_result(served)
+            await self._stop.wait()
+
+
+@asynccontextmanager
+async def _mocking(mocked: MockedRecordings) -> AsyncIterator[str]:
+    """Serve recordings; yield the URL."""
+    library = Served(mocked.recordings, mocked.ignored, merge=False).library()
+    with listening(HOST, 0, "") as listener:
+        mock = Mock(library, mocked.answering, lambda line: say(sanitize(line)), real=mocked.real)
+        async with accepting(mock.handle, listener):
+            is_sse = urlsplit(library.upstream or "").path == SSE
+            try:
+                yield origin(HOST, listener) + (SSE if is_sse else mock.path)
+            finally:
+                await mock.close()
+
+
+def real(command: Sequence[str], url: str | None, append: str) -> Real:
+    """Return the real server, for what was not recorded; what it says is recorded into the folder `append`."""
+    if url is None:
+        return Real(ServerCommand(list(command)), session_name(list(command)), append)
+    upstream = read_upstream(url)
+    return Real(ServerAddress(url), upstream.host if upstream is not None else url, append)

@@ -1,0 +1,1 @@
+"""Differences, findings and statistics as text: terminal, JSON, JUnit, Markdown, SARIF, GitHub."""

@@ -1,0 +1,66 @@
+"""A difference for programs: one JSON document, strict, with every value whole."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import orjson
+from msgspec import UNSET
+
+from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, SessionDiff
+from mcpspy.ui.report.diff_text import TOO_DEEP, place
+
+
+def document(
+    difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
+) -> bytes:
+    """Return the document, with a line end. `titles` name the old session and the new one."""
+    changes = [_change(case, change) for case, change in difference.changes]
+    said: dict[str, Any] = {
+        "same": difference.is_same(fail_on),
+        "old": titles[0],
+        "new": titles[1],
+        "compared": len(difference.cases),
+        "counts": {str(severity): count for severity, count in difference.counts.items()},
+        "changes": changes,
+    }
+    try:
+        return orjson.dumps(said, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # Integers beyond 64 bits, lone surrogates, nested deeper than it goes.
+        said["changes"] = [_written(change) for change in changes]
+        return json.dumps(said, indent=2).encode() + b"\n"
+
+
+def _written(change: dict[str, Any]) -> dict[str, Any]:
+    """Return a change that `json` can write; a value nested deeper than it goes is told to be that."""
+    try:
+        finite: dict[str, Any] = _finite(change)
+        json.dumps(finite, indent=2)
+    except RecursionError:
+        sides = {side: change[side] and {**change[side], "value": TOO_DEEP} for side in ("old", "new")}
+        return {**change, **sides}
+    return finite
+
+
+def _change(case: ComparedCase, change: DiffChange) -> dict[str, Any]:
+    return {
+        "kind": str(change.kind),
+        "severity": str(change.severity),
+        "method": case.method,
+        "about": case.subject,
+        "pointer": change.pointer,
+        "why": change.why,
+        "old": place(case.old) | ({} if change.old is UNSET else {"value": change.old}) or None,
+        "new": place(case.new) | ({} if change.new is UNSET else {"value": change.new}) or None,
+    }
+
+
+def _finite(value: Any) -> Any:
+    """Return a value without what JSON has no word for, as orjson writes it."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

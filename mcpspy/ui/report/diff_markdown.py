@@ -1,0 +1,105 @@
+"""A difference for a pull request: GitHub's Markdown.
+
+Owns the escaping. Whatever a peer said stands in a code span or in a fence, and
+both are delimited by more backticks than there are inside: so nothing of it is
+markup, mentions anybody or ends its box. It is cut before it is too long for a
+comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, SessionDiff
+from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.report import diff_text
+
+WIDE = 200
+"""Characters of a value."""
+
+MOST = 60_000
+"""Characters of a report: a comment on GitHub has 65,536."""
+
+
+SHOWN = 20
+"""Changes of one request that are shown."""
+
+
+def markdown(
+    difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
+) -> str:
+    verdict = diff_text.verdict(difference, fail_on)
+    told = [
+        f"### mcpspy diff: {verdict}",
+        f"{span(sanitize(titles[0]))} {diff_text.ARROW} {span(sanitize(titles[1]))}",
+    ]
+    if difference.changed:
+        told.append(_table(difference))
+    left, room = len(difference.changed), MOST - sum(map(len, told))
+    for case in sorted(difference.changed, key=_rank):
+        block = _case(case)
+        if len(block) > room:
+            told.append(f"… {left} more: `mcpspy diff` shows them all.")
+            break
+        told.append(block)
+        left, room = left - 1, room - len(block) - 2
+    return "\n\n".join(told) + "\n"
+
+
+def span(text: str) -> str:
+    """Return a text as a code span that it cannot end."""
+    if not text:
+        return "` `"
+    ticks = "`" * (1 + _longest_run(text))
+    pad = " " if text[0] in "` " or text[-1] in "` " else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def fence(block: Iterable[str]) -> str:
+    """Return lines as a fenced diff that they cannot end."""
+    text = "\n".join(block)
+    ticks = "`" * max(3, 1 + _longest_run(text))
+    return f"{ticks}diff\n{text}\n{ticks}"
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
+def _table(difference: SessionDiff) -> str:
+    """Return how many changes there are of each kind and weight: our own words only."""
+    changes = [change for _, change in difference.changes]
+    kinds = list(dict.fromkeys(change.kind for change in changes))
+    rows = [
+        [
+            str(kind),
+            *(_count(sum(c.kind is kind and c.severity is s for c in changes)) for s in ChangeSeverity),
+        ]
+        for kind in kinds
+    ]
+    heads = ["", *map(str, ChangeSeverity)]
+    return "\n".join(
+        f"| {' | '.join(cells)} |" for cells in (heads, ["---", *["--:"] * len(ChangeSeverity)], *rows)
+    )
+
+
+def _count(number: int) -> str:
+    return str(number) if number else ""
+
+
+def _case(case: ComparedCase) -> str:
+    where = diff_text.places(case)
+    title = f"**{case.severity}** {span(diff_text.about(case))}" + (f" ({where})" if where else "")
+    block: list[str] = []
+    for change in case.changes[:SHOWN]:
+        block.append(f"@@ {diff_text.change_heading(change, beside=case.severity)} @@")
+        block += (f"{mark} {line}" for mark, line in diff_text.body(change, WIDE))
+    if len(case.changes) > SHOWN:
+        block.append(f"  … {len(case.changes) - SHOWN} more changes")
+    return f"{title}\n\n{fence(block)}"
+
+
+def _rank(case: ComparedCase) -> int:
+    assert case.severity is not None
+    return case.severity.rank

@@ -1,0 +1,228 @@
+"""A difference for people at a terminal: what changed, where, from what to what.
+
+Owns the layout. Which tone has which colour, and whether there is any, is
+`mcpspy.ui.terminal`'s.
+
+The words of a change: the same in every report.
+
+Owns how a value, a place and a change are said in one line. Everything returned
+is inert: names, texts and pointers are the peers'.
+
+The lines of one change, each with its mark: what the terminal and the pull request share.
+
+Owns the choice between one line, two, and the lines of two texts that differ.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from msgspec import UNSET
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.diff import (
+    ChangeKind,
+    ChangePosition,
+    ChangeSeverity,
+    ComparedCase,
+    DiffChange,
+    SessionDiff,
+)
+from mcpspy.analysis.rows import duration
+from mcpspy.core.sanitize import sanitize
+
+_SAID = {
+    ChangeKind.ADDED: "only the new session has it",
+    ChangeKind.REMOVED: "only the old session has it",
+}
+
+TOO_DEEP = "(nested too deep)"
+"""Stands for a value that cannot be written."""
+
+ARROW = "→"
+
+
+LONG = 300
+"""Characters of a name or a pointer that are shown: peers choose how long they are."""
+
+
+def short(text: str) -> str:
+    """Return a peer's word as text that does not take over the report."""
+    text = sanitize(text)
+    return text if len(text) <= LONG else text[: LONG - 1] + "…"
+
+
+def about(case: ComparedCase) -> str:
+    """Return what was compared: `tools/call forecast`."""
+    return short(case.about)
+
+
+def places(case: ComparedCase) -> str:
+    """Return where it stands: `exchange 3 → 4, line 12 → 14`; once, if it is the same."""
+    said = []
+    exchanges = [None if place is None else place.exchange for place in (case.old, case.new)]
+    if exchanges != [None, None]:
+        said.append("exchange " + _both(exchanges))
+    lines = [None if place is None else place.line for place in (case.old, case.new)]
+    if any(lines):
+        said.append("line " + _both(lines))
+    return ", ".join(said)
+
+
+def _both(numbers: list[int | None]) -> str:
+    old, new = ("-" if number is None else str(number) for number in numbers)
+    return new if old == new else f"{old} {ARROW} {new}"
+
+
+def place(where: ChangePosition | None) -> dict[str, int]:
+    if where is None:
+        return {}
+    return {"line": where.line, **({} if where.exchange is None else {"exchange": where.exchange})}
+
+
+def said(change: DiffChange) -> str:
+    """Return what is to be said of a change besides its kind, its pointer and its values; may be nothing."""
+    return short(change.why) or _SAID.get(change.kind, "")
+
+
+def values(change: DiffChange, width: int) -> tuple[str | None, str | None]:
+    """Return the old and the new value in one line each, at most `width` characters; None if there is none.
+
+    What they begin with alike is left out where that is needed to show what differs.
+    """
+    if change.kind is ChangeKind.LATENCY:
+        return duration(change.old), duration(change.new)
+    old, new = (None if value is UNSET else one_line(value) for value in (change.old, change.new))
+    if old is None or new is None:
+        return _cut(old, 0, width), _cut(new, 0, width)
+    differs = next((n for n, (one, two) in enumerate(zip(old, new, strict=False)) if one != two), 0)
+    longest = max(len(old), len(new))
+    start = 0 if longest <= width or differs < width // 2 else differs - width // 3
+    return _cut(old, start, width), _cut(new, start, width)
+
+
+def one_line(value: Any) -> str:
+    """Return a value as JSON in one line, made inert."""
+    try:
+        return sanitize(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    except (RecursionError, ValueError):
+        return TOO_DEEP
+
+
+def texts(change: DiffChange) -> tuple[list[str], list[str]] | None:
+    """Return the lines of two texts of which one has several; None of any other values."""
+    old, new = change.old, change.new
+    if not isinstance(old, str) or not isinstance(new, str) or "\n" not in old + new:
+        return None
+    return [sanitize(line) for line in old.split("\n")], [sanitize(line) for line in new.split("\n")]
+
+
+def verdict(difference: SessionDiff, fail_on: ChangeSeverity) -> str:
+    """Return the one line that says it all: `changed: 1 breaking, 2 notes; 43 of 45 alike`."""
+    counts = difference.counts
+    notes = counts[ChangeSeverity.NOTE]
+    found = [f"{counts[severity]} {severity}" for severity in ChangeSeverity if counts[severity]]
+    if notes > 1:
+        found[-1] += "s"
+    compared = len(difference.cases)
+    alike = f"{compared - len(difference.changed)} of {compared} alike"
+    word = "same" if difference.is_same(fail_on) else "changed"
+    return f"{word}: {', '.join(found)}; {alike}" if found else f"{word}: {alike}"
+
+
+def _cut(text: str | None, start: int, width: int) -> str | None:
+    if text is None or (start == 0 and len(text) <= width):
+        return text
+    before = "…" if start else ""
+    room = max(width - 2, 1)
+    rest = len(text) - start - room
+    return f"{before}{text[start : start + room]}" + (f"… {rest} more" if rest > 0 else "")
+
+
+OLD, NEW, SAME = "-", "+", " "
+
+MOST = 40
+"""Lines of two texts that are shown."""
+
+WEIGHED = 4_000
+"""Lines of two texts that are compared line by line; beyond, they are values like any other."""
+
+
+def change_heading(change: DiffChange, kind_width: int = 0, *, beside: ChangeSeverity | None = None) -> str:
+    """Return what stands first: kind, pointer, what is to be said; and the weight, if it is not that of its case."""
+    weight = "" if beside in (None, change.severity) else f"({change.severity})"
+    parts = (f"{change.kind:{kind_width}}", short(change.pointer), said(change), weight)
+    return "  ".join(part for part in parts if part)
+
+
+def body(change: DiffChange, width: int) -> Iterator[tuple[str, str]]:
+    """Yield the old and the new, each line with its mark."""
+    if (pair := texts(change)) is not None and len(pair[0]) + len(pair[1]) <= WEIGHED:
+        yield from _texts(*pair, width)
+        return
+    old, new = values(change, width)
+    if old is not None:
+        yield OLD, old
+    if new is not None:
+        yield NEW, new
+
+
+def _texts(old: list[str], new: list[str], width: int) -> Iterator[tuple[str, str]]:
+    marked = [
+        (line[:1], line[1:])
+        for line in islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, None)  # Behind its two heads.
+        if not line.startswith("@@")
+    ]
+    for mark, line in marked[:MOST]:
+        yield mark, line if len(line) <= width else line[: width - 1] + "…"
+    if len(marked) > MOST:
+        yield SAME, f"… {len(marked) - MOST} more lines"
+
+
+TONES = {
+    ChangeSeverity.BREAKING: rows.BAD,
+    ChangeSeverity.DIFFERENT: rows.OPEN,
+    ChangeSeverity.NOTE: rows.QUIET,
+}
+_MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
+
+KINDS = max(map(len, ChangeKind))
+"""Columns of the longest kind."""
+
+WIDE = 120
+"""Characters of a value where the output has no width."""
+
+
+def terminal(
+    difference: SessionDiff, *, width: int = 0, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
+) -> Iterator[tuple[str, str | None]]:
+    """Yield the lines of the report, each with its tone; `width` 0 for lines of any length."""
+    for case in difference.changed:
+        severity = case.severity
+        assert severity is not None
+        where = places(case)
+        yield (
+            f"{severity:10} {about(case)}" + (f"  · {where}" if where else ""),
+            TONES[severity],
+        )
+        for change in case.changes:
+            yield from _change(change, severity, width)
+    yield verdict(difference, fail_on), None if difference.is_same(fail_on) else rows.BAD
+
+
+def _change(change: DiffChange, severity: ChangeSeverity, width: int) -> Iterator[tuple[str, str | None]]:
+    head = f"  {change_heading(change, KINDS, beside=severity)}"
+    room = (width or WIDE) - 6
+    old, new = values(change, room)
+    if texts(change) is None and old is not None and new is not None:
+        both = f"{head}  {old} {ARROW} {new}"
+        if len(both) <= (width or WIDE):
+            yield both, None
+            return
+    yield head, None
+    for mark, line in body(change, room):
+        yield f"    {mark} {line}", _MARKS[mark]

@@ -1,0 +1,134 @@
+"""A difference for a CI server: JUnit XML, a test case for everything compared.
+
+Owns the shape that Jenkins, GitLab, GitHub's reporters and pytest agree on: one
+suite; a case with a change grave enough has one `failure`; lesser changes are
+its `system-out`.
+
+Findings for a CI server: JUnit XML, a suite a recording.
+
+A rule that found something is a test case: a `failure` if it is grave enough,
+`system-out` if not. A recording without findings is one case that passed.
+
+Text that any XML document can hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, SessionDiff
+from mcpspy.analysis.lint import Finding, Severity
+from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.report import diff_text
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 has no word for, not even escaped (2.2, Characters)."""
+
+
+def plain(text: str) -> str:
+    """Return the text with a replacement character for each that XML does not have."""
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+WIDE = 500
+"""Characters of a value."""
+
+
+def diff_junit(
+    difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
+) -> str:
+    """Return the document. `titles` name the old session and the new one."""
+    cases = difference.cases
+    failed = [case for case in cases if _grave(case, fail_on)]
+    counts = {
+        "tests": str(len(cases)),
+        "failures": str(len(failed)),
+        "errors": "0",
+        "time": _seconds(sum(case.latency or 0.0 for case in cases)),
+    }
+    root = ET.Element("testsuites", {"name": "mcpspy", **counts})
+    title = plain(f"{titles[0]} {diff_text.ARROW} {titles[1]}")
+    suite = ET.SubElement(root, "testsuite", {"name": title, **counts, "skipped": "0"})
+    seen: Counter[str] = Counter()
+    for case in cases:
+        name = plain(diff_text.about(case))
+        seen[name] += 1
+        numbered = name if seen[name] == 1 else f"{name} #{seen[name]}"
+        attributes = {
+            "classname": f"mcpspy.{plain(sanitize(case.method))}",
+            "name": numbered,
+            "time": _seconds(case.latency or 0.0),
+        }
+        _fill_case(ET.SubElement(suite, "testcase", attributes), case, fail_on)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _fill_case(element: ET.Element, case: ComparedCase, fail_on: ChangeSeverity) -> None:
+    grave = _grave(case, fail_on)
+    if grave:
+        first = min(grave, key=lambda change: change.severity.rank)
+        attributes = {"type": str(first.severity), "message": plain(diff_text.change_heading(first))}
+        failure = ET.SubElement(element, "failure", attributes)
+        failure.text = plain("\n".join([diff_text.places(case), *map(_text, grave)]))
+    if lesser := [change for change in case.changes if change.severity.rank > fail_on.rank]:
+        ET.SubElement(element, "system-out").text = plain("\n".join(map(_text, lesser)))
+
+
+def _grave(case: ComparedCase, fail_on: ChangeSeverity) -> list[DiffChange]:
+    return [change for change in case.changes if change.severity.rank <= fail_on.rank]
+
+
+def _text(change: DiffChange) -> str:
+    body = [f"  {mark} {line}" for mark, line in diff_text.body(change, WIDE)]
+    return "\n".join([f"{change.severity}: {diff_text.change_heading(change)}", *body])
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.6f}"
+
+
+def lint_junit(linted: Sequence[LintedRecording], *, fail_on: Severity = Severity.ERROR) -> str:
+    root = ET.Element("testsuites", {"name": "mcpspy lint"})
+    tests = failures = 0
+    for recording in linted:
+        by_code: dict[str, list[Finding]] = {}
+        for finding in recording.findings:
+            by_code.setdefault(finding.code, []).append(finding)
+        failed = sum(_is_grave(found[0], fail_on) for found in by_code.values())
+        counts = {"tests": str(max(len(by_code), 1)), "failures": str(failed), "errors": "0", "skipped": "0"}
+        suite = ET.SubElement(root, "testsuite", {"name": plain(visible(recording.title)), **counts})
+        tests, failures = tests + max(len(by_code), 1), failures + failed
+        if not by_code:
+            ET.SubElement(suite, "testcase", {"classname": "mcpspy.lint", "name": "no findings"})
+        for code, found in sorted(by_code.items()):
+            rule = RULES_BY_CODE[code]
+            case = {"classname": f"mcpspy.lint.{rule.family}", "name": f"{code} {rule.summary}"}
+            _fill_finding(ET.SubElement(suite, "testcase", case), recording, found, fail_on)
+    root.attrib |= {"tests": str(tests), "failures": str(failures), "errors": "0"}
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _fill_finding(
+    case: ET.Element, recording: LintedRecording, found: list[Finding], fail_on: Severity
+) -> None:
+    text = plain("\n".join(_line(recording, finding) for finding in found))
+    if _is_grave(found[0], fail_on):
+        attributes = {"type": str(found[0].severity), "message": plain(visible(found[0].message))}
+        ET.SubElement(case, "failure", attributes).text = text
+    else:
+        ET.SubElement(case, "system-out").text = text
+
+
+def _line(recording: LintedRecording, finding: Finding) -> str:
+    excerpt = f"\n    | {visible(finding.excerpt)}" if finding.excerpt else ""
+    return f"{visible(recording.path(finding))}:{finding.place.line}: {visible(finding.message)}{excerpt}"
+
+
+def _is_grave(finding: Finding, fail_on: Severity) -> bool:
+    return finding.severity.rank <= fail_on.rank

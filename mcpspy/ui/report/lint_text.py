@@ -1,0 +1,81 @@
+"""Findings for people: a line each, and the offending part below it.
+
+Owns the layout, and how much of the same is too much. Which tone has which
+colour is `mcpspy.ui.terminal`'s.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.lint import Finding, LintRule, Severity
+from mcpspy.ui.report.lint_scan import counted, visible
+
+TONES = {Severity.ERROR: rows.BAD, Severity.WARNING: rows.OPEN, Severity.INFO: rows.QUIET}
+
+MOST = 10
+"""Findings of one rule that are shown of a recording, unless all are asked for."""
+
+Toned = tuple[str, str | None]
+
+
+def brief(finding: Finding) -> Toned:
+    """Return a finding where it is seen what it is about."""
+    return f"{finding.code} {finding.severity}: {visible(finding.message)}", TONES[finding.severity]
+
+
+def finding_lines(finding: Finding, path: str, width: int = 0) -> Iterator[Toned]:
+    """Yield the lines of one finding, each with its tone; `width` 0 for lines of any length."""
+    said, tone = brief(finding)
+    for line in _wrapped(f"{visible(path)}:{finding.place.line} {said}", width):
+        yield line, tone
+    if finding.excerpt:
+        yield f"    | {visible(finding.excerpt)}", rows.QUIET
+
+
+def more_lines(left_out: Counter[str], path: str) -> Iterator[Toned]:
+    """Yield a line for each rule of which not all findings were shown."""
+    for code, count in left_out.items():
+        yield f"{visible(path)} {code} … and {count} more; --all shows them", rows.QUIET
+
+
+def verdict(counts: Counter[Severity], recordings: int) -> Toned:
+    where = counted(recordings, "recording")
+    if not counts.total():
+        return f"no findings in {where}", rows.OK
+    said = [
+        "" if severity is Severity.INFO else counted(counts[severity], str(severity))
+        for severity in Severity
+        if counts[severity]
+    ]
+    if counts[Severity.INFO]:
+        said[-1] = f"{counts[Severity.INFO]} info"
+    return f"{', '.join(said)} in {where}", TONES[min(counts, key=lambda severity: severity.rank)]
+
+
+def explanation(rule: LintRule, width: int = 0) -> Iterator[Toned]:
+    """Yield everything there is to be said of a rule."""
+    yield f"{rule.code} ({rule.severity}): {rule.summary}", TONES[rule.severity]
+    yield "", None
+    for line in _wrapped(" ".join(rule.explanation.split()), width or 100, indent=""):
+        yield line, None
+    yield "", None
+    yield f"revisions: {rule.revisions}", None
+    yield f"specification: {rule.url}", None
+    for title, examples in (("wrong", rule.invalid), ("right", rule.valid)):
+        yield "", None
+        yield f"{title}:", None
+        for number, example in enumerate(examples):
+            if number:
+                yield "", None
+            for line in example.strip().splitlines():
+                yield f"  {visible(line.strip())}", rows.QUIET
+
+
+def _wrapped(text: str, width: int, indent: str = "      ") -> list[str]:
+    if not width:
+        return [text]
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]

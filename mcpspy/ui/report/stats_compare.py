@@ -1,0 +1,104 @@
+"""The numbers of several sessions beside each other, for people, as lines.
+
+Owns what is compared: what each session is as a whole, and every method and
+tool, session under session, with bars of one scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.stats import MessageGroup, merged
+from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.ui.report import stats_table
+from mcpspy.ui.report.stats_format import CountedSession, arrow, ending, method, share, span, subject
+from mcpspy.ui.terminal import cells, cut
+
+Lines = Iterator[tuple[str, str | None]]
+
+T = TypeVar("T")
+
+_WHOLE = "\0"
+"""In place of a subject: the whole method. No tool can be called that and be told from it; it would be in its line."""
+
+TITLE = 28
+"""Columns of a session's name, at most."""
+
+_HEADS = ("", "time", "messages", "requests", "err", "init", "p50", "p95", "max", "server", "state")
+
+
+def beside(sessions: Sequence[CountedSession], look: stats_table.TableStyle) -> Lines:
+    yield from _wholes(sessions)
+    for side in (CLIENT, SERVER):
+        yield from _requests(sessions, side, look)
+
+
+def _wholes(sessions: Sequence[CountedSession]) -> Lines:
+    found = [list(_HEADS)]
+    for counted in sessions:
+        stats = counted.stats
+        total = stats.groups.total(CLIENT)
+        times, first = total.took.times(), stats.handshakes.first
+        found.append(
+            [
+                cut(counted.title, TITLE),
+                span(stats.last_at),
+                f"{sum(stats.messages.values()):,}",
+                f"{total.count:,}",
+                f"{total.errors:,}" if total.errors else "·",
+                span(first.took) if first is not None else "·",
+                *(span(time) if times.answers else "·" for time in (times.p50, times.p95, times.most)),
+                share(stats.flight.served, stats.last_at),
+                "live" if counted.is_live else ending(counted).partition(":")[0],
+            ]
+        )
+    widths = [max(map(cells, column)) for column in zip(*found, strict=True)]
+    for number, row in enumerate(found):
+        first_cell = row[0] + " " * (widths[0] - cells(row[0]))
+        middle = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
+        yield " ".join([first_cell, *middle, row[-1]]), None if number else rows.QUIET
+
+
+def _requests(sessions: Sequence[CountedSession], side: str, look: stats_table.TableStyle) -> Lines:
+    """Yield every method and what it was called for, session under session."""
+    by_method: dict[str, dict[str | None, list[tuple[str, MessageGroup]]]] = {}
+    for counted in sessions:
+        alike: dict[str, list[MessageGroup]] = {}
+        for group in counted.stats.groups.of(side, GroupKind.REQUEST):
+            if group.count:
+                alike.setdefault(group.method, []).append(group)
+        for name, groups in alike.items():
+            about = by_method.setdefault(name, {_WHOLE: []})
+            about[_WHOLE].append((counted.title, merged(groups, name)))
+            for group in groups if name in BY_SUBJECT else ():
+                about.setdefault(group.subject, []).append((counted.title, group))
+    if not by_method:
+        return
+    found: list[stats_table.TableRow | str] = []
+    hidden = 0
+    for about in _ordered(by_method.values(), lambda about: about[_WHOLE], look.sort):
+        whole = about.pop(_WHOLE)
+        found += [method(whole[0][1]), *_rows(whole, 1)]
+        subjects = _ordered(about.values(), lambda same: same, look.sort)
+        for same in subjects[: look.top]:
+            found += ["  " + subject(same[0][1]), *_rows(same, 2)]
+        hidden += len(subjects[look.top :])
+    yield "", None
+    yield from stats_table.lines(f"{arrow(side)} requests", found, look)
+    if hidden:
+        yield f"  and {hidden:,} more: --top {look.top + hidden}", rows.QUIET
+
+
+def _rows(same: Sequence[tuple[str, MessageGroup]], depth: int) -> list[stats_table.TableRow]:
+    return [
+        stats_table.TableRow(cut(title, TITLE), group, group.took.times(), depth) for title, group in same
+    ]
+
+
+def _ordered(found: Iterable[T], of: Callable[[T], Sequence[tuple[str, MessageGroup]]], sort: str) -> list[T]:
+    """Return what several sessions have, with the largest sum first."""
+    key = stats_table.SORTS[sort]
+    return sorted(found, key=lambda each: -sum(key(group, group.took.times()) for _, group in of(each)))

@@ -1,0 +1,202 @@
+"""The numbers of one session for people, as lines.
+
+Owns what is told and in which order: what there is of everything, then who was
+called how often and how long that took, then what stands out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.stats import StatsCollector
+from mcpspy.analysis.stats.group import GroupKind
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.report import stats_table
+from mcpspy.ui.report.stats_format import BarStyle, CountedSession, arrow, head, share, span, states
+
+Lines = Iterator[tuple[str, str | None]]
+
+LABEL = 12
+"""Columns of what a line is about."""
+
+BAR = 20
+"""Columns of the bar of the server's share."""
+
+PROFILE = 160
+"""Columns of the chart of what was under way, at most."""
+
+BOUNDS = tuple(step * 10.0**power for power in range(-5, 4) for step in (1, 2, 5))
+"""Seconds between which answers are counted: from 10 µs to an hour and a half."""
+
+
+def terminal(counted: CountedSession, look: stats_table.TableStyle) -> Lines:
+    stats, width, bars, top = counted.stats, look.width, look.bars, look.top
+    first, *rest = head(counted)
+    yield first, None
+    for line in rest:
+        yield line, rows.QUIET
+    yield "", None
+    if stats.query is not None:
+        yield _fact(
+            "filter", f"{sanitize(stats.query.text)} · the tables have what it finds, the lines here all"
+        )
+    yield from _facts(stats, width, bars)
+    for side in (CLIENT, SERVER):
+        yield from _requests(stats, side, look)
+    yield from _notifications(stats, top)
+    yield from _histogram(stats, width, bars)
+    yield from _chains(stats)
+    yield from _largest(counted)
+    yield from _waiting(stats, top)
+
+
+def _fact(label: str, text: str, tone: str | None = None) -> tuple[str, str | None]:
+    return f"{label:{LABEL}}{text}".rstrip(), tone
+
+
+def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
+    yield _fact("time", rows.duration(stats.last_at))
+    sides = " · ".join(
+        f"{arrow(side)} {stats.messages[side]:,} ({rows.size(stats.bytes[side])})"
+        for side in (CLIENT, SERVER)
+    )
+    yield _fact("messages", f"{sum(stats.messages.values()):,} · {sides}")
+    odd = {
+        "malformed": stats.kinds["malformed"],
+        "sent again on a resumed stream": stats.kinds["repeated"],
+        "answers that nobody waited for": stats.strays,
+        "damaged lines": stats.damaged,
+        "lost entries": stats.lost,
+    }
+    if found := ", ".join(f"{count:,} {what}" for what, count in odd.items() if count):
+        yield _fact("", found, rows.ODD)
+    for side in (CLIENT, SERVER):
+        if (total := stats.groups.total(side)).count:
+            yield _fact("requests" if side == CLIENT else "", f"{arrow(side)} {states(total)}")
+    yield _fact("initialize", _handshake(stats))
+    flight = stats.flight
+    if flight.peak:
+        bar = bars.bar(flight.served / stats.last_at if stats.last_at else 0, BAR)
+        text = f"at work for {share(flight.served, stats.last_at)} of the time {bar}"
+        if flight.asked_back:
+            text += f" · waited for the client for {share(flight.asked_back, stats.last_at)}"
+        yield _fact("server", text)
+        mean = flight.area / stats.last_at if stats.last_at else 0.0
+        tail = f"  most {flight.peak}, mean {mean:.2g}"
+        room = max(min(width - LABEL - len(tail), PROFILE), 8)
+        yield _fact("in flight", bars.profile(flight.profile(room)) + tail)
+
+
+def _handshake(stats: StatsCollector) -> str:
+    handshakes = stats.handshakes
+    first, answer = handshakes.first, handshakes.first_answer
+    if first is None:
+        return "no handshake" + (
+            f" · first answer {span(answer)} after the start" if answer is not None else ""
+        )
+    text = f"{span(first.took)} ({sanitize(first.method)}), answered {span(first.at)} after the start"
+    if first.ready is not None:
+        text += f", ready {span(first.ready)}"
+    return text + (f" · {handshakes.count:,} in all" if handshakes.count > 1 else "")
+
+
+def _requests(stats: StatsCollector, side: str, look: stats_table.TableStyle) -> Lines:
+    groups = [group for group in stats.groups.of(side, GroupKind.REQUEST) if group.count]
+    if not groups:
+        return
+    found, hidden = [], 0
+    for rows_of_method in stats_table.methods(groups, look.sort):
+        found += rows_of_method[: look.top + 1]
+        hidden += len(rows_of_method[look.top + 1 :])
+    yield "", None
+    yield from stats_table.lines(f"{arrow(side)} requests", found, look)
+    if hidden:
+        yield f"  and {hidden:,} more: --top {look.top + hidden}", rows.QUIET
+
+
+def _notifications(stats: StatsCollector, top: int) -> Lines:
+    groups = [
+        group
+        for side in (CLIENT, SERVER)
+        for group in stats.groups.of(side, GroupKind.NOTIFICATION)
+        if group.count
+    ]
+    if not groups:
+        return
+    groups.sort(key=lambda group: (-group.count, group.method))
+    yield "", None
+    yield "notifications", rows.QUIET
+    for group in groups[:top]:
+        label = sanitize(group.method) or f"(other {group.kind}s)"
+        yield f"{arrow(group.side)} {label}: {group.count:,} ({rows.size(group.sent)})", None
+    if len(groups) > top:
+        yield f"  and {len(groups) - top:,} more: --top {len(groups)}", rows.QUIET
+
+
+def _histogram(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
+    took = stats.groups.total(CLIENT).took
+    if len(took) < 2:
+        return
+    *upto, whole = took.counts(BOUNDS)
+    counts = [count - before for count, before in zip([*upto, whole], [0, *upto], strict=True)]
+    used = [place for place, count in enumerate(counts) if count]
+    yield "", None
+    yield "answers to the client, by the time they took", rows.QUIET
+    digits = len(f"{max(counts):,}")
+    room = min(max(width - 13 - digits, 8), 60)
+    for place in range(used[0], used[-1] + 1):
+        label = f"to {_bound(BOUNDS[place])}" if place < len(BOUNDS) else f"over {_bound(BOUNDS[-1])}"
+        bar = bars.bar(counts[place] / max(counts), room)
+        yield f"{label:>10}  {counts[place]:{digits},} {bar}".rstrip(), None
+
+
+def _bound(seconds: float) -> str:
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= unit * 0.999:
+            return f"{seconds / unit:.0f}{name}"
+    return "0"
+
+
+def _chains(stats: StatsCollector) -> Lines:
+    groups = [group for group in stats.groups.all if len(group.chains)]
+    if not groups:
+        return
+    yield "", None
+    yield "calls in which the server asked back, from the first request to the last answer", rows.QUIET
+    for group in groups:
+        chains, times = group.chains, group.chains.whole.times()
+        label = sanitize(" ".join(filter(None, (group.method, group.subject))))
+        yield (
+            (
+                f"{label}: {len(chains):,} calls of {chains.requests:,} requests · p50 {span(times.p50)},"
+                f" p95 {span(times.p95)}, max {span(times.most)} · the server's part {share(chains.served, times.total)}"
+            ),
+            None,
+        )
+
+
+def _largest(counted: CountedSession) -> Lines:
+    stats = counted.stats
+    if not stats.groups.largest:
+        return
+    yield "", None
+    yield "largest messages", rows.QUIET
+    for large in stats.groups.largest:
+        part, line = stats.place(large.line)
+        about = " ".join(filter(None, (large.method, large.subject, large.id and f"id {large.id}")))
+        where = f"line {line}" + (f" of part {part + 1}" if len(counted.paths) > 1 else "")
+        yield (
+            sanitize(f"{rows.size(large.size):>7}  {arrow(large.side)} {large.kind}  {about}  {where}"),
+            None,
+        )
+
+
+def _waiting(stats: StatsCollector, top: int) -> Lines:
+    for call in stats.waiting[:top]:
+        about = sanitize(" ".join(filter(None, (call.method, call.subject))))
+        waited = span(max(stats.last_at - call.at, 0.0))
+        yield f"no answer yet: {about}, id {sanitize(call.id)}, for {waited}", rows.OPEN
+    if len(stats.waiting) > top:
+        yield f"  and {len(stats.waiting) - top:,} more", rows.OPEN

@@ -1,0 +1,271 @@
+"""A session as the screen needs it: rows from the index, messages from the file.
+
+Owns making a row's message, and what became of it, out of the two: nothing of
+it is kept but the last few. What a row is paired with, and what is wrong with
+it, is the index's to know. Of what lint finds, a line each is kept, and of a
+rule that finds without end only where.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import orjson
+from msgspec import Raw
+
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Body,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    read_frame,
+)
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
+from mcpspy.core.session.columns import Columns, RowKind
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.index import Index
+from mcpspy.core.session.index_fast import PAYLOAD
+from mcpspy.core.session.session import Change
+from mcpspy.io.recording.tail import BEGINS_AGAIN
+
+if TYPE_CHECKING:
+    from mcpspy.analysis.lint import Finding
+
+LARGE = 1 << 16
+"""Bytes from which on a row is drawn without its message: what the index does not know of it is left unsaid."""
+
+KEPT = 512
+"""Messages that are kept: a few screens."""
+
+MOST = 1000
+"""Findings of one rule of which the words are kept; of the rest there is the rule's summary."""
+
+LONGEST = 300
+"""Characters of what is wrong."""
+
+GONE = "the file does not hold it any more"
+
+Read = Callable[[int, int, int], bytes]
+"""Part, offset and length → the bytes there."""
+
+
+Adopt = Callable[[Entry, int], Entry]
+"""An entry of a file, and the number of that → the entry as it is among those of other files."""
+
+
+class RowFinding(NamedTuple):
+    """One finding, without its place."""
+
+    code: str
+    severity: str
+    message: str
+
+
+class Findings:
+    """Findings by row."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        """Those that have any, in order."""
+        self.count = 0
+        self._found: dict[int, tuple[RowFinding, ...]] = {}
+        self._of_rule: Counter[str] = Counter()
+        self._alike: dict[str, tuple[RowFinding, ...]] = {}
+
+    def of(self, row: int | None) -> tuple[RowFinding, ...]:
+        return self._found.get(row, ()) if row is not None else ()
+
+    def of_both(self, index: Columns, row: int, *, exchanges: bool) -> tuple[RowFinding, ...]:
+        """Return what is wrong with a row, and with its answer where that has no row of its own."""
+        answer = index.pair(row) if exchanges and index.kind(row) is RowKind.REQUEST else None
+        return self.of(row) + self.of(answer)
+
+    def add(self, row: int, finding: Finding) -> None:
+        self.count += 1
+        self._of_rule[finding.code] += 1
+        if self._of_rule[finding.code] > MOST:
+            found = self._alike.get(finding.code) or self._summary(finding)
+        else:
+            found = (RowFinding(finding.code, str(finding.severity), finding.message[:LONGEST]),)
+        before = self._found.get(row)
+        if before is None:
+            insort(self.rows, row)
+        elif found[0] in before:
+            return
+        self._found[row] = found if before is None else before + found
+
+    def _summary(self, finding: Finding) -> tuple[RowFinding, ...]:
+        from mcpspy.ui.report.lint_scan import RULES_BY_CODE
+
+        summary = RULES_BY_CODE[finding.code].summary
+        found = self._alike[finding.code] = (RowFinding(finding.code, str(finding.severity), summary),)
+        return found
+
+
+class SessionModel:
+    """The rows of a session, in the order of the wire."""
+
+    def __init__(
+        self, header: Header, read: Read, adopt: Adopt = lambda entry, _: entry, sessions: int = 1
+    ) -> None:
+        self._adopt = adopt
+        self._sessions = sessions
+        self.read = read
+        """Part, offset and length → the bytes there."""
+        self._kept = lru_cache(KEPT)(self._small)
+        self.generation = 0
+        """How often it began anew."""
+        self.restarted = ""
+        """What was said when it did."""
+        self.header = header
+        self.index = Index(header, sessions)
+        self.findings = Findings()
+        """What is wrong with rows, as far as somebody looked."""
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def is_over(self) -> bool:
+        return self.index.is_over
+
+    def begin_part(self, number: int | None = None) -> None:
+        """What is added from here on is in this one of the files; None is the next."""
+        self.index.begin_part(number)
+
+    def begin_again(self, header: Header) -> None:
+        """Forget all rows: the file was cut, or is another."""
+        self.generation += 1
+        self.restarted = BEGINS_AGAIN
+        self.header = header
+        self.index = Index(header, self._sessions)
+        self.findings = Findings()
+        self._kept.cache_clear()
+
+    def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
+        """Take lines that follow each other, the first at `offset`; return where the next one begins."""
+        return self.index.add_lines(lines, offset)
+
+    def add(self, entry: Entry, offset: int, length: int) -> None:
+        """Take the next entry, and where its line is."""
+        self.index.add(entry, offset, length)
+
+    def end(self) -> None:
+        self.index.end()
+
+    def get(self, row: int) -> Change | None:
+        """Return a row with its message and what became of it; None if it is not there, or not there any more."""
+        return self._change(row, self._whole) if 0 <= row < len(self) else None
+
+    def shown(self, row: int) -> Change:
+        """Return a row as a list shows it: of large messages only what the index knows."""
+        return self._change(row, self._light)
+
+    def message(self, row: int) -> AnyMessage | Note | Damaged:
+        return self._whole(row)
+
+    def data(self, row: int) -> bytes:
+        """Return the bytes of a message; what else is in its line is not read, if they stand at its end."""
+        index = self.index
+        where, size = index.where(row), index.size[row]
+        line = self.read(where.part, where.offset, where.length)
+        begin = len(line) - 1 - size
+        if (
+            len(line) == where.length
+            and line[max(begin - len(PAYLOAD), 0) : begin] == PAYLOAD
+            and line.endswith(b"}")
+        ):
+            return line[begin:-1]
+        what = self._whole(row)
+        return b"" if isinstance(what, Note) else what.data
+
+    def other(self, row: int) -> int | None:
+        """Return the row of the answer to a request, or of the request of anything else."""
+        return self.index.pair(row) if 0 <= row < len(self) else None
+
+    def _change(self, row: int, load: Callable[[int], AnyMessage | Note | Damaged]) -> Change:
+        index = self.index
+        what = load(row)
+        request_row = index.request(row)
+        flaws = _flaws(index.flaws.get(row), what)
+        if request_row is None:
+            return Change(row, what, None, "; ".join(flaws) or None, index.effects.get(row))
+        request = what if request_row == row else load(request_row)
+        if not isinstance(request, Request):
+            return Change(row, what, None, GONE)
+        exchange = Exchange(request_row, request)
+        exchange.state = index.state(row) or State.PENDING
+        exchange.flaws = _flaws(index.flaws.get(request_row), request)
+        answer_row = index.pair(request_row)
+        if answer_row is not None:
+            answer = what if answer_row == row else load(answer_row)
+            exchange.answer = answer if isinstance(answer, Result | Failure) else None
+        progress_row = index.progress.get(request_row)
+        if progress_row is not None and isinstance(report := load(progress_row), Notification):
+            exchange.progress = [report]
+        # What its HTTP exchange did to a request is said with the outcome.
+        flaws = [flaw for flaw in flaws if not flaw.startswith("HTTP ")]
+        rows = (request_row,) if answer_row is None else (request_row, answer_row)
+        exchange.effects = [index.effects[row] for row in rows if row in index.effects]
+        return Change(row, what, exchange, "; ".join(flaws) or None, index.effects.get(row))
+
+    def _light(self, row: int) -> AnyMessage | Note | Damaged:
+        index = self.index
+        if index.is_told(row) or (
+            index.size[row] > LARGE and index.kind(row) in (RowKind.REQUEST, RowKind.RESULT)
+        ):
+            return self._stand_in(row)
+        return self._whole(row)
+
+    def _whole(self, row: int) -> AnyMessage | Note | Damaged:
+        where = self.index.where(row)
+        return self._kept(row) if where.length <= LARGE else self._load(row)
+
+    def _small(self, row: int) -> AnyMessage | Note | Damaged:
+        return self._load(row)
+
+    def _load(self, row: int) -> AnyMessage | Note | Damaged:
+        where = self.index.where(row)
+        line = self.read(where.part, where.offset, where.length)
+        kind = self.index.kind(row)
+        if len(line) < where.length:
+            return Damaged(line, GONE)
+        if kind is RowKind.DAMAGED:
+            return Damaged(line, self.index.flaws.get(row, ""))
+        entry = self._adopt(read_entry(line), where.part)
+        if isinstance(entry, Frame):
+            messages = read_frame(entry)
+            if where.item < len(messages):
+                return messages[where.item]
+        elif kind is RowKind.NOTE:
+            return entry
+        return Damaged(line, GONE)
+
+    def _stand_in(self, row: int) -> Request | Result:
+        """Return a message of which there is only what the index knows."""
+        index = self.index
+        frame = Frame(index.at[row], index.side(row), b"")
+        id_text = index.id(row)
+        if index.kind(row) is RowKind.RESULT:
+            return Result(frame=frame, data=b"", id=id_text, raw_result=Raw(), body=Body())
+        method, subject = index.texts[index.method[row]], index.texts[index.subject[row]]
+        raw = Raw(orjson.dumps(subject)) if subject else Raw()
+        body = Body(name=raw, uri=raw, level=raw, cursor=raw, ref=raw, message=raw, task_id=raw)
+        return Request(
+            frame=frame, data=b"", id=id_text or "null", method=method, raw_params=Raw(), body=body
+        )
+
+
+def _flaws(said: str | None, what: AnyMessage | Note | Damaged) -> list[str]:
+    """Return what is wrong with a row beyond what its message says of itself."""
+    if said is None or isinstance(what, Note | Damaged):
+        return []
+    own = {*what.flaws, what.why} if isinstance(what, Malformed) else set(what.flaws)
+    return [flaw for flaw in said.split("; ") if flaw not in own]

@@ -1,0 +1,197 @@
+"""Text on a terminal, or in a pipe.
+
+Owns colour (only on a terminal that wants it: NO_COLOR, TERM=dumb), width, and
+glyphs for terminals that cannot show an arrow.
+
+What a command waits for, on the last line of a terminal.
+
+Owns that line: it is there while something takes long, and gone without a trace
+before anything else is printed. Where stderr is no terminal, there is none.
+
+How far a command has come with what takes long, on the last line of a terminal.
+
+Owns that line: it comes when the wait is worth one, and is gone without a trace
+before anything else is printed. Where stderr is no terminal, there is none.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+
+from mcpspy.analysis import rows
+from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
+from mcpspy.core.sanitize import sanitize
+from mcpspy.io.recording.scan import LineBlock, RecordingScan
+
+_TONES = {rows.OK: "32", rows.BAD: "31", rows.OPEN: "33", rows.QUIET: "2", rows.ODD: "35"}
+
+_PLAIN = str.maketrans({"→": ">", "←": "<", "·": "-", "…": "~", "µ": "u", "●": "*", "○": "o", "✗": "x"})
+
+
+class Output:
+    """Where a command prints."""
+
+    def __init__(self) -> None:
+        terminal = sys.stdout.isatty()
+        self.colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.width = shutil.get_terminal_size().columns if terminal else 0
+        """Columns; 0 where lines may have any length."""
+        encoding = sys.stdout.encoding or "ascii"
+        try:
+            "→←·…µ●○✗".encode(encoding)
+            self._plain = False
+        except UnicodeEncodeError:
+            self._plain = True
+
+    def line(self, text: str = "", tone: str | None = None) -> None:
+        """Print one line, cut to the terminal's width; what stands for a secret is in reverse."""
+        if self._plain:
+            text = (
+                text.translate(_PLAIN)
+                .encode(sys.stdout.encoding or "ascii", "backslashreplace")
+                .decode("ascii")
+            )
+        if self.width:
+            text = cut(text, self.width)
+        if self.colour and "[redacted:" in text:
+            text = TEXT_PLACEHOLDER.sub("\x1b[7m\\g<0>\x1b[27m", text)
+        if tone is not None and self.colour:
+            text = f"\x1b[{_TONES[tone]}m{text}\x1b[0m"
+        sys.stdout.write(text + "\n")
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
+class LastLine:
+    """The last line of the terminal that stderr is, if it is one: there for a while, and gone without a trace."""
+
+    def __init__(self) -> None:
+        self._has_line = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._is_there = False
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Make room for what is printed."""
+        if self._is_there:
+            self._write("")
+            self._is_there = False
+
+    def put(self, text: str) -> None:
+        """Have a text on the line."""
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        self._write(cut(text, columns - 1))
+        self._is_there = True
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write("\r\x1b[K" + text)
+        sys.stderr.flush()
+
+
+def warn_torn(path: object, torn: int) -> None:
+    """Say on stderr that the last line of a recording is not whole, if so many bytes of it are there."""
+    if torn:
+        sys.stderr.write(sanitize(f"mcpspy: {path}: the last line is torn ({torn} bytes, left out)") + "\n")
+
+
+def columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return cells padded to widths; a negative width sets its cell to the right; 0 leaves it as it is."""
+    return "  ".join(_pad(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def cells(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return sum(map(_cells, text))
+
+
+def cut(text: str, width: int) -> str:
+    """Return at most `width` columns of a text, with an ellipsis where something is gone."""
+    if cells(text) <= width:
+        return text
+    kept, room = [], width - 1
+    for character in text:
+        room -= _cells(character)
+        if room < 0:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _pad(text: str, width: int) -> str:
+    if not width:
+        return text
+    text = cut(text, abs(width))
+    room = " " * (abs(width) - cells(text))
+    return text + room if width > 0 else room + text
+
+
+class StatusLine(LastLine):
+    """A line that says what is waited for; a context in which it may be there."""
+
+    def __enter__(self) -> None:
+        return
+
+    def show(self, what: str, seconds: float) -> None:
+        if self._has_line:
+            self.put(f"waiting for {sanitize(what)} · {seconds:.0f} s")
+
+
+PATIENCE = 0.5
+"""Seconds before it shows."""
+
+PACE = 0.1
+"""Seconds between two looks of it."""
+
+BAR_WIDTH = 30
+
+
+class ProgressBar(LastLine):
+    """A line with a bar; a context in which it may be there."""
+
+    def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._what = sanitize(what)
+        self._clock = clock
+        self._due = clock() + PATIENCE
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def show(self, done: int, of: int) -> None:
+        """Say how much is done, if that is due."""
+        if not self._has_line or (now := self._clock()) < self._due:
+            return
+        self._due = now + PACE
+        share = min(done / of, 1.0) if of else 1.0
+        filled = int(share * BAR_WIDTH)
+        self.put(f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {share:4.0%} {self._what}")
+
+
+def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:
+    """Yield the blocks of a recording, with progress; report an incomplete last line unless it is live."""
+    scan = RecordingScan(path)
+    gc.disable()  # What is made of a line is gone with it, or stays: there is nothing to look for.
+    try:
+        with ProgressBar(path.name) as progress:
+            for block in scan:
+                yield block
+                progress.show(scan.read, scan.size)
+    finally:
+        gc.enable()
+    warn_torn(path, 0 if is_live else scan.torn)

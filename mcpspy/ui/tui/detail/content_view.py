@@ -1,0 +1,308 @@
+"""What a message says, rather than how it is written.
+
+Owns finding the content in a message: blocks of tool results, prompts and
+resources as text, pictures by type and size, errors, arguments. Reads only as
+deep as it must and keeps what it does not know as JSON. Pure.
+
+Markdown, styled a line at a time.
+
+Owns which stretch of a line looks like a heading, a list, code or bold text.
+Nothing is removed or moved: what was sent is what is read. Only code fences
+reach over lines; where they are is found once.
+
+What a piece of base64 holds, as far as its first bytes say.
+
+Owns reading the size of an image from its head. Refuses to decode a picture: a
+terminal shows none.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from mcpspy.analysis.rows import BAD, QUIET, size
+from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.tui.detail.document import Piece
+from mcpspy.ui.tui.detail.json_view import StyledSpan, string
+
+_FENCE = re.compile(rb"^[ ]{0,3}(?:```|~~~)[^\n]*\n?", re.MULTILINE)
+
+_INLINE = re.compile(
+    r"(?P<string>`[^`]+`)"
+    r"|(?P<title>\*\*[^*\s](?:[^*]*[^*\s])?\*\*|__[^_\s](?:[^_]*[^_\s])?__)"
+    r"|(?P<key>\[[^\]\[]*\]\([^()\s]*\)|https?://[^\s<>\"')\]]+)"
+)
+
+_ITEM = re.compile(r" *(?:[-*+]|\d{1,3}[.)]) (?:\[[ xX]\] )?")
+
+HEADING, QUOTE, CODE, BULLET = "title", "quiet", "string", "key"
+
+
+class Markdown:
+    """The styles of one text."""
+
+    def __init__(self, data: bytes) -> None:
+        fences = _FENCE.finditer(data) if b"```" in data or b"~~~" in data else ()
+        self._fences = [edge for match in fences for edge in (match.start(), match.end())]
+
+    def __call__(self, start: int, line: str) -> list[StyledSpan]:
+        """Return what has a style in the line that begins at an offset."""
+        passed = bisect_right(self._fences, start)
+        if passed % 2:
+            return [StyledSpan(0, len(line), QUOTE)]
+        if passed % 4 == 2:
+            return [StyledSpan(0, len(line), CODE)]
+        return styles(line)
+
+
+def styles(line: str) -> list[StyledSpan]:
+    """Return what has a style in a line that is not code."""
+    if re.match(r" {0,3}#{1,6} ", line):
+        return [StyledSpan(0, len(line), HEADING)]
+    if line.lstrip(" ").startswith(">"):
+        return [StyledSpan(0, len(line), QUOTE)]
+    item = _ITEM.match(line)
+    found = [StyledSpan(*item.span(), BULLET)] if item else []
+    found += [
+        StyledSpan(*match.span(), match.lastgroup or "")
+        for match in _INLINE.finditer(line, item.end() if item else 0)
+    ]
+    return found
+
+
+HEAD = 1 << 16
+"""Characters of base64 that are decoded: a JPEG says its size behind its thumbnail."""
+
+_JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+
+
+def described(kind: str, data: bytes) -> str:
+    """Return a type, a size, and the dimensions if it is an image: `image/png, 12.3 kB, 640x480`."""
+    blanks = data.count(b"=", -2) if len(data) > 1 else 0
+    said = f"{kind or 'unknown type'}, {kilo(len(data) * 3 // 4 - blanks)}"
+    found = dimensions(head(data))
+    return f"{said}, {found[0]}x{found[1]}" if found else said
+
+
+def kilo(count: int) -> str:
+    """Return a number of bytes with its unit: `312 B`, `12.3 kB`."""
+    short = size(count)
+    return f"{short[:-1]} {short[-1]}B" if short[-1] in "kMG" else f"{short} B"
+
+
+def head(data: bytes) -> bytes:
+    """Return the first bytes of what base64 holds; of what is none, nothing."""
+    taken = data[:HEAD]
+    try:
+        return base64.b64decode(taken[: len(taken) // 4 * 4], validate=True)
+    except binascii.Error:
+        return b""
+
+
+def dimensions(data: bytes) -> tuple[int, int] | None:
+    """Return width and height of a PNG, GIF, WebP or JPEG image."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
+        return _big(data[16:20]), _big(data[20:24])
+    if data.startswith((b"GIF87a", b"GIF89a")) and len(data) >= 10:
+        return _little(data[6:8]), _little(data[8:10])
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP" and len(data) >= 30:
+        return _webp(data)
+    return _jpeg(data) if data.startswith(b"\xff\xd8") else None
+
+
+def _webp(data: bytes) -> tuple[int, int] | None:
+    kind = data[12:16]
+    if kind == b"VP8X":
+        return _little(data[24:27]) + 1, _little(data[27:30]) + 1
+    if kind == b"VP8L":
+        bits = _little(data[21:25])
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if kind == b"VP8 ":
+        return _little(data[26:28]) & 0x3FFF, _little(data[28:30]) & 0x3FFF
+    return None
+
+
+def _jpeg(data: bytes) -> tuple[int, int] | None:
+    at = 2
+    while marker := re.compile(rb"\xff+([^\xff\x00])").match(data, at):
+        at, kind = marker.end(), marker.group(1)[0]
+        if kind in _JPEG_SIZES and len(data) >= at + 7:
+            return _big(data[at + 5 : at + 7]), _big(data[at + 3 : at + 5])
+        at += _big(data[at : at + 2])
+    return None
+
+
+def _big(data: bytes) -> int:
+    return int.from_bytes(data, "big")
+
+
+def _little(data: bytes) -> int:
+    return int.from_bytes(data, "little")
+
+
+TEXT, JSON = "text", "json"
+"""How the text of a block is shown."""
+
+INLINE = 60
+"""Characters of a value that stand behind its name."""
+
+_Fields = dict[str, Raw]
+_FIELDS = msgspec.json.Decoder(_Fields)
+_ITEMS = msgspec.json.Decoder(list[Raw])
+
+
+class ContentBlock(NamedTuple):
+    """Lines said, and a text if there is one."""
+
+    said: list[Piece]
+    text: bytes = b""
+    kind: str = TEXT
+    pointer: str = ""
+    is_nested: bool = False
+    """Whether the text is that of a string, and JSON once more."""
+
+
+def blocks(data: bytes) -> list[ContentBlock]:
+    """Return what a message says; of what is no message, the text it is."""
+    fields = _fields(data)
+    if fields is None:
+        return [ContentBlock([], data, JSON if _items(data) is not None else TEXT)]
+    found: list[ContentBlock] = []
+    if "method" in fields:
+        found.append(ContentBlock([(_short(fields["method"]), "title")], pointer="/method"))
+    for name, read in (("params", _said), ("result", _said), ("error", _error)):
+        if name in fields:
+            found += read(bytes(fields[name]), f"/{name}")
+    return [block for block in found if block.said or block.text]
+
+
+def _said(data: bytes, at: str) -> Iterator[ContentBlock]:
+    """Yield the content of params or of a result, then the rest by name."""
+    fields = _fields(data)
+    if fields is None:
+        yield _value("", data, at)
+        return
+    if fields.pop("isError", Raw(b"")) == Raw(b"true"):
+        yield ContentBlock([("the tool failed", BAD)], pointer=f"{at}/isError")
+    for name in ("content", "contents", "messages"):
+        if name in fields and (items := _items(bytes(fields[name]))) is not None:
+            del fields[name]
+            for number, item in enumerate(items):
+                yield from _content(bytes(item), f"{at}/{name}/{number}")
+    if "content" in fields and _fields(bytes(fields["content"])) is not None:
+        yield from _content(bytes(fields.pop("content")), f"{at}/content")
+    for name, raw in fields.items():
+        where = f"{at}/{_escaped(name)}"
+        inner = _fields(bytes(raw)) if name == "arguments" else None
+        if inner is None:
+            yield _value(name, bytes(raw), where)
+            continue
+        yield ContentBlock([(name, "quiet")], pointer=where)
+        for key, value in inner.items():
+            yield _value(key, bytes(value), f"{where}/{_escaped(key)}")
+
+
+def _content(data: bytes, at: str) -> Iterator[ContentBlock]:
+    """Yield one item of content: a block, a message of a prompt, or a resource."""
+    fields = _fields(data)
+    if fields is None:
+        yield _value("", data, at)
+        return
+    get = {name: _short(raw) for name, raw in fields.items() if name not in ("text", "data", "blob")}
+    kind, media = get.get("type", ""), get.get("mimeType", "")
+    if "role" in get and "content" in fields:
+        yield ContentBlock([(f"{get['role']}:", "title")], pointer=f"{at}/role")
+        inner = bytes(fields["content"])
+        items = _items(inner)
+        for number, item in enumerate(items or ()):
+            yield from _content(bytes(item), f"{at}/content/{number}")
+        if items is None:
+            yield from _content(inner, f"{at}/content")
+    elif kind == "resource" and "resource" in fields:
+        yield from _content(bytes(fields["resource"]), f"{at}/resource")
+    elif kind == "resource_link":
+        words = ["link", get.get("uri", ""), get.get("name", ""), media]
+        yield ContentBlock([(" · ".join(word for word in words if word), "key")], pointer=at)
+    elif "data" in fields and kind in ("image", "audio"):
+        held = bytes(fields["data"]).strip(b'"').replace(b"\\/", b"/")
+        yield ContentBlock([(f"{kind} · {described(media, held)}", "key")], pointer=f"{at}/data")
+    elif "blob" in fields:
+        held = bytes(fields["blob"]).strip(b'"').replace(b"\\/", b"/")
+        yield ContentBlock(
+            [(f"{get.get('uri', 'resource')} · {described(media, held)}", "key")], pointer=f"{at}/blob"
+        )
+    elif "text" in fields and kind in ("text", "") and (text := string(bytes(fields["text"]))) is not None:
+        yield _text(text, " · ".join(w for w in (kind, get.get("uri", ""), media) if w), f"{at}/text")
+    else:
+        yield ContentBlock([(kind or "item", "quiet")], data, JSON, at)
+
+
+def _error(data: bytes, at: str) -> Iterator[ContentBlock]:
+    fields = _fields(data)
+    if fields is None:
+        yield _value("error", data, at)
+        return
+    where = f"{at}/code" if "code" in fields else at
+    yield ContentBlock([(f"error {_short(fields.pop('code', Raw(b'')))}".rstrip(), BAD)], pointer=where)
+    for name, raw in fields.items():
+        yield _value(name, bytes(raw), f"{at}/{_escaped(name)}")
+
+
+def _value(name: str, data: bytes, at: str) -> ContentBlock:
+    """Return a named value: beside its name if it is short, else below it."""
+    label = f"{sanitize(name)}: " if name else ""
+    text = string(data)
+    if text is not None and (len(text) > INLINE or "\n" in text):
+        return _text(text, label.strip(" :") or "text", at)
+    if text is None and data[:1] in b"{[" and len(data) > INLINE:
+        return ContentBlock([(label.rstrip(), QUIET)], data, JSON, at)
+    return ContentBlock([(label + sanitize(text if text is not None else data.decode()), None)], pointer=at)
+
+
+def _text(text: str, label: str, at: str) -> ContentBlock:
+    """Return a text; laid out, if it is JSON once more."""
+    data = text.encode("utf-8", "backslashreplace")
+    said = f"{label} · {kilo(len(data))}" if len(data) > 1000 else label
+    if re.match(r"\s*[\[{]", text) and _is_json(data):
+        return ContentBlock([(f"{said} · JSON", QUIET)], data, JSON, at, is_nested=True)
+    return ContentBlock([(said, QUIET)], data, TEXT, at)
+
+
+def _fields(data: bytes) -> _Fields | None:
+    try:
+        return _FIELDS.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _items(data: bytes) -> list[Raw] | None:
+    try:
+        return _ITEMS.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _is_json(data: bytes) -> bool:
+    return _fields(data) is not None or _items(data) is not None
+
+
+def _short(raw: Raw) -> str:
+    """Return a value as a few words."""
+    data = bytes(raw)[: INLINE * 40]
+    try:
+        text = string(data)
+    except ValueError:
+        text = None
+    return sanitize(data.decode("utf-8", "backslashreplace") if text is None else text)[:200]
+
+
+def _escaped(name: str) -> str:
+    return sanitize(name.replace("~", "~0").replace("/", "~1"))

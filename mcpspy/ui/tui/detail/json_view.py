@@ -1,0 +1,352 @@
+"""The structure of laid-out JSON, read off its indentation.
+
+Owns which lines open and close a container, what they are inside of, and which
+of its items they are. Nothing is parsed: what is asked is looked for from where
+it is asked, and what was found near by is remembered.
+
+Which parts of a laid-out body are folded away.
+
+Owns the folds and what a folded line says. Finds where a container ends only
+when it is folded.
+
+Where in a message a line is, and what value stands there.
+
+Owns JSON pointers (RFC 6901) and the text of a value. Keys and numbers are
+taken as they are on the wire: of duplicate keys, the one at hand is meant.
+
+The colours of one line of JSON.
+
+Owns what in a line is a key, a string, a number or a word, and what in any line
+stands for a secret. Reads one line at a time, so that only what is on the
+screen is ever read, and puts up with lines that were cut.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from typing import NamedTuple
+
+import orjson
+from msgspec.json import format as lay_out
+
+from mcpspy.analysis.rows import size
+from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
+from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.body import BodyLines
+
+STEP = 2
+"""Blanks that each level is indented by."""
+
+NEAR = 1 << 12
+"""Bytes that are looked through first, on the way back."""
+
+
+class Outline:
+    """Containers and their items. A place is the offset at which a line begins."""
+
+    def __init__(self, body: BodyLines) -> None:
+        self.body = body
+        self._text = body.text
+        self._parents: dict[int, tuple[int, int]] = {}
+        """By the indent of its items: where a container begins, and how far it is known to go."""
+        self._counted: dict[int, tuple[int, int, int]] = {}
+        """By indent: a container, one of its items, and which one that is."""
+
+    def indent(self, start: int) -> int:
+        """Return how many blanks a line begins with."""
+        return next(n for n in count() if self._text[start + n : start + n + 1] != b" ")
+
+    def opens(self, start: int) -> bool:
+        """Whether more lines belong to this one: only what opens a container ends in a bracket."""
+        end = self._text.find(b"\n", start)
+        return end >= 0 and self._text[end - 1] in b"{["
+
+    def closes(self, start: int) -> bool:
+        """Whether this line only ends a container."""
+        return self._text[start + self.indent(start)] in b"}]"
+
+    def close(self, start: int) -> int:
+        """Return where the line begins that ends the container which this line opens."""
+        if start == 0:
+            return len(self._text) - 1
+        end = self._text.find(b"\n", start)
+        bracket = b"}" if self._text[end - 1 : end] == b"{" else b"]"
+        return self._text.find(b"\n" + b" " * self.indent(start) + bracket, end) + 1
+
+    def opener(self, start: int) -> int:
+        """Return the line that opened what this line ends."""
+        indent = self.indent(start)
+        return self._around(start, indent + STEP) if indent else 0
+
+    def parent(self, start: int) -> int | None:
+        """Return the line that opens the container around a line."""
+        indent = self.indent(start)
+        if indent <= STEP:
+            return 0 if indent else None
+        return self._around(start, indent)
+
+    def index(self, start: int, parent: int) -> int:
+        """Return which item of its container begins at a line."""
+        indent = self.indent(start)
+        container, item, number = self._counted.get(indent, (-1, -1, 0))
+        if container != parent:
+            item, number = parent, 0
+        if start >= item:
+            number += self._items(item, start, indent)
+        else:
+            number -= self._items(start, item, indent)
+        self._counted[indent] = parent, start, number
+        return number
+
+    def members(self, start: int, end: int) -> int:
+        """Return how many items the container has whose first and last lines begin there."""
+        return self._items(start, end, self.indent(start) + STEP) + 1
+
+    def _around(self, start: int, indent: int) -> int:
+        """Return what opens the container whose items have this indent, and that a line is in or ends."""
+        known, until = self._parents.get(indent, (start, 0))
+        if known >= start or (start > until and self._left(until, start, indent - STEP)):
+            known, until = self._back(start, indent - STEP), start
+        self._parents[indent] = known, max(start, until)
+        return known
+
+    def _items(self, start: int, end: int, indent: int) -> int:
+        """Return how many items of this indent begin between two lines, the first of the container aside."""
+        line = b",\n" + b" " * indent
+        start, end = max(start - 1, 0), end + indent
+        deeper = self._text.count(line + b" ", start, end)
+        return self._text.count(line, start, end) - deeper
+
+    def _left(self, start: int, end: int, indent: int) -> bool:
+        """Whether a container of this indent ends at a line, or from there to another."""
+        line = b"\n" + b" " * indent
+        return any(self._text.find(line + bracket, max(start - 1, 0), end) >= 0 for bracket in (b"}", b"]"))
+
+    def _back(self, start: int, indent: int) -> int:
+        """Return the line of this indent that comes before another."""
+        line, reach = b"\n" + b" " * indent, NEAR
+        while True:
+            low = max(start - reach, 0)
+            found = max(self._text.rfind(line + first, low, start) for first in (b'"', b"{", b"["))
+            if found >= 0 or low == 0:
+                return found + 1
+            reach *= 4
+
+
+COUNTED = 8_000_000
+"""Bytes of a container whose items are counted; of a larger one its size is said."""
+
+MOST = 10_000
+"""Folds that are made at once."""
+
+
+class Folds:
+    """The folds of one body, by the line they begin at."""
+
+    def __init__(self, body: BodyLines) -> None:
+        self.body = body
+        self.outline = Outline(body)
+        self._folds: dict[int, tuple[int, str]] = {}
+
+    def __contains__(self, line: int) -> bool:
+        return line in self._folds
+
+    def opens(self, line: int) -> bool:
+        return self.body.is_json and self.outline.opens(self.body.start(line))
+
+    def container(self, line: int) -> int | None:
+        """Return the line that folds what a line belongs to: itself, its opening line, or what is around it."""
+        if not self.body.is_json:
+            return None
+        start = self.body.start(line)
+        if self.outline.opens(start):
+            return line
+        outer = self.outline.opener(start) if self.outline.closes(start) else self.outline.parent(start)
+        return None if outer is None else self.body.line_at(outer)
+
+    def around(self, line: int) -> int | None:
+        """Return the line that opens the container around a line."""
+        outer = self.outline.parent(self.body.start(line)) if self.body.is_json else None
+        return None if outer is None else self.body.line_at(outer)
+
+    def fold(self, line: int) -> None:
+        start = self.body.start(line)
+        end = self.outline.close(start)
+        opened, closed = self.body.end(line), end + self.outline.indent(start)
+        if closed - opened <= COUNTED:
+            many = self.outline.members(start, end)
+            kind = "member" if self.body.text[closed : closed + 1] == b"}" else "item"
+            said = f"{many:,} {kind}{'s' if many > 1 else ''}"
+        else:
+            said = f"{size(closed - opened)} bytes"
+        tail = self.body.text[closed : closed + 2].decode().rstrip("\n")
+        self._folds[line] = self.body.line_at(end), f" … {said} {tail}"
+
+    def unfold(self, line: int) -> None:
+        """Show what a line opens; what was folded inside stays so."""
+        self._folds.pop(line, None)
+
+    def fold_all(self) -> None:
+        """Fold every member of the outermost container."""
+        self._folds.clear()
+        if not (self.body.is_json and self.opens(0)):
+            return
+        text, close, at = self.body.text, self.outline.close(0), 0
+        while (at := text.find(b"\n", at) + 1) < close and len(self._folds) < MOST:
+            if self.outline.indent(at) == STEP and self.outline.opens(at):
+                line = self.body.line_at(at)
+                self.fold(line)
+                at = self.body.start(self._folds[line][0])
+
+    def unfold_all(self) -> None:
+        self._folds.clear()
+
+    def hidden(self) -> list[tuple[int, int]]:
+        """Return the outermost folds: the line that stays, and the last that is hidden."""
+        found: list[tuple[int, int]] = []
+        for line in sorted(self._folds):
+            if not found or line > found[-1][1]:
+                found.append((line, self._folds[line][0]))
+        return found
+
+    def reveal(self, line: int) -> bool:
+        """Unfold whatever hides a line; return whether anything did."""
+        over = [first for first, (last, _) in self._folds.items() if first < line <= last]
+        for first in over:
+            del self._folds[first]
+        return bool(over)
+
+    def shown(self, line: int) -> int:
+        """Return the line that stands for a line: itself, or the fold it is in."""
+        return min((first for first, (last, _) in self._folds.items() if first < line <= last), default=line)
+
+    def words(self, line: int) -> str:
+        """Return what follows the bracket of a folded line."""
+        return self._folds[line][1]
+
+
+_KEY = re.compile(rb' *("(?:[^"\\]|\\.)*"): ')
+
+
+def pointer(outline: Outline, line: int) -> str:
+    """Return the path of the value that a line shows, or is the end of: `/params/arguments/q`."""
+    parts: list[str] = []
+    start = value_start(outline, line)
+    while (parent := outline.parent(start)) is not None:
+        parts.append(_name(outline, start, parent))
+        start = parent
+    return "".join(f"/{part}" for part in reversed(parts))
+
+
+def value(outline: Outline, line: int) -> bytes:
+    """Return the value that a line shows: its words as on the wire, without the blanks between them."""
+    text = outline.body.text
+    start = value_start(outline, line)
+    begin = key.end() if (key := _KEY.match(text, start)) else start
+    if outline.opens(start):
+        end = outline.close(start) + outline.indent(start) + 1
+        return lay_out(text[begin:end], indent=-1)
+    end = text.find(b"\n", begin)
+    return text[begin : end if end >= 0 else len(text)].strip(b" ").removesuffix(b",")
+
+
+def string(found: bytes) -> str | None:
+    """Return the text of a value that is a string; half a surrogate is written out."""
+    if not found.startswith(b'"'):
+        return None
+    try:
+        text: str = orjson.loads(found)
+    except orjson.JSONDecodeError:
+        import json
+
+        text = json.loads(found.decode("utf-8", "backslashreplace"))
+    return text
+
+
+def tame(text: str) -> str:
+    """Return text of many lines in which nothing but newlines and tabs acts: a shell might obey the rest."""
+    return "\n".join("\t".join(map(sanitize, line.split("\t"))) for line in text.split("\n"))
+
+
+def value_start(outline: Outline, line: int) -> int:
+    """Return where the first line of a value begins, of which this line is the first or the last."""
+    start = outline.body.start(line)
+    return outline.opener(start) if outline.closes(start) else start
+
+
+def _name(outline: Outline, start: int, parent: int) -> str:
+    if key := _KEY.match(outline.body.text, start):
+        return sanitize((string(key.group(1)) or "").replace("~", "~0").replace("/", "~1"))
+    return str(outline.index(start, parent))
+
+
+KEY, STRING, NUMBER, WORD, REDACTED = "key", "string", "number", "word", "redacted"
+
+_TOKEN = re.compile(
+    r"""(?P<string>"(?:[^"\\]|\\.)*(?:"|\\?$))(?P<colon>\s*:)?"""
+    r"""|(?P<number>-?\d[\d.eE+-]*)"""
+    r"""|(?P<word>true|false|null)"""
+)
+
+
+class StyledSpan(NamedTuple):
+    """A stretch of a line, and what it is."""
+
+    start: int
+    end: int
+    role: str
+
+
+def spans(line: str) -> list[StyledSpan]:
+    """Return what has a colour in a line, from left to right."""
+    found = []
+    for token in _TOKEN.finditer(line):
+        kind = token.lastgroup or ""
+        if kind == "colon":
+            found.append(StyledSpan(token.start("string"), token.end("string"), KEY))
+        elif kind == "string":
+            found.append(StyledSpan(*token.span("string"), STRING))
+        else:
+            found.append(StyledSpan(*token.span(), kind))
+    return found
+
+
+def redacted(line: str, found: list[StyledSpan]) -> list[StyledSpan]:
+    """Return what has a colour in any line, with what stands for a secret above it: nobody sent that."""
+    if "[redacted:" not in line:
+        return found
+    return over(found, [StyledSpan(*match.span(), REDACTED) for match in TEXT_PLACEHOLDER.finditer(line)])
+
+
+def pieces(line: str, start: int, end: int, found: list[StyledSpan]) -> list[tuple[str, str | None]]:
+    """Return a stretch of the line as pieces of text, each with its role."""
+    parts: list[tuple[str, str | None]] = []
+    at = start
+    for span in found:
+        first, last = max(span.start, start), min(span.end, end)
+        if first >= last:
+            continue
+        if first > at:
+            parts.append((line[at:first], None))
+        parts.append((line[first:last], span.role))
+        at = last
+    if at < end:
+        parts.append((line[at:end], None))
+    return parts
+
+
+def over(found: list[StyledSpan], above: list[StyledSpan]) -> list[StyledSpan]:
+    """Return both, the second covering the first where they meet."""
+    for top in above:
+        kept = []
+        for span in found:
+            if span.end <= top.start or span.start >= top.end:
+                kept.append(span)
+                continue
+            if span.start < top.start:
+                kept.append(span._replace(end=top.start))
+            if span.end > top.end:
+                kept.append(span._replace(start=top.end))
+        found = kept
+    return sorted([*found, *above])

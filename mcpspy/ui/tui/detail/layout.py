@@ -1,0 +1,232 @@
+"""One section in rows of a given width.
+
+Owns which row of the screen is which stretch of which line, with folds hidden
+and wide lines going on in the next row. Measures only the lines that may be too
+wide, so a text of many megabytes opens at once. Pure.
+
+Sections under each other in rows of a given width: one column of the detail pane.
+
+Owns which row belongs to which section, and moving between places. Pure;
+refuses to know where the texts come from.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import NamedTuple
+
+from mcpspy.ui.tui.detail.document import Piece, Section
+from mcpspy.ui.tui.detail.json_view import StyledSpan, over, pieces, redacted
+from mcpspy.ui.tui.detail.search import SearchQuery
+from mcpspy.ui.tui.widgets.cells import cut, steady, wrap
+
+MOST = 10_000
+"""Wide lines that are measured and wrapped; of JSON with more of them, each is one row, cut."""
+
+NARROW = 8
+"""Columns that a wrapped line keeps, however deep it is indented."""
+
+HIT = "hit"
+"""Role of what was looked for."""
+
+
+class RowLayout:
+    """Rows of the lines about a text, then of the text. Lines about it have negative numbers."""
+
+    def __init__(self, section: Section, width: int) -> None:
+        self.section = section
+        self.width = max(width, 1)
+        self.source = section.source.fitted(self.width, MOST)
+        self._head: list[tuple[int, list[Piece]]] = []
+        for number, (text, role) in enumerate(section.head):
+            line = steady(text)
+            found = redacted(line, [StyledSpan(0, len(line), role)] if role else [])
+            for start, end in wrap(line, self.width):
+                self._head.append((number - len(section.head), pieces(line, start, end, found)))
+        wide = self.source.wider_than(self.width, MOST + 1)
+        self.is_wrapped = len(wide) <= MOST
+        """Whether wide lines go on in the next row."""
+        self._laid = lru_cache(maxsize=64)(self._lay)
+        counts = ((line, len(self._laid(line)[1])) for line in wide) if self.is_wrapped else ()
+        self._wide = {line: count for line, count in counts if count > 1}
+        self.refold()
+
+    def refold(self) -> None:
+        """Count the rows anew, after a fold."""
+        self._lines: list[int] = []
+        self._rows: list[int] = []
+        self._counts: list[int] = []
+        hidden = self.section.folds.hidden() if self.section.folds else []
+        folds, until = dict(hidden), -1
+        shift = len(self._head)
+        for line in sorted({*self._wide, *folds}):
+            if line <= until:
+                continue
+            if line in folds:
+                until = folds[line]
+                shift -= until - line
+                self._add(until + 1, until + 1 + shift, 1)
+            else:
+                self._add(line, line + shift, self._wide[line])
+                shift += self._wide[line] - 1
+        self.rows = len(self.source) + shift
+        """How many there are."""
+
+    def at(self, row: int) -> tuple[int, int]:
+        """Return the line of a row, and which of its rows it is."""
+        if row < len(self._head):
+            line = self._head[row][0]
+            return line, row - self.row_of(line)
+        place = bisect_right(self._rows, row) - 1
+        if place < 0:
+            return row - len(self._head), 0
+        into = row - self._rows[place]
+        if into < self._counts[place]:
+            return self._lines[place], into
+        return self._lines[place] + 1 + into - self._counts[place], 0
+
+    def row_of(self, line: int) -> int:
+        """Return the first row of a line that is not hidden."""
+        if line < 0:
+            return next((row for row, (number, *_) in enumerate(self._head) if number >= line), 0)
+        place = bisect_right(self._lines, line) - 1
+        if place < 0:
+            return line + len(self._head)
+        if self._lines[place] == line:
+            return self._rows[place]
+        return self._rows[place] + self._counts[place] - 1 + line - self._lines[place]
+
+    def height(self, line: int) -> int:
+        if line < 0:
+            return sum(number == line for number, *_ in self._head)
+        return 1 if self.is_folded(line) else self._wide.get(line, 1)
+
+    def is_folded(self, line: int) -> bool:
+        """Whether what a line opens is hidden."""
+        return self.section.folds is not None and line in self.section.folds
+
+    def draw(self, row: int, query: SearchQuery | None = None) -> list[Piece]:
+        if row < len(self._head):
+            return list(self._head[row][1])
+        number, part = self.at(row)
+        line, parts, found = self._laid(number)
+        if query is not None:
+            found = over(found, query.spans(line, HIT))
+        if self.section.folds is not None and self.is_folded(number):
+            words = self.section.folds.words(number)
+            line = cut(line, self.width - len(words))
+            return [*pieces(line, 0, len(line), found), (cut(words, self.width), "quiet")]
+        if number not in self._wide:
+            line = cut(line, self.width)
+            return pieces(line, 0, len(line), found)
+        start, end = parts[part]
+        indent: list[Piece] = [(" " * self._hang(line), None)] if part else []
+        return indent + pieces(line, start, end, found)
+
+    def part_of(self, line: int, offset: int, query: SearchQuery | None) -> int:
+        """Return which row of a line a hit is in."""
+        if query is None or line not in self._wide:
+            return 0
+        start = self.source.start(line)
+        before = sum(1 for _ in query.find(self.source.text[start:offset]))
+        shown, parts, _ = self._laid(line)
+        hits = query.spans(shown, HIT)
+        if before >= len(hits):
+            return 0
+        return sum(end <= hits[before].start for _, end in parts)
+
+    def _add(self, line: int, row: int, count: int) -> None:
+        self._lines.append(line)
+        self._rows.append(row)
+        self._counts.append(count)
+
+    def _lay(self, number: int) -> tuple[str, list[tuple[int, int]], list[StyledSpan]]:
+        line = steady(self.source[number])
+        found = redacted(line, self.source.spans(number, line))
+        return line, wrap(line, self.width, self._hang(line)), found
+
+    def _hang(self, line: str) -> int:
+        if self.section.folds is None:
+            return 0
+        return max(min(len(line) - len(line.lstrip(" ")) + 2, self.width - NARROW), 0)
+
+
+__all__ = ["FOLDED", "OPEN", "PagePosition", "Piece", "TextPage"]
+
+OPEN, FOLDED = "▾", "▸"
+"""Marks of a line that can be folded, and of one that is."""
+
+
+class PagePosition(NamedTuple):
+    """A line of a page; the lines about a text have negative numbers."""
+
+    section: int
+    line: int
+
+
+class TextPage:
+    """What is read from top to bottom."""
+
+    def __init__(self, sections: Sequence[Section], width: int) -> None:
+        self.width = max(width, 1)
+        self.sections = sections
+        self.flows = [RowLayout(section, self.width) for section in sections]
+        self.refold()
+
+    def refold(self, section: int | None = None) -> None:
+        """Count the rows anew, after a fold."""
+        if section is not None:
+            self.flows[section].refold()
+        self._tops = [0, *accumulate(flow.rows for flow in self.flows)]
+        self.rows = self._tops[-1]
+        """How many there are."""
+
+    def at(self, row: int) -> tuple[PagePosition, int]:
+        """Return the line of a row, and which of its rows it is."""
+        section = self._section(row)
+        line, part = self.flows[section].at(row - self._tops[section])
+        return PagePosition(section, line), part
+
+    def row_of(self, place: PagePosition) -> int:
+        """Return the first row of a line; of a hidden one, that of the fold it is in."""
+        flow = self.flows[place.section]
+        line = place.line
+        if line >= 0 and flow.section.folds is not None:
+            line = flow.section.folds.shown(line)
+        return self._tops[place.section] + flow.row_of(line)
+
+    def height(self, place: PagePosition) -> int:
+        return self.flows[place.section].height(place.line)
+
+    def draw(self, row: int, query: SearchQuery | None = None) -> list[Piece]:
+        section = self._section(row)
+        return self.flows[section].draw(row - self._tops[section], query)
+
+    def mark(self, row: int) -> str:
+        """Return the one character before a row."""
+        place, part = self.at(row)
+        folds = self.sections[place.section].folds
+        if folds is None or part or place.line < 0 or not folds.opens(place.line):
+            return " "
+        return FOLDED if place.line in folds else OPEN
+
+    def offset(self, place: PagePosition) -> int:
+        """Return where in its text a place is; before the text it is negative."""
+        flow = self.flows[place.section]
+        return flow.source.start(place.line) if 0 <= place.line < len(flow.source) else place.line
+
+    def place(self, section: int, offset: int) -> PagePosition:
+        """Return the place of an offset, or the nearest there is."""
+        if section >= len(self.flows):
+            section, offset = len(self.flows) - 1, 0
+        flow = self.flows[section]
+        heads = len(flow.section.head)
+        if offset < 0 or not len(flow.source):
+            return PagePosition(section, max(min(offset, -1), -heads) if heads else 0)
+        return PagePosition(section, min(flow.source.line_at(offset), len(flow.source) - 1))
+
+    def _section(self, row: int) -> int:
+        return min(bisect_right(self._tops, row) - 1, len(self.flows) - 1)

@@ -1,0 +1,314 @@
+"""Pages beside each other that scroll together, and a cursor in them.
+
+Owns the cursor, scrolling, folding, going to hits, and the mouse. Draws only
+the rows in view. What is on the pages is `views`', where it stands is `page`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+
+from mcpspy.ui.tui.detail.document import Piece, Section
+from mcpspy.ui.tui.detail.hits import HitPosition
+from mcpspy.ui.tui.detail.layout import HIT, PagePosition, TextPage
+from mcpspy.ui.tui.detail.search import SearchQuery
+from mcpspy.ui.tui.widgets.base import LineScrollView
+
+CURSOR = ">"
+"""Mark of the line under the cursor: a colour alone would not say it."""
+
+GUTTER = 2
+"""Columns before a line: the cursor, and whether it is folded."""
+
+BESIDE = "│"
+
+USUAL, LEAST = 80, 4
+"""Columns of a page before the pane has any, and in a pane that has next to none."""
+
+
+class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
+    """One page, or two side by side."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"row--cursor"}
+
+    DEFAULT_CSS = """
+    Viewer { height: 1fr; }
+    Viewer > .row--cursor { background: $cursor; }
+    """
+
+    class Moved(Message):
+        """The cursor is on another line."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._sections: list[list[Section]] = []
+        self.pages: list[TextPage] = []
+        self.column = 0
+        """The page that the cursor is in."""
+        self.place = PagePosition(0, 0)
+        """The line that the cursor is on."""
+        self.is_active = False
+        """Whether keys arrive here, so that the cursor is of use."""
+        self._sought: SearchQuery | None = None
+        self._top = self._wide = 0
+        self._at_cursor = Style()
+
+    @property
+    def page(self) -> TextPage:
+        return self.pages[self.column]
+
+    @property
+    def section(self) -> Section:
+        return self.page.sections[self.place.section]
+
+    def show(self, columns: Sequence[Sequence[Section]], *, place: tuple[int, int, int] | None) -> None:
+        """Show sections; the cursor on the first line of a text unless there is a place for it."""
+        self._sections = [list(sections) for sections in columns]
+        self._lay_out()
+        if place is None:
+            self.column, self.place = 0, PagePosition(0, 0)
+            first = next((n for n, flow in enumerate(self.page.flows) if len(flow.source)), 0)
+            self.place = self.page.place(first, 0)
+            self.jump(0)
+            self.post_message(self.Moved())
+        else:
+            self.column = min(place[0], len(self.pages) - 1)
+            self.place = self.page.place(place[1], place[2])
+            self.go(self.place)
+
+    def renew(self, columns: Sequence[Sequence[Section]]) -> None:
+        """Show what has become of the same sections; what is looked at stays where it is."""
+        self._sections = [list(sections) for sections in columns]
+        self._relay()
+        self.post_message(self.Moved())
+
+    def where(self) -> tuple[int, int, int]:
+        """Return column, section and offset of the cursor: what stays when the width does not."""
+        return self.column, self.place.section, self.page.offset(self.place)
+
+    def on_resize(self) -> None:
+        """Wrap anew if the width is another."""
+        if (
+            self.pages
+            and self.size.width
+            and self._widths(len(self.pages)) != [page.width for page in self.pages]
+        ):
+            self._relay()
+        self.scroll_target_y = min(self.scroll_target_y, self.max_scroll_y)
+
+    def line_of(self, spot: HitPosition) -> HitPosition:
+        """Return where the line of a spot begins."""
+        page = self.pages[spot.column]
+        return spot._replace(offset=page.offset(page.place(spot.section, spot.offset)))
+
+    def mark(self, query: SearchQuery | None) -> None:
+        """Mark what is looked for wherever it is seen."""
+        self._sought = query
+        self.refresh()
+
+    def activate(self, *, on: bool) -> None:
+        if on != self.is_active:
+            self.is_active = on
+            self.refresh()
+
+    def move(self, step: int) -> None:
+        """Move by a line; through a line that is higher than the pane, by a row."""
+        page, top, height = self.page, self.scroll_offset.y, max(self.size.height, 1)
+        row = page.row_of(self.place)
+        end = row + page.height(self.place)
+        if step > 0 and row <= top + height - 1 < end - 1 and row >= top - (end - row):
+            self.jump(top + 1)
+        elif step < 0 and row < top < end:
+            self.jump(top - 1)
+        else:
+            self.go(page.at(min(max(end if step > 0 else row - 1, 0), page.rows - 1))[0], step=step)
+
+    def turn(self, step: int) -> None:
+        """Move by a page: what is seen, and the cursor in it."""
+        page, height = self.page, max(self.size.height - 1, 1)
+        row = page.row_of(self.place) + step * height
+        self.jump(min(max(self.scroll_offset.y + step * height, 0), self.max_scroll_y))
+        self.go(page.at(min(max(row, 0), page.rows - 1))[0])
+
+    def edge(self, *, last: bool) -> None:
+        """Move to the first row, or the last."""
+        self.go(self.page.at(self.page.rows - 1 if last else 0)[0])
+        self.jump(self.max_scroll_y if last else 0)
+
+    def swap(self) -> None:
+        """Move to the other page, at the same height."""
+        if len(self.pages) > 1:
+            row = self.page.row_of(self.place)
+            self.column = 1 - self.column
+            self.go(self.page.at(min(row, self.page.rows - 1))[0])
+            self.refresh()
+
+    def to(self, section: int) -> None:
+        """Move to the start of a section, what is said about it included."""
+        page = self.page
+        self.jump(page.row_of(PagePosition(section, -len(page.sections[section].head))))
+        self.go(page.place(section, 0))
+
+    def go(self, place: PagePosition, *, step: int = 0, part: int = 0) -> None:
+        """Put the cursor on a line and bring that into view."""
+        old, self.place = self.place, place
+        row, height = self.page.row_of(place) + part, max(self.size.height, 1)
+        end = row + max(self.page.height(place) - part, 1)
+        top = self.scroll_offset.y
+        if row < top:
+            self.jump(max(row, end - height) if step < 0 else row)
+        elif end > top + height:
+            self.jump(min(end - height, row))
+        self._repaint(old)
+        self._repaint(place)
+        self.post_message(self.Moved())
+
+    def toggle(self) -> None:
+        """Fold what the cursor is on or in, or unfold it."""
+        folds = self.section.folds
+        if folds is not None and self.place.line in folds:
+            self.unfold()
+        else:
+            self.fold(outer=False)
+
+    def fold(self, *, outer: bool = True) -> None:
+        """Fold what the cursor is on or in; if that is folded already, go to what is around it."""
+        folds, line = self.section.folds, self.place.line
+        if folds is None or line < 0:
+            return
+        if line in folds:
+            around = folds.around(line) if outer else None
+            if around is not None:
+                self.go(PagePosition(self.place.section, around))
+            return
+        container = folds.container(line)
+        if container is not None:
+            folds.fold(container)
+            self._refold(container)
+
+    def unfold(self) -> None:
+        folds, line = self.section.folds, self.place.line
+        if folds is not None and line in folds:
+            folds.unfold(line)
+            self._refold(line)
+
+    def fold_all(self, *, on: bool) -> None:
+        """Fold every member of each message, or unfold all."""
+        where = self.where()
+        for page in self.pages:
+            for number, section in enumerate(page.sections):
+                if section.folds is not None:
+                    section.folds.fold_all() if on else section.folds.unfold_all()
+                    page.refold(number)
+        section, place = self.section, self.page.place(where[1], where[2])
+        if section.folds is not None and place.line >= 0:
+            place = place._replace(line=section.folds.shown(place.line))
+        self._grown()
+        self.go(place)
+        self.refresh()
+
+    def reveal(self, column: int, section: int, offset: int) -> None:
+        """Go to a place in a text, and unfold what hides it."""
+        self.column = column
+        page = self.page
+        place = page.place(section, offset)
+        folds = page.sections[section].folds
+        if folds is not None and folds.reveal(place.line):
+            page.refold(section)
+            self._grown()
+        part = page.flows[section].part_of(place.line, offset, self._sought)
+        self.go(place, part=part)
+        self.refresh()
+
+    def prepare(self) -> None:
+        """Look up what all lines share."""
+        self._top, self._wide = self.scroll_offset.y, self.outer_size.width
+        self._at_cursor = self._ground + self.get_component_rich_style("row--cursor", partial=True)
+
+    def render_line(self, y: int) -> Strip:
+        row, wide = y + self._top, 0
+        segments: list[Segment] = []
+        for column, page in enumerate(self.pages):
+            if column:
+                segments += self.paint([(BESIDE, "quiet")], len(BESIDE))
+                wide += len(BESIDE)
+            segments += self._row(page, row, column == self.column)
+            wide += page.width + GUTTER
+        strip = Strip(segments, wide)
+        return strip.adjust_cell_length(self._wide, segments[-1].style if segments else None)
+
+    def _row(self, page: TextPage, row: int, has_cursor: bool) -> list[Segment]:
+        width, ground, drawn = page.width + GUTTER, self._ground, list[Piece]()
+        if row < page.rows:
+            (place, part), mark = page.at(row), " "
+            if self.is_active and has_cursor and place == self.place:
+                ground, mark = self._at_cursor, " " if part else CURSOR
+            drawn = [(mark, None), (page.mark(row), "quiet"), *page.draw(row, self._sought)]
+        return self.paint(drawn, width, ground)
+
+    def look(self, role: str) -> Style:
+        """Return what a role changes; a hit is reversed."""
+        return Style(reverse=True) if role == HIT else super().look(role)
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor there; a click on the mark folds, and two clicks anywhere."""
+        x, row = int(event.x), int(event.y) + self.scroll_offset.y
+        column = int(len(self.pages) > 1 and x > self.pages[0].width + GUTTER)
+        if not self.pages or row >= self.pages[column].rows:
+            return
+        left = column * (self.pages[0].width + GUTTER + len(BESIDE))
+        self.column = column
+        self.go(self.page.at(row)[0])
+        self.refresh()
+        folds, line = self.section.folds, self.place.line
+        if folds is not None and line >= 0 and folds.opens(line) and (x - left < GUTTER or event.chain == 2):
+            self.toggle()
+
+    def _relay(self) -> None:
+        where, top, page = self.where(), self.scroll_offset.y, self.page
+        row = page.row_of(self.place)
+        held = where[1:]
+        if not top <= row < top + self.size.height and top < page.rows:
+            row, place = top, page.at(top)[0]
+            held = (place.section, page.offset(place))
+        self._lay_out()
+        self.column = min(self.column, len(self.pages) - 1)
+        self.place = self.page.place(where[1], where[2])
+        now = self.page.row_of(self.page.place(*held))
+        # What is read from its first line on is so still when more stands before the cursor, while that is in view.
+        self.jump(max(now - (row - top), 0) if top or now >= self.size.height else 0)
+
+    def _lay_out(self) -> None:
+        widths = self._widths(len(self._sections))
+        self.pages = [TextPage(column, width) for column, width in zip(self._sections, widths, strict=True)]
+        self._grown()
+
+    def _widths(self, columns: int) -> list[int]:
+        room = self.scrollable_content_region.width or USUAL
+        if columns == 1:
+            return [max(room - GUTTER, LEAST)]
+        left = (room - len(BESIDE)) // 2
+        return [max(left - GUTTER, LEAST), max(room - len(BESIDE) - left - GUTTER, LEAST)]
+
+    def _refold(self, line: int) -> None:
+        self.page.refold(self.place.section)
+        self._grown()
+        self.go(PagePosition(self.place.section, line))
+
+    def _grown(self) -> None:
+        self.extend(max(page.rows for page in self.pages))
+        self.refresh()
+
+    def _repaint(self, place: PagePosition) -> None:
+        y = self.page.row_of(place) - self.scroll_offset.y
+        height = self.page.height(place)
+        if y < self.size.height and y + height > 0:
+            self.refresh(Region(0, max(y, 0), self.size.width, height))

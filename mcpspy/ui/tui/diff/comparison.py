@@ -1,0 +1,331 @@
+"""What is compared: two sessions from their files, or two exchanges of one log.
+
+Owns reading both, whole, and where in a session a difference stands, as a row.
+What differs is `analysis.diff`'s to say.
+
+Long work beside the screen, in a thread that nobody has to wait for.
+
+Owns that the event loop goes on meanwhile, and that neither leaving the screen
+nor the end of the program waits for the work: `asyncio.to_thread` would have
+both wait, for a comparison that takes a minute.
+
+Which two exchanges of a session are compared.
+
+Owns what marks mean to that, and the search for the exchange before that is
+like this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from threading import Thread
+from typing import NamedTuple, Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.diff import (
+    ChangeKind,
+    ChangePosition,
+    ComparedCase,
+    DiffOptions,
+    SessionDiff,
+    compare,
+    compare_exchanges,
+    ignored,
+)
+from mcpspy.core.protocol.message import Message, Notification, Request
+from mcpspy.core.protocol.spec import METHODS
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import NOTIFICATION, REQUEST
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.session import Session
+from mcpspy.errors import CannotStart
+from mcpspy.io.recording.reader import Recording, RecordingState, Summary
+from mcpspy.ui.session_model import GONE, SessionModel
+from mcpspy.ui.tui.session.labels import moment
+
+T = TypeVar("T")
+
+GoesOn = Callable[[], bool]
+"""Asked by the work now and then: whether anybody still waits for it."""
+
+
+async def apart(work: Callable[[GoesOn], T]) -> T:
+    """Return what the work returns, or raise what it raises; if this is cancelled, the work is told."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: Callable[[asyncio.Future[T]], None]) -> None:
+        if not future.done():
+            result(future)
+
+    def run() -> None:
+        # Sessions in memory are no garbage: each look through them would halt the screen, too.
+        gc.disable()
+        try:
+            done = work(lambda: not future.cancelled())
+        except Exception as error:
+            failed = error
+            result: Callable[[asyncio.Future[T]], None] = lambda waiting: waiting.set_exception(failed)  # noqa: E731
+        else:
+            result = lambda waiting: waiting.set_result(done)  # noqa: E731
+        finally:
+            gc.enable()
+        with suppress(RuntimeError):  # The loop is closed: the program has ended.
+            loop.call_soon_threadsafe(settle, result)
+
+    Thread(target=run, daemon=True, name="mcpspy-diff").start()
+    return await future
+
+
+COMPARISON_SLICE = 2000
+"""Entries, or rows, between two looks whether it is still wanted."""
+
+Rows = dict[ChangePosition, int]
+"""Where a change stands → the row of its session."""
+
+
+class ComparisonRun(NamedTuple):
+    """A difference, and the way from it to both sides."""
+
+    difference: SessionDiff
+    old: Rows
+    new: Rows
+    amiss: str = ""
+    """What is to be said of the files."""
+
+
+class ComparablePair(Protocol):
+    """Two things that can be compared."""
+
+    progress: str
+    """How far it is."""
+
+    @property
+    def titles(self) -> tuple[str, str]:
+        """What the old one and the new one are called; inert."""
+
+    @property
+    def summaries(self) -> tuple[Summary, Summary] | None:
+        """The two sessions; None if both are in the session below."""
+
+    @property
+    def reversed(self) -> ComparablePair:
+        """The same, the other way round."""
+
+    async def compare(self, options: DiffOptions) -> ComparisonRun:
+        """Compare, beside the screen; raise McpspyError if one of them cannot be read."""
+
+
+class SessionPair:
+    """Two recordings."""
+
+    def __init__(self, old: Summary, new: Summary) -> None:
+        self.summaries = old, new
+        self.progress = ""
+
+    @property
+    def titles(self) -> tuple[str, str]:
+        """Name, id and when it began."""
+        now = datetime.now().astimezone()
+        old, new = (
+            f"{sanitize(one.header.name) or 'session'} {sanitize(one.header.id[:8])} · {moment(one.header.started, now)}"
+            f"{' · live' if one.state is RecordingState.LIVE else ''}"
+            for one in self.summaries
+        )
+        return old, new
+
+    @property
+    def reversed(self) -> SessionPair:
+        """The same, the other way round."""
+        old, new = self.summaries
+        return SessionPair(new, old)
+
+    async def compare(self, options: DiffOptions) -> ComparisonRun:
+        return await apart(partial(self._compare, options))
+
+    def _compare(self, options: DiffOptions, goes_on: GoesOn) -> ComparisonRun:
+        (old, torn), (new, torn_too) = (self._whole(summary, goes_on) for summary in self.summaries)
+        if not goes_on():
+            return ComparisonRun(SessionDiff(()), {}, {})
+        self.progress = "comparing …"
+        difference = compare(old, new, options)
+        changed = difference.changed
+        return ComparisonRun(
+            difference,
+            _rows_of(old, (case.old for case in changed)),
+            _rows_of(new, (case.new for case in changed)),
+            "; ".join(said for said in (torn, torn_too) if said),
+        )
+
+    def _whole(self, summary: Summary, goes_on: GoesOn) -> tuple[Session, str]:
+        try:
+            return self._read(summary, goes_on)
+        except OSError as error:  # While it was read, or deleted meanwhile.
+            raise CannotStart(f"{summary.path}: {error.strerror}") from None
+
+    def _read(self, summary: Summary, goes_on: GoesOn) -> tuple[Session, str]:
+        """Return a session as far as it goes, and what is amiss with its file."""
+        name = sanitize(summary.header.name) or "session"
+        recording = Recording(summary.path)
+        session = Session(recording.header)
+        for count, entry in enumerate(recording):
+            session.add(entry)
+            if count % COMPARISON_SLICE == 0:
+                # A live one has more than there was when it was last looked at.
+                share = min(count * 100 // max(summary.entries, 1), 99)
+                self.progress = f"reading {name}, {rows.size(summary.size)}B … {share} %"
+                if not goes_on():
+                    break
+        if recording.state is not RecordingState.LIVE:
+            session.end()
+        torn = f"the last line of {name} is torn ({recording.torn} bytes, left out)" if recording.torn else ""
+        return session, torn
+
+
+class ExchangePair:
+    """Two exchanges of one log, by the rows of their requests."""
+
+    summaries = None
+
+    def __init__(self, log: SessionModel, old: int, new: int) -> None:
+        self._log = log
+        self._old, self._new = old, new
+        self.progress = ""
+
+    @property
+    def titles(self) -> tuple[str, str]:
+        """When each began, and its id."""
+        index = self._log.index
+        old, new = (
+            f"at {rows.moment(index.at[row])} s, id {sanitize((index.id(row) or 'null')[:40])}"
+            for row in (self._old, self._new)
+        )
+        return old, new
+
+    @property
+    def reversed(self) -> ExchangePair:
+        """The same, the other way round."""
+        return ExchangePair(self._log, self._new, self._old)
+
+    async def compare(self, options: DiffOptions) -> ComparisonRun:
+        self.progress = "reading …"
+        old, new = await self._whole(self._old), await self._whole(self._new)
+        self.progress = "comparing …"
+        case = await apart(lambda _: _compared(old, new, options))
+        return ComparisonRun(
+            SessionDiff((case,)),
+            {} if case.old is None else {case.old: self._old},
+            {} if case.new is None else {case.new: self._new},
+        )
+
+    async def _whole(self, row: int) -> Exchange:
+        """Return an exchange with all of its progress, of which a log keeps the last alone."""
+        # Not in the thread: whoever draws reads the same file.
+        log, index = self._log, self._log.index
+        change = log.get(row)
+        exchange = None if change is None else change.exchange
+        if exchange is None or not isinstance(getattr(change, "what", None), Request):
+            raise CannotStart(f"{GONE}: it was cut, or replaced by another", "q goes back to the session")
+        # What comes for a subscription is no progress to the index: it may be anywhere.
+        last = len(log) - 1 if exchange.is_subscription else index.progress.get(row, row)
+        exchange.progress = []
+        for place in range(row + 1, last + 1):
+            if place % COMPARISON_SLICE == 0:
+                await asyncio.sleep(0)
+            if index.what[place] & 7 == NOTIFICATION and index.pair(place) == row:
+                said = log.message(place)
+                if isinstance(said, Notification) and said.method != "notifications/cancelled":
+                    exchange.progress.append(said)
+        return exchange
+
+
+def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCase:
+    """Return what differs in two exchanges; in what was answered even if something else was asked for.
+
+    Between sessions that is left out, as nobody chose the two; here a person did.
+    """
+    case = compare_exchanges(old, new, options)
+    asked = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
+    if not asked or old.request.method != new.request.method:
+        return case
+    # Of its method only, if that can be typed as a pattern: progress has params of its own.
+    method = f"{new.request.method} " if new.request.method in METHODS else ""
+    options = replace(options, ignored=(*options.ignored, ignored(f"{method}/params")))
+    answered = compare_exchanges(old, new, options)
+    return replace(answered, changes=asked + answered.changes)
+
+
+def _rows_of(session: Session, places: Iterable[ChangePosition | None]) -> Rows:
+    """Return the rows of places: a row is a change of the session, and those of a batch share a line."""
+    wanted: dict[int, list[ChangePosition]] = {}
+    for place in places:
+        if place is not None:
+            wanted.setdefault(place.line, []).append(place)
+    found: Rows = {}
+    line, frame = 1, None
+    for change in session.changes:
+        own = change.what.frame if isinstance(change.what, Message) else None
+        line += own is None or own is not frame
+        frame = own
+        for place in wanted.get(line, ()):
+            exchange = None if change.exchange is None else change.exchange.number
+            if place.exchange in (None, exchange):
+                found.setdefault(place, change.number)
+    return found
+
+
+CHOICE_SLICE = 20_000
+"""Rows that are looked at before a key gets its turn."""
+
+
+async def two_of(log: SessionModel, row: int | None, marked: Collection[int]) -> tuple[int, int] | str:
+    """Return the rows of two requests, the earlier first; or the words for why there are none.
+
+    Two that are marked; the one that is marked and this one; this one and the
+    one before of the same side, method and subject.
+    """
+    index = log.index
+    here = None if row is None else index.request(row)
+    rows = (one for one in marked if one < len(index))  # The file may have begun anew.
+    others = {request for one in rows if (request := index.request(one)) is not None}
+    if len(others) > 2:
+        return f"{len(others)} exchanges are marked, and two are compared (m takes a mark away)"
+    if len(others) < 2:
+        others -= {here}
+        if here is None:
+            return "this row is no request, and belongs to none: nothing to compare"
+        before = next(iter(others)) if others else await _before(log, here)
+        if before is None:
+            about = f"{index.texts[index.method[here]]} {index.texts[index.subject[here]]}".rstrip()
+            return f"no {sanitize(about[:60])} before this one: mark another (m), then d"
+        others = {before, here}
+    old, new = sorted(others)
+    return old, new
+
+
+async def _before(log: SessionModel, here: int) -> int | None:
+    """Return the last request before this one that is like it."""
+    index = log.index
+    what, methods, subjects = index.what, index.method, index.subject
+    side, method, subject = index.side(here), methods[here], subjects[here]
+    for end in range(here, 0, -CHOICE_SLICE):
+        for row in range(end - 1, max(end - CHOICE_SLICE, 0) - 1, -1):
+            if (
+                methods[row] == method
+                and subjects[row] == subject
+                and what[row] & 7 == REQUEST
+                and index.side(row) == side
+                and index.request(row) == row
+            ):
+                return row
+        await asyncio.sleep(0)
+        if log.index is not index:  # The file began anew.
+            return None
+    return None

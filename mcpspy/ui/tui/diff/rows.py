@@ -1,0 +1,241 @@
+"""The lines of a difference: what was compared, what changed, from what to what.
+
+Owns their order, their roles, what a filter leaves of them, and how much of a
+value has room in a width. The words are those of every report (`ui.report`).
+Pure.
+
+The list of what differs.
+
+Owns that the cursor stays on its change when the lines are made anew, and the
+way from one change to the next. The words are `diff_rows`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from rich.cells import cell_len
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
+from mcpspy.ui.report import diff_text
+from mcpspy.ui.tui.detail.json_view import StyledSpan, pieces, redacted
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.widgets.cells import cut, cut_middle
+from mcpspy.ui.tui.widgets.columns import Column, PlacedColumn, fitted
+from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
+
+TONES = {
+    ChangeSeverity.BREAKING: rows.BAD,
+    ChangeSeverity.DIFFERENT: rows.OPEN,
+    ChangeSeverity.NOTE: rows.QUIET,
+}
+
+MARKS = {diff_text.OLD: rows.BAD, diff_text.NEW: rows.OK, diff_text.SAME: rows.QUIET}
+
+KINDS = max(map(len, ChangeKind))
+"""Columns of the longest kind."""
+
+WEIGHTS = max(map(len, ChangeSeverity))
+
+POINTER = 24
+"""Columns that a pointer keeps beside what is said of it."""
+
+COUNT = 16
+"""Columns of the words behind a value that is cut: `… 123456789 more`."""
+
+INDENT = 6
+"""Columns before a value, its mark not counted."""
+
+
+class DiffRow(NamedTuple):
+    """One line."""
+
+    pieces: list[Piece]
+    case: ComparedCase
+    change: DiffChange | None = None
+    """None of the line that says what was compared."""
+    begins: bool = False
+    """Whether it is the first line of a change."""
+    mark: str = ""
+    """Of a line of a value: `-`, `+`, or a blank."""
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, _ in self.pieces)
+
+
+def diff_rows(difference: SessionDiff, width: int, wanted: str = "") -> list[DiffRow]:
+    """Return the lines of what changed, as far as it is wanted."""
+    tests = _tests(wanted)
+    found: list[DiffRow] = []
+    for case in difference.changed:
+        changes = [change for change in case.changes if _is_wanted(case, change, tests)]
+        if changes:
+            found.append(DiffRow(_head(case), case))
+            for change in changes:
+                found += _change(case, change, width)
+    return found
+
+
+def whole(row: DiffRow) -> str:
+    """Return what a line is about, however long: the value that it shows a part of, else the line; inert."""
+    change = row.change
+    if (
+        change is None
+        or not row.mark
+        or diff_text.texts(change) is not None
+        or change.kind is ChangeKind.LATENCY
+    ):
+        return row.text.strip()
+    return diff_text.one_line(change.old if row.mark == diff_text.OLD else change.new)
+
+
+def tally(difference: SessionDiff) -> list[Piece]:
+    """Return how much of what there is: `1 breaking · 2 notes · 14 of 17 alike`."""
+    said: list[Piece] = []
+    for severity, count in difference.counts.items():
+        if count:
+            plural = "s" if severity is ChangeSeverity.NOTE and count > 1 else ""
+            said += [(f"{count:,} {severity}{plural}", TONES[severity]), (" · ", rows.QUIET)]
+    compared = len(difference.cases)
+    if compared == 1:
+        return said[:-1] or [("the same", rows.OK)]
+    return [*said, (f"{compared - len(difference.changed):,} of {compared:,} alike", None)]
+
+
+def _tests(wanted: str) -> list[tuple[str, bool]]:
+    parts = (part for part in wanted.lower().split() if part != "-")
+    return [(part.removeprefix("-"), not part.startswith("-")) for part in parts]
+
+
+def _is_wanted(case: ComparedCase, change: DiffChange, tests: Sequence[tuple[str, bool]]) -> bool:
+    if not tests:
+        return True
+    said = f"{change.severity} {case.about} {change.kind} {change.pointer} {change.why}".lower()
+    return all((word in said) is is_in for word, is_in in tests)
+
+
+def _head(case: ComparedCase) -> list[Piece]:
+    severity = case.severity
+    assert severity is not None
+    where = (
+        diff_text.places(case)
+        if any(place is not None and place.line for place in (case.old, case.new))
+        else ""
+    )
+    return [
+        (f"{severity:{WEIGHTS}} ", TONES[severity]),
+        (diff_text.about(case), "title"),
+        (f"  · {where}" if where else "", rows.QUIET),
+    ]
+
+
+def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[DiffRow]:
+    said = diff_text.said(change)
+    if said and change.pointer:
+        said = f"  {said}"
+    weight = f"  ({change.severity})" if change.severity is not case.severity else ""
+    begin = f"  {change.kind:{KINDS}}  "
+    room = max(width - len(begin) - len(said) - len(weight), POINTER)
+    head: list[Piece] = [
+        (begin, "word"),
+        (cut_middle(diff_text.short(change.pointer), room), "key"),
+        (said, None),
+        (weight, TONES[change.severity]),
+    ]
+    if (beside := _beside(change, width - sum(len(text) for text, _ in head))) is not None:
+        yield DiffRow([*head, *beside], case, change, begins=True)
+        return
+    yield DiffRow(head, case, change, begins=True)
+    for mark, line in _body(change, max(width - INDENT, POINTER)):
+        found = redacted(line, [StyledSpan(0, len(line), MARKS[mark])])
+        value: list[Piece] = [(f"    {mark} ", MARKS[mark]), *pieces(line, 0, len(line), found)]
+        yield DiffRow(value, case, change, mark=mark)
+
+
+def _body(change: DiffChange, room: int) -> list[tuple[str, str]]:
+    """Return the lines of both values; of one that is cut, the words for how much is gone have room, too."""
+    found = list(diff_text.body(change, room))
+    return (
+        found if all(len(line) <= room for _, line in found) else list(diff_text.body(change, room - COUNT))
+    )
+
+
+def _beside(change: DiffChange, room: int) -> list[Piece] | None:
+    """Return both values for the line of the change itself, if they have room there."""
+    if room < POINTER // 2 or _is_long(change.old) or _is_long(change.new):
+        return None
+    old, new = diff_text.values(change, room)
+    if old is None or new is None or len(old) + len(new) + 5 > room:
+        return None
+    return [("  ", None), (old, rows.BAD), (f" {diff_text.ARROW} ", rows.QUIET), (new, rows.OK)]
+
+
+def _is_long(value: Any) -> bool:
+    """Whether a value is a text of several lines, or has parts: none of them is read at a glance."""
+    return isinstance(value, dict | list) or (isinstance(value, str) and "\n" in value)
+
+
+BETWEEN = 3
+"""Columns between the two titles."""
+
+
+class DiffList(VirtualList):
+    """Lines of a difference, under the names of the two."""
+
+    HELP_NAME = "in the list of changes"
+
+    def __init__(self) -> None:
+        super().__init__(id="diff")
+        self.rows: list[DiffRow] = []
+        self.titles = ("", "")
+        """The old one and the new one; inert."""
+
+    @property
+    def room(self) -> int:
+        return max(self.scrollable_content_region.width - MARGIN, 1)
+
+    @property
+    def selected(self) -> DiffRow | None:
+        return self.rows[self.cursor] if self.cursor < len(self.rows) else None
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """One, whose head says which is which."""
+        old, new = self.titles
+        room = max(self.room - BETWEEN - 4, 2)
+        half = max(room // 2, room - cell_len(new))
+        head = f"- {cut(old, half)}{' ' * BETWEEN}+ {cut(new, room - min(half, cell_len(old)))}"
+        return [Column("line", head, 1, 10_000, 0)]
+
+    def line(self, index: int, width: int) -> list[Piece]:
+        return fitted(self.rows[index].pieces, width) if index < len(self.rows) else []
+
+    def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
+        return [(self.rows[index].text, None)]
+
+    def fill(self, rows: list[DiffRow]) -> None:
+        """Show these; the cursor stays with what it is on, if that is among them."""
+        held = self.selected
+        self.rows = rows
+        self.sync(len(rows))
+        place = self._place_of(held) if held is not None else None
+        # Not on the name of what was compared: on what changed of it.
+        self.move_to(place if place is not None else self.following(0, 1) or 0)
+        self.refresh()
+
+    def following(self, place: int, step: int) -> int | None:
+        """Return the place of the next change, or of the one before."""
+        places = range(place + 1, len(self.rows)) if step > 0 else range(place - 1, -1, -1)
+        return next((there for there in places if self.rows[there].begins), None)
+
+    def _place_of(self, held: DiffRow) -> int | None:
+        same = [
+            place
+            for place, row in enumerate(self.rows)
+            if row.case is held.case and row.change is held.change
+        ]
+        exact = (place for place in same if self.rows[place].mark == held.mark)
+        return next(exact, same[0] if same else None)

@@ -1,0 +1,289 @@
+"""What differs between two, on a screen.
+
+Owns the list, its filter and its keys, and what is said while both are read,
+where they are the same, and if one of them cannot be read. What is compared is
+`compared`'s, how it reads `diff_rows`'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from msgspec.structs import replace
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widgets import Footer, Input
+
+from mcpspy.analysis import rows
+from mcpspy.analysis.diff import ChangePosition, DiffOptions
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import McpspyError
+from mcpspy.io.recording.reader import Summary
+from mcpspy.ui.report.diff_text import short
+from mcpspy.ui.tui.bindings import DIFF_KEYS
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.diff.comparison import ComparablePair, ComparisonRun
+from mcpspy.ui.tui.diff.rows import DiffList, diff_rows, tally, whole
+from mcpspy.ui.tui.session.detail_header import CLIPBOARD
+from mcpspy.ui.tui.session.filter_bar import FilterInput
+from mcpspy.ui.tui.session.labels import plural
+from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.cells import cut_middle
+from mcpspy.ui.tui.widgets.virtual_list import VirtualList
+
+TICK = 0.1
+"""Seconds between two words on how far it is."""
+
+FLASH = 2.5
+"""Seconds that the answer to a key is read."""
+
+PLACE = 24
+"""Columns of the last line that are not for the pointer."""
+
+NARROW = 60
+"""Columns below which lines say only what is on their left."""
+
+EXAMPLE = "breaking tools/call -description"
+
+SAME: list[Piece] = [
+    ("They say the same.", rows.OK),
+    ("", None),
+    ("Ids, progress tokens, cursors and what else differs from run to run", rows.QUIET),
+    ("are not compared.", rows.QUIET),
+]
+
+_COMMANDS = {binding.action.partition("(")[0] for binding in DIFF_KEYS if isinstance(binding, Binding)}
+
+
+class DiffScreen(Screen[int | None]):
+    """A difference; of two exchanges of the session below, dismissed with the row that is wanted there."""
+
+    # Not CSS: for that Textual would read all styles again.
+    DEFAULT_CSS = """
+    DiffScreen FilterInput { display: none; height: 1; border: none; padding: 0 1; background: $surface; }
+    DiffScreen FilterInput.-open { display: block; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = DIFF_KEYS
+
+    HELP_NAME = "what differs"
+
+    AUTO_FOCUS = "#diff"
+
+    def __init__(
+        self, pair: ComparablePair, opened: Callable[[Summary, int], None] = lambda session, row: None
+    ) -> None:
+        """`opened` shows a row of one of two sessions."""
+        super().__init__()
+        self._pair = pair
+        self._opened = opened
+        self._options = DiffOptions()
+        self._compared: ComparisonRun | None = None
+        self._trouble: list[Piece] = []
+        self._tally: list[Piece] = []
+        self._left = ""
+        """How many changes the filter leaves."""
+        self._title = SplitLine(id="title")
+        self._list = DiffList()
+        self._filter = FilterInput()
+        self._filter.placeholder = EXAMPLE
+        self._status = SplitLine(id="status", classes="-soft")
+        self._shown: object = None
+        self._is_filling = False
+        self._flash, self._flash_until = "", 0.0
+
+    def compose(self) -> ComposeResult:
+        yield self._title
+        yield self._list
+        yield self._filter
+        yield self._status
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self.set_interval(TICK, self._look)
+        self.action_again()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a filter is typed, a letter is no command, and the last line does not say so."""
+        return not self._filter.has_focus or action not in _COMMANDS
+
+    def on_resize(self) -> None:
+        """Make the lines anew: what has room in them is another."""
+        self.call_after_refresh(self._fill)
+
+    def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
+        event.stop()
+        self._say()
+
+    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
+        event.stop()
+        self.action_open("new")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._fill()
+
+    def on_filter_input_left(self, event: FilterInput.Left) -> None:
+        """Keep the filter, or have none."""
+        event.stop()
+        self._filter.keep()
+        if event.clear or not self._filter.value.strip():
+            self._clear()
+        self._list.focus()
+
+    def action_filter(self) -> None:
+        self._filter.add_class("-open")
+        self._filter.focus()
+
+    def action_leave(self) -> None:
+        if self._filter.has_class("-open"):
+            self._clear()
+        else:
+            self.action_back()
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+    def action_change(self, step: int) -> None:
+        place = self._list.following(self._list.cursor, step)
+        if place is None:
+            self._tell(f"no change {'below' if step > 0 else 'above'}")
+        else:
+            self._list.move_to(place)
+
+    def action_open(self, side: str) -> None:
+        """Go to what is under the cursor, on one side; of what that lacks, on the other."""
+        row = self._list.selected
+        if row is None or self._compared is None:
+            return
+        old, new = (
+            self._found(row.case.old, self._compared.old),
+            self._found(row.case.new, self._compared.new),
+        )
+        is_new = new is not None and (side == "new" or old is None)
+        there = new if is_new else old
+        if there is None:
+            self._tell("it stands for the whole session, and in no one place")
+        elif (summaries := self._pair.summaries) is None:
+            self.dismiss(there)
+        else:
+            self._opened(summaries[is_new], there)
+
+    def action_reverse(self) -> None:
+        self._pair = self._pair.reversed
+        self.action_again()
+
+    def action_dates(self) -> None:
+        self._options = replace(self._options, dates=not self._options.dates)
+        self._tell(f"dates and times in texts are {'not ' if self._options.dates else ''}compared")
+        self.action_again()
+
+    def action_again(self) -> None:
+        self._compared, self._trouble, self._tally = None, [], []
+        self._list.titles = self._pair.titles
+        self.run_worker(self._compare(), group="compare", exclusive=True)
+        self._fill()
+
+    def action_copy(self) -> None:
+        """Put the value on this line on the clipboard (OSC 52), whole; else the line."""
+        if self._list.selected is not None:
+            self.run_worker(self._copy(), group="copy", exclusive=True)
+
+    async def _copy(self) -> None:
+        row = self._list.selected
+        assert row is not None
+        text = await asyncio.to_thread(whole, row)
+        size = len(text.encode())
+        if size > CLIPBOARD:
+            self._tell(f"not copied: {rows.size(size)}B is more than a clipboard takes from here")
+        else:
+            self.app.copy_to_clipboard(text)
+            self._tell(f"copied {size:,} bytes")
+
+    async def _compare(self) -> None:
+        try:
+            self._compared = compared = await self._pair.compare(self._options)
+            self._tally = tally(compared.difference)
+        except McpspyError as error:
+            self._trouble = [
+                (sanitize(str(error.args[0])), rows.BAD),
+                *([(sanitize(error.hint), None)] if error.hint else []),
+                ("", None),
+                ("r reads both again, q goes back", rows.QUIET),
+            ]
+        self._fill()
+
+    def _fill(self) -> None:
+        """Show what there is, in the width there is."""
+        wanted = (self._compared, self._trouble, self._list.room, self._filter.value)
+        if wanted != self._shown and not self._is_filling:
+            self._is_filling = True
+            self.run_worker(self._fill_all())
+
+    async def _fill_all(self) -> None:
+        """Make the lines in a thread: of a large difference that takes a while."""
+        while (wanted := (self._compared, self._trouble, self._list.room, self._filter.value)) != self._shown:
+            compared, trouble, room, text = wanted
+            if compared is None:
+                made, self._list.empty = [], trouble
+            else:
+                difference = compared.difference
+                made = await asyncio.to_thread(diff_rows, difference, room, text)
+                count = len(difference.changes)
+                left = f"{sum(row.begins for row in made):,} of {plural(count, 'change')}"
+                self._left = left if text else ""
+                self._list.empty = [(f"{left}: esc clears the filter", None)] if count else SAME
+            self._shown = wanted
+            self._list.fill(made)
+        self._is_filling = False
+        self._say()
+
+    def _clear(self) -> None:
+        self._filter.value = ""
+        self._filter.remove_class("-open")
+        self._list.focus()
+        self._fill()
+
+    def _tell(self, text: str) -> None:
+        self._flash, self._flash_until = text, time.monotonic() + FLASH
+        self._say()
+
+    def _look(self) -> None:
+        if self._compared is None or self._flash:
+            self._say()
+
+    def _say(self) -> None:
+        listing, is_wide = self._list, self.size.width >= NARROW
+        if time.monotonic() > self._flash_until:
+            self._flash = ""
+        what = " · of two exchanges" if self._pair.summaries is None else " · of two sessions"
+        what += ", dates and times aside" if self._options.dates else ""
+        name: list[Piece] = [("diff", "title"), (what if is_wide else "", None)]
+        self._title.say(name, self._tally)
+        below: Piece = (self._flash, None)
+        if not self._flash:
+            below = self._standing()
+        place = f"{listing.cursor + 1:,}/{listing.count:,}" if listing.count else ""
+        if place and self._left:
+            place = f"{self._left}  {place}"
+        self._status.say([below], [(place, rows.QUIET)] if place and is_wide else [])
+
+    def _standing(self) -> Piece:
+        """Return what is to be said at the bottom: how far it is, what is amiss, where the cursor is."""
+        if self._compared is None:
+            return ("" if self._trouble else self._pair.progress), rows.QUIET
+        if self._compared.amiss:
+            return self._compared.amiss, rows.ODD
+        row = self._list.selected
+        change = None if row is None else row.change
+        return (
+            "" if change is None else cut_middle(short(change.pointer), self.size.width - PLACE)
+        ), rows.QUIET
+
+    @staticmethod
+    def _found(place: ChangePosition | None, known: dict[ChangePosition, int]) -> int | None:
+        return None if place is None else known.get(place)

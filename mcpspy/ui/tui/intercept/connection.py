@@ -1,0 +1,235 @@
+"""The way from a screen into the session it shows.
+
+Owns the connection: that there is one as soon as the session can be reached,
+what is held meanwhile, and what our own requests were answered. Orders raise
+McpspyError with the one line that says why not.
+
+A message that is held: what the session says of it.
+
+Owns reading the events of docs/control.md and the two clocks of a held
+message, its age and the time until it goes on by itself. Pure: time is an
+argument.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from binascii import Error, a2b_base64
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mcpspy.errors import CannotStart, McpspyError
+
+
+class HeldMessage(NamedTuple):
+    """A held message."""
+
+    ticket: int
+    side: str
+    """Who said it."""
+    at: float
+    """When, in seconds since the start of the session."""
+    method: str
+    """Of an answer, that of its request; empty if it has none."""
+    subject: str
+    """Which tool, resource, prompt …"""
+    id: str | None
+    """JSON text."""
+    is_request: bool
+    data: bytes
+    """What goes on if it is accepted."""
+    viewer: str
+    """Whose query holds it; empty if a rule does."""
+    rule: str
+    since: float
+    """On our clock."""
+    until: float
+    """When it goes on by itself, on our clock."""
+
+    @property
+    def name(self) -> str:
+        """What to call it; as the peer said it."""
+        what = f"{self.method} {self.subject}".strip() or "message"
+        return what if self.is_request or self.id is None else f"answer to {what}"
+
+
+def read_held(fields: dict[str, Any], now: float) -> HeldMessage | None:
+    """Return a held message from what a session says of it now; None if that makes no sense."""
+    try:
+        data = a2b_base64(fields["b64"]) if "b64" in fields else fields["text"].encode()
+        at, age = float(fields["at"]), float(fields.get("age", 0.0))
+        since = now - age
+        return HeldMessage(
+            ticket=int(fields["ticket"]),
+            side=str(fields["from"]),
+            at=at,
+            method=str(fields.get("method", "")),
+            subject=str(fields.get("subject", "")),
+            id=fields.get("id"),
+            is_request="id" in fields and _has_method(data),
+            data=data,
+            viewer=str(fields.get("viewer", "")),
+            rule=str(fields.get("rule", "")),
+            since=since,
+            until=since + float(fields["deadline"]) - at,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, Error):
+        return None
+
+
+def _has_method(data: bytes) -> bool:
+    from mcpspy.core.protocol.message import loads
+
+    message = loads(data)
+    return isinstance(message, dict) and "method" in message
+
+
+AGAIN = 0.5
+"""Seconds between two tries to reach a session, which may have begun a moment ago."""
+
+NAME = "tui"
+"""What the session and its recording call us; a number follows if there are several of us."""
+
+
+class InterceptConnection:
+    """Into one live session."""
+
+    def __init__(self, path: Path, released: Callable[[HeldMessage, str], None]) -> None:
+        """`released` is called with what is held no more, and why; not if we wanted it so."""
+        self._path = path
+        self._released = released
+        self._visit: Any = None
+        self._why = ""
+        self._has_tried = asyncio.Event()
+        self._ours: set[int] = set()
+        self.viewer = ""
+        self.held: dict[int, HeldMessage] = {}
+        """Ticket → message, in the order they came."""
+        self.query: str | None = None
+        """What we hold; None: nothing."""
+        self.answers: dict[str, dict[str, Any]] = {}
+        """Id of a request of ours, JSON text → what came of it: `message`, or `error` with the words for why not."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the session hears us."""
+        return self._visit is not None
+
+    @property
+    def mine(self) -> list[HeldMessage]:
+        """What goes on when we leave."""
+        return [held for held in self.held.values() if self.viewer and held.viewer == self.viewer]
+
+    async def keep(self, is_live: Callable[[], bool]) -> None:
+        """Stay connected while the session is live."""
+        try:
+            while is_live():
+                try:
+                    await self._connect()
+                    self._has_tried.set()
+                    await self._listen()
+                except (OSError, McpspyError) as error:
+                    self._why = str(error).removeprefix(f"{self._path}: ")
+                await self.leave()
+                self._has_tried.set()
+                await asyncio.sleep(AGAIN)
+        finally:
+            await self.leave()
+
+    async def leave(self) -> None:
+        """End the connection: what we hold goes on."""
+        visit, self._visit = self._visit, None
+        self.query, self.viewer = None, ""
+        self.held.clear()
+        if visit is not None:
+            self._why = "the session has ended"
+            await visit.close()
+
+    async def hold(self, query: str | None) -> None:
+        """Hold what a filter wants; None: nothing any more, and what we held goes on."""
+        self._ours |= {held.ticket for held in self.mine} if query is None else set()
+        await self._order("hold", query=query)
+        self.query = query
+
+    async def accept(self, held: HeldMessage) -> None:
+        await self._decide("release", held)
+
+    async def accept_all(self) -> int:
+        """Let all go on, in the order they came; return how many."""
+        self._ours |= set(self.held)
+        return int((await self._order("release", tickets="all"))["released"])
+
+    async def edit(self, held: HeldMessage, text: str) -> None:
+        await self._decide("release", held, text=text)
+
+    async def drop(self, held: HeldMessage) -> None:
+        await self._decide("drop", held)
+
+    async def answer(self, held: HeldMessage, code: int, message: str) -> None:
+        await self._decide("answer", held, error={"code": code, "message": message})
+
+    async def request(self, to: str, method: str, params: Any, stream: str | None) -> str:
+        """Send a request of ours; return its id, JSON text."""
+        return str((await self._order("request", **_said(to, method, params, stream)))["id"])
+
+    async def notify(self, to: str, method: str, params: Any, stream: str | None) -> None:
+        await self._order("notify", **_said(to, method, params, stream))
+
+    async def _decide(self, order: str, held: HeldMessage, **fields: Any) -> None:
+        self._ours.add(held.ticket)
+        try:
+            await self._order(order, ticket=held.ticket, **fields)
+        except McpspyError:
+            self._ours.discard(held.ticket)
+            raise
+
+    async def _order(self, order: str, **fields: Any) -> dict[str, Any]:
+        if self._visit is None:
+            await self._has_tried.wait()
+        if self._visit is None:
+            raise CannotStart(f"the session cannot be reached: {self._why}")
+        answer: dict[str, Any] = await self._visit.order(order, **fields)
+        return answer
+
+    async def _connect(self) -> None:
+        from mcpspy.io.control.client import AsyncControlClient
+        from mcpspy.io.control.discovery import find
+
+        visit = await AsyncControlClient.open(await asyncio.to_thread(find, self._path))
+        try:
+            self.viewer = str((await visit.order("hello", viewer=NAME))["viewer"])
+        except BaseException:
+            await visit.close()
+            raise
+        for fields in visit.hello.get("state", {}).get("held", ()):
+            self._hold(fields)
+        self._visit = visit
+
+    async def _listen(self) -> None:
+        async for event in self._visit.events():
+            if event["event"] == "held":
+                self._hold(event)
+            elif event["event"] == "released":
+                self._let_go(event)
+            elif event["event"] == "answer":
+                self.answers[str(event["id"])] = event
+
+    def _hold(self, fields: dict[str, Any]) -> None:
+        held = read_held(fields, time.monotonic())
+        if held is not None:
+            self.held[held.ticket] = held
+
+    def _let_go(self, event: dict[str, Any]) -> None:
+        ticket = event.get("ticket")
+        held = self.held.pop(ticket, None) if isinstance(ticket, int) else None
+        if held is not None and held.ticket not in self._ours:
+            self._released(held, str(event.get("why", "")))
+        if held is not None:
+            self._ours.discard(held.ticket)
+
+
+def _said(to: str, method: str, params: Any, stream: str | None) -> dict[str, Any]:
+    said = {"to": to, "method": method, "params": params, "stream": stream}
+    return {key: value for key, value in said.items() if value is not None}

@@ -1,0 +1,120 @@
+"""What is said about messages that are held.
+
+Owns ages, countdowns and the lines that show them, and which parts go when a
+line gets narrow. Takes values and the time, returns inert text. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from mcpspy.analysis import rows
+from mcpspy.core.hostconfig.servers import patience
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.index import Index
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.intercept.connection import HeldMessage
+from mcpspy.ui.tui.session.labels import BETWEEN
+from mcpspy.ui.tui.session.loader import SessionLoader
+
+URGENT = 15.0
+"""Seconds before something happens by itself, from which on that is said in another tone."""
+
+NAMED = 40
+"""Characters of a message's name, or of a filter, in a line that says more."""
+
+RELEASED = {
+    "timeout": "went on by itself: nobody decided in time",
+    "viewer left": "went on: who held it has gone",
+    "hold off": "went on: nothing is held any more",
+    "session ended": "went on: the session ends",
+    "connection closed": "is gone: who sent it has given up",
+    "accepted": "was let go by another viewer",
+    "edited": "was edited by another viewer",
+    "dropped": "was dropped by another viewer",
+    "answered": "was answered by another viewer",
+}
+
+
+def clock(seconds: float) -> str:
+    """Return a time as `4:59`; what is over is `0:00`."""
+    whole = max(int(seconds), 0)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02d}"
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def named(held: HeldMessage) -> str:
+    name = sanitize(held.name)
+    return name if len(name) <= NAMED else f"{name[: NAMED - 1]}…"
+
+
+def cell(held: HeldMessage, now: float) -> Piece:
+    """Return what stands in a held message's row, in place of how it went."""
+    return f"HELD {clock(now - held.since)}", rows.OPEN
+
+
+def gives_up(index: Index, row: int | None, elapsed: float) -> Piece | None:
+    """Return when the host gives up on the request of a row; None if that is not known.
+
+    `elapsed` is where the session is now, in seconds since its start.
+    """
+    request = None if row is None else index.request(row)
+    if request is None or index.client is None or index.side(request) != CLIENT:
+        return None
+    known = patience(index.client.name, index.texts[index.method[request]])
+    if known is None:
+        return None
+    left = known.seconds - (elapsed - index.at[request])
+    if left <= 0:
+        return f"{known.host} has given up", rows.BAD
+    return f"{known.host} gives up in {clock(left)}", rows.BAD if left < URGENT else rows.OPEN
+
+
+def countdown(held: HeldMessage, now: float) -> Piece:
+    """Return when a message goes on by itself."""
+    left = held.until - now
+    return f"goes on in {clock(left)}", rows.BAD if left < URGENT else rows.QUIET
+
+
+def bar(
+    query: str | None, count: int, first: HeldMessage | None, host: Piece | None, *, now: float, width: int
+) -> list[Piece]:
+    """Return the line about what is held, empty if there is nothing to say.
+
+    `first` is the message it speaks of, `host` when who sent that gives up.
+    """
+    parts: list[tuple[int, Piece]] = []
+    if query is not None:
+        what = sanitize(query.strip())
+        what = what if len(what) <= NAMED else f"{what[: NAMED - 1]}…"
+        parts.append((0, (f"holding {what or 'everything'}", "title")))
+    if query is not None or count:
+        parts.append((0, (f"{count} held", rows.OPEN if count else rows.QUIET)))
+    if first is not None:
+        parts.append((3, (named(first), None)))
+        if first.rule:
+            parts.append((4, (f"by rule {sanitize(first.rule)}", rows.QUIET)))
+        parts.append((2, countdown(first, now)))
+        if host is not None:
+            parts.append((1, host))
+    while len(parts) > 1 and _width(parts) > width and (rank := max(rank for rank, _ in parts)):
+        parts = [part for part in parts if part[0] != rank]
+    line: list[Piece] = []
+    for _, piece in parts:
+        line += [(BETWEEN, rows.QUIET), piece] if line else [piece]
+    return line
+
+
+def unreachable(feed: SessionLoader) -> str:
+    """Return why nothing can be held or sent where a session is not one that goes on."""
+    if len(feed.paths) > 1:
+        return "these are several sessions: open one alone to hold or send something"
+    return "the session is over: nothing can be held, and nobody is there to answer"
+
+
+def _width(parts: Sequence[tuple[int, Piece]]) -> int:
+    return sum(cell_len(text) + len(BETWEEN) for _, (text, _) in parts) - len(BETWEEN)

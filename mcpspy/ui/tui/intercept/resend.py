@@ -1,0 +1,177 @@
+"""Requests of the past that are sent again, and the way from one to its first.
+
+Owns the two keys for that, and what is said until the answer is there. What is
+sent is `again`'s.
+
+A request of the past as one to be sent, and its exchange once that is there.
+
+Owns what is taken from the recording, method and parameters; ids, progress
+tokens and what a client says of itself are the session's to give anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from mcpspy.core.protocol.message import Notification, Request, loads
+from mcpspy.core.protocol.spec import other
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import RowKind
+from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.intercept.editor import Drafts
+from mcpspy.ui.tui.intercept.held_rows import HeldRows
+from mcpspy.ui.tui.intercept.labels import unreachable
+from mcpspy.ui.tui.intercept.validation import editable, request_troubles
+from mcpspy.ui.tui.session.base import SessionBase
+from mcpspy.ui.tui.session.labels import BETWEEN
+
+LOOK = 0.05
+"""Seconds between two looks whether the answer is in the recording."""
+
+
+class ResendRequest(NamedTuple):
+    """What is sent."""
+
+    row: int
+    """Of the original."""
+    to: str
+    method: str
+    params: Any
+    stream: str | None
+    is_request: bool
+
+    @property
+    def text(self) -> str | None:
+        """It as text to edit; None if that cannot be."""
+        said = {"method": self.method} | ({} if self.params is None else {"params": self.params})
+        return editable(json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+    def edited(self, text: str) -> ResendRequest:
+        """Return it with another text, which is JSON of the right shape."""
+        said = loads(text.encode())
+        return self._replace(method=said["method"], params=said.get("params"))
+
+
+def again(log: SessionModel, row: int | None) -> ResendRequest | str:
+    """Return what to send for the request of a row, or for its notification; or the words for why there is none."""
+    if row is None or row >= len(log):
+        return "there is no row to send again"
+    index = log.index
+    place = row if index.kind(row) is RowKind.NOTIFICATION else index.request(row)
+    what = None if place is None else log.message(place)
+    if place is None or not isinstance(what, Request | Notification):
+        return "this row is no request, and belongs to none: nothing to send again"
+    params = loads(what.data).get("params") if isinstance(loads(what.data), dict) else None
+    if not isinstance(params, dict | None):
+        return "its params are no object: mcpspy cannot send such a request"
+    return ResendRequest(
+        place, other(what.side), what.method, params, what.frame.stream, isinstance(what, Request)
+    )
+
+
+async def answered(
+    log: SessionModel, id_text: str, begin: int, failed: Callable[[], str | None]
+) -> int | str:
+    """Return the row of our request once its answer is in the log; or the words for why none will be.
+
+    `begin` is how many rows there were when it was sent; `failed` says whether
+    the session has given up on it.
+    """
+    generation, row = log.generation, None
+    while log.generation == generation:
+        index = log.index
+        if row is None:
+            for place in range(begin, len(index)):
+                if index.kind(place) is RowKind.REQUEST and index.id(place) == id_text:
+                    row = place
+                    break
+            begin = len(index) if row is None else begin
+        if row is not None and index.pair(row) is not None:
+            return row
+        if (why := failed()) is not None:
+            return why
+        if log.is_over:
+            break
+        await asyncio.sleep(LOOK)
+    return "the session has ended"
+
+
+class Resend:
+    """What was sent again from this screen."""
+
+    def __init__(self, screen: SessionBase, holds: HeldRows, drafts: Drafts) -> None:
+        self._screen = screen
+        self._holds = holds
+        self._drafts = drafts
+        self._originals: dict[int, int] = {}
+        """Row of a request that was sent again → that of the original."""
+
+    def resend(self) -> None:
+        if (wanted := self._wanted()) is not None:
+            self._screen.do(self._send(wanted))
+
+    def edit(self) -> None:
+        wanted = self._wanted()
+        if wanted is None:
+            return
+        original = wanted.text
+        if original is None:
+            self._screen.tell("it cannot be edited: it has half a character (a lone surrogate)")
+            return
+
+        async def send(text: str) -> None:
+            self._screen.do(self._send(wanted.edited(text)))
+
+        heading: list[Piece] = [
+            (f"send again, to the {wanted.to}: {sanitize(wanted.method)}", "title"),
+            (f"{BETWEEN}a new request, under an id of its own", "quiet"),
+        ]
+        key = ("again", self._screen.feed.log.generation, wanted.row)
+        self._drafts.edit(key, lambda: heading, original, request_troubles, send)
+
+    def pair(self, row: int | None) -> tuple[int, int] | None:
+        """Return the original of what was sent again, and that; None if a row is nothing of the kind."""
+        request = None if row is None else self._screen.feed.log.index.request(row)
+        if request not in self._originals or self._screen.listing.marked:
+            return None
+        return self._originals[request], request
+
+    def _wanted(self) -> ResendRequest | None:
+        """Return what to send again; None if that was answered in words."""
+        screen = self._screen
+        is_reached = self._holds.reach is not None
+        wanted = again(screen.feed.log, screen.listing.row) if is_reached else unreachable(screen.feed)
+        if isinstance(wanted, str):
+            screen.tell(wanted)
+            return None
+        return wanted
+
+    async def _send(self, wanted: ResendRequest) -> str:
+        screen, reach = self._screen, self._holds.reach
+        log, row = screen.feed.log, screen.listing.row
+        assert reach is not None
+        what = (wanted.to, wanted.method, wanted.params, wanted.stream)
+        if not wanted.is_request:
+            await reach.notify(*what)
+            return f"sent again, to the {wanted.to}: {sanitize(wanted.method)}"
+        begin = len(log)
+        id_text = await reach.request(*what)
+        screen.tell(f"sent again, to the {wanted.to}; its answer is waited for …")
+        new = await answered(log, id_text, begin, lambda: _why_none(reach.answers.get(id_text)))
+        reach.answers.pop(id_text, None)
+        if isinstance(new, str):
+            return f"no answer: {sanitize(new)}"
+        self._originals[new] = wanted.row
+        is_here = screen.listing.row == row or screen.listing.follow
+        if screen.is_free and is_here:
+            screen.compare(wanted.row, new)
+            return "sent again, and answered"
+        return "what was sent again is answered; d on it says what differs"
+
+
+def _why_none(answer: dict[str, Any] | None) -> str | None:
+    return None if answer is None or "error" not in answer else str(answer["error"])

@@ -1,0 +1,406 @@
+"""What a server offers: its tools, resources, templates and prompts, as it listed them.
+
+Owns which pages make a listing, and what changed from one to the next. Reading
+a page is apart, so that it can be done in a thread. Pure.
+
+A JSON schema in the words of a table: what there is to give, of which type.
+
+Owns reading the properties of objects, those within them by dotted names.
+Refuses to validate: a schema is shown as far as it can be read. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import DecodeError, Raw
+from msgspec.json import Decoder
+
+from mcpspy.core.protocol.message import Result, loads, read_frame
+from mcpspy.core.recording.decode import Frame, read_entry
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.columns import RESULT
+from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild
+
+DEEP = 3
+"""Objects within objects that are looked into."""
+
+MOST = 300
+"""Properties that are shown of one schema."""
+
+TYPE_WIDTH = 120
+"""Characters of a type."""
+
+
+class SchemaField(NamedTuple):
+    """One thing that can be given. Its texts are as they were sent."""
+
+    name: str
+    type: str
+    required: bool
+    about: str
+
+
+def fields(schema: object) -> list[SchemaField]:
+    found: list[SchemaField] = []
+    for field in _fields(schema, "", 0):
+        if len(found) == MOST:
+            found.append(SchemaField("…", "", False, f"there are more than {MOST:,}"))
+            break
+        found.append(field)
+    return found
+
+
+def type_of(schema: object, depth: int = 0) -> str:
+    """Return a schema's type in a few words: `array of string`, `"a" | "b"`."""
+    if not isinstance(schema, dict) or depth > DEEP:
+        return "anything" if schema is True else ""
+    text = ""
+    if "const" in schema:
+        text = _value(schema["const"])
+    elif isinstance(values := schema.get("enum"), list):
+        text = _either(_value(value) for value in values[:20])
+    elif isinstance(ref := schema.get("$ref"), str):
+        text = ref.rpartition("/")[2]
+    elif parts := _parts(schema):
+        text = _either(type_of(part, depth + 1) for part in parts[:20])
+    else:
+        text = _plain(schema, depth)
+    return text if len(text) <= TYPE_WIDTH else text[: TYPE_WIDTH - 1] + "…"
+
+
+def _fields(schema: object, before: str, depth: int) -> Iterator[SchemaField]:
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(schema, dict) or not isinstance(properties, dict):
+        return
+    required = schema.get("required")
+    needed = required if isinstance(required, list) else []
+    for name, part in properties.items():
+        about = part.get("description") if isinstance(part, dict) else None
+        if isinstance(part, dict) and "default" in part:
+            about = f"{about or ''} (default {_value(part['default'])})".lstrip()
+        yield SchemaField(
+            before + name, type_of(part), name in needed, about if isinstance(about, str) else ""
+        )
+        if depth < DEEP and isinstance(part, dict):
+            inner = part.get("items") if part.get("type") == "array" else part
+            yield from _fields(inner, f"{before}{name}{'[]' if inner is not part else ''}.", depth + 1)
+
+
+def _parts(schema: dict[str, Any]) -> list[object]:
+    for key in ("anyOf", "oneOf", "allOf"):
+        if isinstance(parts := schema.get(key), list):
+            return parts
+    return []
+
+
+def _plain(schema: dict[str, Any], depth: int) -> str:
+    named = schema.get("type")
+    types = [each for each in (named if isinstance(named, list) else [named]) if isinstance(each, str)]
+    if types == ["array"] and (inner := type_of(schema.get("items"), depth + 1)):
+        return f"array of {inner}"
+    return _either(types) or ("object" if "properties" in schema else "")
+
+
+def _either(texts: Iterator[str] | list[str]) -> str:
+    return " | ".join(text for text in texts if text)
+
+
+def _value(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= TYPE_WIDTH else text[: TYPE_WIDTH - 1] + "…"
+
+
+LISTS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+"""Methods that list something → the member of the result that it is in."""
+
+TITLES = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resource templates",
+    "prompts/list": "prompts",
+}
+
+NAMED_BY = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}
+"""Methods whose things are told apart by something else than their names."""
+
+LARGE = 32_000_000
+"""Bytes of a page that is not read."""
+
+LARGE_THING = 2_000_000
+"""Bytes of one tool of which only the name is read."""
+
+TEXT_WIDTH = 1000
+"""Characters of a text that are shown in one line."""
+
+KEPT = 50
+"""Listings of a method that are compared: of a server that is asked every second, the last ones."""
+
+_members = Decoder(dict[str, Raw])
+_things = Decoder(list[Raw])
+
+
+class ListPage(NamedTuple):
+    """The answer to one request for a list."""
+
+    row: int
+    at: float
+    method: str
+    stream: str
+    begins: bool
+    """Whether it was asked for without a cursor."""
+
+
+class Capability(NamedTuple):
+    """A tool, a resource, a template or a prompt."""
+
+    key: str
+    """What tells it from others, as it was sent."""
+    name: str
+    """Inert, like type and line: that is done in the thread, of thousands at once."""
+    type: str
+    line: str
+    """The beginning of what is said of it."""
+    need: str
+    """How much must be given to it."""
+    about: str
+    """All that is said of it, as it was sent."""
+    details: list[SchemaField]
+    """As they were sent."""
+    data: bytes
+    """Its JSON, as it was sent."""
+
+
+class PageContents(NamedTuple):
+    """What a page holds."""
+
+    things: list[Capability]
+    goes_on: bool
+    """Whether there is another page."""
+    trouble: str = ""
+    """Why it could not be read."""
+
+
+class CapabilityListing(NamedTuple):
+    """A list, as far as its pages came."""
+
+    method: str
+    stream: str
+    at: float
+    things: list[Capability]
+    begins: bool
+    """Whether its first page is there."""
+    goes_on: bool
+    trouble: str
+
+    @property
+    def is_whole(self) -> bool:
+        return self.begins and not self.goes_on and not self.trouble
+
+
+class ListingChange(NamedTuple):
+    """How a list differs from the one before it."""
+
+    at: float
+    method: str
+    added: list[str]
+    removed: list[str]
+    changed: list[tuple[str, list[str]]]
+    """What it is called, and which of its keys are others."""
+
+
+class ListPages(IncrementalBuild):
+    """The answers of a session that list something."""
+
+    def _begin(self) -> None:
+        self.pages: list[ListPage] = []
+
+    def _take(self, begin: int, end: int) -> None:
+        index = self._index
+        what, method, texts = index.what, index.method, index.texts
+        for row in range(begin, end):
+            if what[row] & 7 == RESULT and texts[method[row]] in LISTS and index.answer(row) == row:
+                request = index.request(row)
+                assert request is not None
+                begins = not index.subject[request]
+                stream = texts[index.stream[row]]
+                self.pages.append(ListPage(row, index.at[row], texts[method[row]], stream, begins))
+
+
+def worth_reading(pages: Sequence[ListPage]) -> list[ListPage]:
+    """Return the pages but those of listings that are long past."""
+    begun: dict[str, int] = {}
+    kept = []
+    for page in reversed(pages):
+        if begun.get(page.method, 0) < KEPT:
+            kept.append(page)
+            begun[page.method] = begun.get(page.method, 0) + page.begins
+    return kept[::-1]
+
+
+def read(line: bytes, item: int, method: str) -> PageContents:
+    """Return what a page holds, from its line of the recording. May take a while."""
+    if len(line) > LARGE:
+        return PageContents([], False, f"{len(line):,} bytes: too large to be read here")
+    entry = read_entry(line)
+    messages = read_frame(entry) if isinstance(entry, Frame) else []
+    message = messages[item] if item < len(messages) else None
+    if not isinstance(message, Result):
+        return PageContents([], False, "the file does not hold it any more")
+    try:
+        members = _members.decode(message.raw_result)
+        listed = _things.decode(members.get(LISTS[method], b"[]"))
+    except (DecodeError, RecursionError) as error:
+        return PageContents([], False, f"not a list: {error}")
+    return PageContents([_thing(bytes(raw), method) for raw in listed], "nextCursor" in members)
+
+
+class Capabilities:
+    """All that was listed, the last listing of each method and how they changed."""
+
+    def __init__(self) -> None:
+        self.last: dict[str, CapabilityListing] = {}
+        """Method → its last listing."""
+        self.counts: dict[str, int] = {}
+        """Method → how many listings there were."""
+        self.streams: set[str] = set()
+        """The HTTP sessions that listings came from."""
+        self._changes: list[ListingChange] = []
+        self._before: dict[str, CapabilityListing] = {}
+        self._compared: dict[str, tuple[CapabilityListing, ListingChange | None]] = {}
+        self._of_stream: dict[tuple[str, str], CapabilityListing] = {}
+
+    @property
+    def changes(self) -> list[ListingChange]:
+        """How each list differs from the one before it, oldest first."""
+        now = [self._change_to(listing) for listing in self.last.values()]
+        return sorted([*self._changes, *(change for change in now if change)], key=lambda change: change.at)
+
+    def take(self, page: ListPage, contents: PageContents) -> None:
+        self.streams.add(page.stream)
+        method, key = page.method, (page.method, page.stream)
+        last, joined = self.last.get(method), None if page.begins else self._of_stream.get(key)
+        if joined is None:
+            listing = CapabilityListing(
+                method, page.stream, page.at, contents.things, page.begins, *contents[1:]
+            )
+            self.counts[method] = self.counts.get(method, 0) + 1
+            if last is not None:
+                self._settle(last)
+        else:
+            things = [*joined.things, *contents.things]
+            listing = joined._replace(things=things, goes_on=contents.goes_on, trouble=contents.trouble)
+        if joined is None or joined is last:
+            self.last[method] = listing
+        self._of_stream[key] = listing
+
+    def _settle(self, listing: CapabilityListing) -> None:
+        """Have a listing that another has followed: what the next ones are compared with."""
+        if (change := self._change_to(listing)) is not None:
+            self._changes.append(change)
+            del self._changes[:-KEPT]
+        if listing.is_whole:
+            self._before[listing.method] = listing
+
+    def _change_to(self, listing: CapabilityListing) -> ListingChange | None:
+        known = self._compared.get(listing.method)
+        if known is None or known[0] is not listing:
+            before = self._before.get(listing.method)
+            change = _difference(before, listing) if before is not None and listing.is_whole else None
+            known = self._compared[listing.method] = (listing, change)
+        return known[1]
+
+
+def _difference(before: CapabilityListing, now: CapabilityListing) -> ListingChange | None:
+    old = {thing.key: thing for thing in before.things}
+    new = {thing.key: thing for thing in now.things}
+    changed = [
+        (key, _changed_keys(old[key].data, thing.data))
+        for key, thing in new.items()
+        if key in old and old[key].data != thing.data
+    ]
+    change = ListingChange(
+        at=now.at,
+        method=now.method,
+        added=[key for key in new if key not in old],
+        removed=[key for key in old if key not in new],
+        changed=[(key, keys) for key, keys in changed if keys],
+    )
+    return change if change.added or change.removed or change.changed else None
+
+
+def _changed_keys(old: bytes, new: bytes) -> list[str]:
+    was, now = _dict(loads(Raw(old))), _dict(loads(Raw(new)))
+    return [key for key in {**was, **now} if key not in was or key not in now or was[key] != now[key]]
+
+
+def _thing(raw: bytes, method: str) -> Capability:
+    value = _dict(loads(Raw(raw))) if len(raw) <= LARGE_THING else _only_texts(raw)
+    name = _text(value, "name")
+    key = _text(value, NAMED_BY.get(method, "name"))
+    about = _text(value, "description") or _text(value, "title")
+    details: list[SchemaField] = []
+    if method == "tools/list":
+        details = [*fields(value.get("inputSchema")), *_output(value), *_hints(value)]
+    elif method == "prompts/list":
+        arguments = value.get("arguments")
+        details = [_argument(_dict(each)) for each in (arguments if isinstance(arguments, list) else [])]
+    else:
+        about = " · ".join(filter(None, (name, about)))
+        name = key
+    needed = sum(field.required for field in details)
+    return Capability(
+        key=key,
+        name=sanitize(name[:TEXT_WIDTH] or key[:TEXT_WIDTH] or "(no name)"),
+        type=sanitize(_text(value, "mimeType")[:TEXT_WIDTH]),
+        line=sanitize(about[:TEXT_WIDTH]),
+        need=f"{needed} needed" if needed else "",
+        about=about,
+        details=details,
+        data=raw,
+    )
+
+
+def _only_texts(raw: bytes) -> dict[str, Any]:
+    """Return what a table says of something very large."""
+    try:
+        members = _members.decode(raw)
+    except (DecodeError, RecursionError):
+        return {}
+    texts = {key: loads(value) for key, value in members.items() if len(bytes(value)) < TEXT_WIDTH}
+    return {**texts, "description": f"{len(raw):,} bytes: too large to be laid out here"}
+
+
+def _output(tool: dict[str, Any]) -> Iterable[SchemaField]:
+    return (
+        field._replace(name=f"→ {field.name}", required=False) for field in fields(tool.get("outputSchema"))
+    )
+
+
+def _hints(tool: dict[str, Any]) -> Iterable[SchemaField]:
+    hints = _dict(tool.get("annotations"))
+    said = (
+        f"{name}: {str(value).lower() if isinstance(value, bool) else value}" for name, value in hints.items()
+    )
+    return [SchemaField("(annotations)", "", False, ", ".join(said)[:TEXT_WIDTH])] if hints else []
+
+
+def _argument(argument: dict[str, Any]) -> SchemaField:
+    required = argument.get("required") is True
+    return SchemaField(_text(argument, "name"), "", required, _text(argument, "description"))
+
+
+def _text(value: dict[str, Any], key: str) -> str:
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

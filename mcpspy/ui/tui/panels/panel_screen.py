@@ -1,0 +1,188 @@
+"""What the screens that are put over a session have in common.
+
+Owns catching up with the log in slices of time, looking at it ten times a
+second, and leaving. What is computed and shown is a subclass's.
+
+A fold over the rows of a log, a portion at a time.
+
+Owns how far it has come, that it begins anew with the log, and that it stops
+when its time is up. What is made of the rows is a subclass's. Pure: the clock
+is the caller's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen, ScreenResultType
+from textual.widgets import Footer
+
+from mcpspy.analysis import rows
+from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.index import Index
+from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.tui.bindings import help_key
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.virtual_list import VirtualList
+
+PORTION = 512
+"""Rows that are taken between two looks at the clock."""
+
+
+class IncrementalBuild:
+    """Something made of all rows so far."""
+
+    def __init__(self, log: SessionModel) -> None:
+        self._log = log
+        self.generation = 0
+        """How often it began anew."""
+        self._judged = 0
+        self._anew()
+
+    @property
+    def judged(self) -> int:
+        return self._judged
+
+    @property
+    def is_another(self) -> bool:
+        """Whether the log began anew meanwhile: nothing here is true of it."""
+        return self._log_generation != self._log.generation
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to do."""
+        return self.is_another or self._judged < len(self._log)
+
+    def judge(self, goes_on: Callable[[], bool]) -> None:
+        """Take the rows that have come, while there is time for it."""
+        if self.is_another:
+            self._anew()
+        while self._judged < len(self._index):
+            begin, self._judged = self._judged, min(self._judged + PORTION, len(self._index))
+            self._take(begin, self._judged)
+            if not goes_on():
+                break
+
+    def _anew(self) -> None:
+        self.generation += 1
+        self._log_generation = self._log.generation
+        self._index: Index = self._log.index
+        self._judged = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def _take(self, begin: int, end: int) -> None:
+        raise NotImplementedError
+
+
+TICK = 0.1
+"""Seconds between two looks at the log."""
+
+SLICE = 0.004
+"""Seconds of catching up at a time: a key waits so long, at most."""
+
+NARROW = 60
+"""Columns below which lines say only what is on their left."""
+
+
+def leaving(name: str) -> list[BindingType]:
+    """Return the keys that each of these screens has."""
+    return [
+        help_key(name),
+        Binding("escape,q", "back", "back", tooltip="back to the session", id=f"{name}.back"),
+    ]
+
+
+class PanelScreen(Screen[ScreenResultType]):
+    """A list that is made from all rows of a session."""
+
+    NAME = ""
+
+    source: IncrementalBuild
+    """What is made of the rows, a portion at a time."""
+
+    def __init__(self, log: SessionModel, listing: VirtualList) -> None:
+        super().__init__()
+        self._log = log
+        self.listing = listing
+        self._title = SplitLine(id="title")
+        self._status = SplitLine(id="status", classes="-soft")
+        self._is_catching_up = False
+
+    def compose(self) -> ComposeResult:
+        yield self._title
+        yield self.listing
+        yield self._status
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self.listing.focus()
+        self.set_interval(TICK, self.look)
+        self.look()
+        self.call_after_refresh(self.look)  # Before that, nothing has a size.
+
+    @property
+    def is_behind(self) -> bool:
+        return self.source.is_behind
+
+    def judge(self, goes_on: Callable[[], bool]) -> None:
+        self.source.judge(goes_on)
+
+    def show(self) -> None:
+        raise NotImplementedError
+
+    def opened(self) -> None:
+        raise NotImplementedError
+
+    def look(self) -> None:
+        if self.is_behind and not self._is_catching_up:
+            self._is_catching_up = not self._slice()
+            if self._is_catching_up:
+                self.run_worker(self._catch_up())
+        self.show()
+
+    def say(self, right: list[Piece], below: list[Piece], beside: list[Piece]) -> None:
+        server = str(self._log.index.server or self._log.header.name)
+        name: list[Piece] = [(self.NAME, "title"), (f" · {sanitize(server)}", None)]
+        is_narrow = self.size.width < NARROW
+        self._title.say(name, [] if is_narrow else right)
+        self._status.say(below, [] if is_narrow else beside)
+
+    def progress(self, judged: int) -> Piece:
+        """Return how far the computing is, if it is not done."""
+        count = len(self._log)
+        share = judged * 100 // count if count else 100
+        return (f"reading … {share} %", rows.QUIET) if judged < count else ("", None)
+
+    def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
+        event.stop()
+        self.show()
+
+    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
+        event.stop()
+        self.opened()
+
+    def action_open(self) -> None:
+        self.opened()
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+    async def _catch_up(self) -> None:
+        while not self._slice():  # noqa: ASYNC110 - nothing is waited for: others get their turn.
+            await asyncio.sleep(0)
+        self._is_catching_up = False
+        self.show()
+
+    def _slice(self) -> bool:
+        """Compute for a moment; return whether all is done."""
+        until = time.perf_counter() + SLICE
+        self.judge(lambda: time.perf_counter() < until)
+        return not self.is_behind

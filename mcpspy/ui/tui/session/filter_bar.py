@@ -1,0 +1,181 @@
+"""The line in which a filter is typed.
+
+Owns what is typed, what is wrong with it, and the filters before it. What a
+filter lets through is `view`'s; a bad one changes nothing, so that a word may
+be typed letter by letter.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Input
+
+from mcpspy.analysis import rows
+from mcpspy.core.query.parser import Query, QueryError, parse
+from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.tui.widgets.base import SplitLine
+
+SETTLE = 0.1
+"""Seconds after a letter before rows are filtered: a million of them are not judged for each."""
+
+EXAMPLE = "tool:echo status:err >200ms size>10kb -word"
+
+
+class FilterInput(Input):
+    """The input itself."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter,tab,down", "done", "rows", key_display="enter", tooltip="to the rows", id="filter.done"
+        ),
+        Binding("up,ctrl+p", "earlier", "before", tooltip="the filter before", id="filter.earlier"),
+        Binding("escape", "clear", "no filter", id="filter.clear"),
+    ]
+
+    HELP_NAME = "in the filter"
+
+    class Left(Message):
+        """The rows are wanted again; `clear`: all of them."""
+
+        def __init__(self, *, clear: bool) -> None:
+            super().__init__()
+            self.clear = clear
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, placeholder=EXAMPLE, select_on_focus=False)
+        self.past: list[str] = []
+        self._back = 0
+
+    def keep(self) -> None:
+        text = self.value.strip()
+        if text and self.past[-1:] != [text]:
+            self.past.append(text)
+        self._back = 0
+
+    def action_earlier(self) -> None:
+        if self._back < len(self.past):
+            self._back += 1
+            self.value = self.past[-self._back]
+            self.cursor_position = len(self.value)
+
+    def action_done(self) -> None:
+        self.post_message(self.Left(clear=False))
+
+    def action_clear(self) -> None:
+        self.post_message(self.Left(clear=True))
+
+
+class FilterLine(Horizontal):
+    """The line: a sign, the input, and what is wrong with the filter."""
+
+    DEFAULT_CSS = """
+    FilterLine { height: 1; display: none; background: $surface; }
+    FilterLine > #slash { width: 3; background: $surface; }
+    FilterLine > FilterInput { width: 1fr; height: 1; border: none; padding: 0; background: $surface; }
+    FilterLine > #filter-error { width: auto; max-width: 60%; background: $surface; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sign = SplitLine(id="slash")
+        self._input = FilterInput()
+        self._wrong = SplitLine(id="filter-error")
+
+    def compose(self) -> ComposeResult:
+        yield self._sign
+        yield self._input
+        yield self._wrong
+
+    def on_mount(self) -> None:
+        self._sign.say([("/", "title")])
+        self._say_wrong("")
+
+    def _say_wrong(self, what: str) -> None:
+        self._wrong.say([(what, rows.BAD)] if what else [])
+        self._wrong.styles.width = len(what) + 2 if what else 0
+
+
+class FilterBar(FilterLine):
+    """A filter being typed, or in force."""
+
+    class Changed(Message):
+        """Another filter is wanted."""
+
+        def __init__(self, query: Query) -> None:
+            super().__init__()
+            self.query = query
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._settling: Timer | None = None
+        self._sent = ""
+
+    @property
+    def text(self) -> str:
+        return self._input.value
+
+    @property
+    def is_typed(self) -> bool:
+        return self._input.has_focus
+
+    def open(self, text: str | None = None) -> None:
+        self._show(on=True)
+        if text is not None:
+            self._input.value = text
+        elif not self._input.value and self._input.past:
+            self._input.value = self._input.past[-1]
+        self._input.cursor_position = len(self._input.value)
+        self.screen.set_focus(self._input)  # Now: what is typed next is no command.
+
+    def put(self, text: str) -> None:
+        self._input.value = text
+        self._input.keep()
+        self._show(on=bool(text))
+        self._send()
+
+    def clear(self) -> None:
+        self._input.keep()
+        self._input.value = ""
+        self._show(on=False)
+        self._send()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter by what is typed, once it rests."""
+        event.stop()
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLE, self._send)
+
+    def on_filter_input_left(self, event: FilterInput.Left) -> None:
+        """Keep the filter, or none."""
+        event.stop()
+        if event.clear or not self._input.value.strip():
+            self.clear()
+        else:
+            self._input.keep()
+            self._send()
+        self.screen.focus_next("MessageList")
+
+    def _show(self, *, on: bool) -> None:
+        self.display = on  # A class would do so with the next frame, and what is hidden has no focus.
+
+    def _send(self) -> None:
+        if self._settling is not None:
+            self._settling.stop()
+            self._settling = None
+        text = self._input.value
+        try:
+            query = parse(text, linted=True)
+        except QueryError as error:
+            self._say_wrong(sanitize(str(error.args[0])))
+            return
+        self._say_wrong("")
+        if text.strip() != self._sent:
+            self._sent = text.strip()
+            self.post_message(self.Changed(query))

@@ -1,0 +1,123 @@
+"""What keys open over the screen of a session: other screens, and questions.
+
+Owns what each of them is given, and what is done with what was chosen there.
+Imports a screen with the first key that asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from mcpspy.io.settings import slug
+from mcpspy.ui.tui.session.base import SessionBase
+from mcpspy.ui.tui.session.labels import plural
+
+
+def timeline(screen: SessionBase) -> None:
+    from mcpspy.ui.tui.panels.timeline_screen import TimelineScreen
+
+    screen.app.push_screen(TimelineScreen(screen.feed.log, screen.listing.row), _to_row(screen))
+
+
+def numbers(screen: SessionBase) -> None:
+    """Show what each tool cost; the one that is chosen there is filtered by."""
+    from mcpspy.ui.tui.panels.stats_screen import StatsScreen
+
+    def chosen(text: str | None) -> None:
+        if text is not None:
+            screen.filter.put(text)
+
+    screen.app.push_screen(StatsScreen(screen.feed.log), chosen)
+
+
+def server(screen: SessionBase) -> None:
+    """Show what the two can do."""
+    from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
+
+    screen.app.push_screen(CapabilitiesScreen(screen.feed.log))
+
+
+def diff(screen: SessionBase) -> None:
+    """Show what differs between this exchange and another: the one marked, else the one before like it."""
+
+    async def chosen() -> None:
+        from mcpspy.ui.tui.diff.comparison import two_of
+
+        row = screen.listing.row
+        two = screen.resent(row) or await two_of(screen.feed.log, row, screen.listing.marked)
+        if isinstance(two, str):
+            screen.tell(two)
+        else:
+            compared(screen, *two)
+
+    screen.run_worker(chosen(), group="diff", exclusive=True)
+
+
+def compared(screen: SessionBase, old: int, new: int) -> None:
+    """Show what differs between two exchanges."""
+    from mcpspy.ui.tui.diff.comparison import ExchangePair
+    from mcpspy.ui.tui.diff.screen import DiffScreen
+
+    screen.app.push_screen(DiffScreen(ExchangePair(screen.feed.log, old, new)), _to_row(screen))
+
+
+def note(screen: SessionBase) -> None:
+    """Let a note be written on the row; an empty one is none."""
+    from mcpspy.ui.tui.widgets.prompts import TextPrompt
+
+    listing = screen.listing
+    row, notes = listing.row, listing.notes
+
+    def written(text: str | None) -> None:
+        if row is None or text is None:
+            return
+        notes.pop(row, None)
+        if text:
+            notes[row] = text
+            listing.marked.add(row)
+        listing.refresh()
+        screen.panes.look()
+
+    if row is not None:
+        question = "A note on this row; it is saved with the rows (x):"
+        screen.app.push_screen(TextPrompt(question, notes.get(row, "")), written)
+
+
+def export(screen: SessionBase) -> None:
+    """Save the marked rows, else all that are shown, under a name that is asked for."""
+    from mcpspy.ui.tui.session.export import saved
+    from mcpspy.ui.tui.widgets.prompts import TextPrompt
+
+    feed, listing = screen.feed, screen.listing
+    marked = sorted(listing.marked)
+    rows = marked or list(screen.view.rows)
+    what = plural(len(rows), "marked row" if marked else "row")
+    header, kind = feed.log.header, "md" if len(feed.paths) > 1 else "jsonl"
+
+    def named(name: str | None) -> None:
+        if name:
+            screen.do(saved(feed, Path(name).expanduser(), rows, listing.notes))
+
+    question = f"Save {what} as .jsonl (a recording) or .md (to read):"
+    screen.app.push_screen(TextPrompt(question, f"{slug(header.name)}-{header.id[:4]}.{kind}"), named)
+
+
+def _to_row(screen: SessionBase) -> Callable[[int | None], None]:
+    """Return what goes to the row that was chosen on another screen."""
+
+    def chosen(row: int | None) -> None:
+        if row is not None:
+            screen.go(row, "")
+
+    return chosen
+
+
+OPENINGS: dict[str, Callable[[SessionBase], None]] = {
+    "timeline": timeline,
+    "numbers": numbers,
+    "server": server,
+    "diff": diff,
+    "note": note,
+    "export": export,
+}

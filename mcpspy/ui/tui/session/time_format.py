@@ -1,0 +1,73 @@
+"""The time of a row, in three ways.
+
+Owns relative, absolute and delta times as text of a known width, and the bar
+that makes latencies comparable at a glance. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import Self
+
+from mcpspy.analysis import rows
+
+
+class Cycle(StrEnum):
+    """Ways of which a key takes the next one."""
+
+    @property
+    def following(self) -> Self:
+        """The next way; the first after the last."""
+        ways = list(type(self))
+        return ways[(ways.index(self) + 1) % len(ways)]
+
+
+class TimeFormat(Cycle):
+    """What the time column says."""
+
+    RELATIVE = "since the start"
+    ABSOLUTE = "of day"
+    DELTA = "since the row above"
+
+
+BLOCKS = "▏▎▍▌▋▊▉█"
+
+FASTEST = -4.0
+"""Decades of seconds at which a bar begins: 0.1 ms."""
+
+CELLS_A_DECADE = 4 / 3
+"""A bar of eight cells is full at 100 s."""
+
+
+def shown(way: TimeFormat, at: float, before: float, started: datetime | None) -> str:
+    """Return a row's time; `before` is that of the row above, `started` the wall clock at 0."""
+    if way is TimeFormat.ABSOLUTE and started is not None:
+        return (started + timedelta(seconds=at)).strftime("%H:%M:%S.%f")[:-3]
+    if way is TimeFormat.DELTA:
+        return f"{at - before:+.3f}"
+    return rows.moment(at)
+
+
+def width(way: TimeFormat, last: float) -> int:
+    return 12 if way is TimeFormat.ABSOLUTE else max(7, len(rows.moment(last)) + (way is TimeFormat.DELTA))
+
+
+@lru_cache(maxsize=64)
+def began(started: str) -> datetime | None:
+    """Return when a session began, in local time; None if its header does not say."""
+    try:
+        return datetime.fromisoformat(started).astimezone()
+    except ValueError:
+        return None
+
+
+def bar(latency: float | None) -> str:
+    """Return a bar that grows with the decades of a latency: 1 ms and 1 s are told apart, and so are 1 s and 10 s."""
+    if latency is None or latency <= 0:
+        return ""
+    eighths = round((math.log10(latency) - FASTEST) * CELLS_A_DECADE * 8)
+    full, rest = divmod(max(1, min(eighths, 64)), 8)
+    return "█" * full + (BLOCKS[rest - 1] if rest else "")

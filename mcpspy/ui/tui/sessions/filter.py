@@ -1,0 +1,158 @@
+"""The filter of the list of sessions.
+
+Owns its language, which is a small relative of `core.query.parser`'s: words, `-` for
+not, and four fields. Everything in it has to be true. Pure.
+
+The line in which the filter of the sessions is typed.
+
+Owns what is typed and what is wrong with it: a bad filter changes nothing, so
+that a word may be typed letter by letter. The input, and the filters before
+this one, are `filterbar`'s.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+
+from textual.message import Message
+from textual.widgets import Input
+
+from mcpspy.core.query.lexer import QueryError
+from mcpspy.core.sanitize import sanitize
+from mcpspy.io.recording.reader import RecordingState, Summary
+from mcpspy.ui.tui.session.filter_bar import FilterInput, FilterLine
+
+Test = Callable[[Summary], bool]
+
+STATES = ", ".join(RecordingState)
+
+_ATOM = re.compile(r'(?P<no>-?)(?:(?P<field>[a-z]+):)?(?P<value>"[^"]*"?|\S*)', re.IGNORECASE)
+
+_TEXTS: dict[str, Callable[[Summary], object]] = {
+    "name": lambda summary: summary.header.name,
+    "server": lambda summary: summary.server or "",
+    "client": lambda summary: summary.client or "",
+}
+
+FIELDS = ("state", *_TEXTS)
+
+
+class SessionFilter:
+    """A filter, ready to be asked; raises QueryError with what is wrong with it, and where."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.strip()
+        """As it was typed."""
+        self._tests = _tests(text)
+
+    def __call__(self, sessions: Sequence[Summary]) -> list[Summary]:
+        return [summary for summary in sessions if all(test(summary) for test in self._tests)]
+
+
+def _tests(text: str) -> list[Test]:
+    tests, at = [], 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        found = _ATOM.match(text, at)
+        assert found is not None
+        at = found.end()
+        test = _test(found)
+        tests.append(_negated(test) if found["no"] else test)
+    return tests
+
+
+def _test(found: re.Match[str]) -> Test:
+    field, value = (found["field"] or "").lower(), found["value"]
+    if field and field not in FIELDS:
+        near = difflib.get_close_matches(field, FIELDS, 1, 0.6)
+        if near and not value.startswith("//"):
+            raise QueryError(f"unknown field {field}: did you mean {near[0]}:?", *found.span("field"))
+        field, value = "", f"{found['field']}:{value}"  # A word: `http://x`, `localhost:80`.
+    if value.startswith('"') and (len(value) == 1 or not value.endswith('"')):
+        raise QueryError('" is never closed', *found.span("value"))
+    value = value.strip('"').lower()
+    if not value:
+        what = f"{field}: what?" if field else "- what?" if found["no"] else "nothing between the quotes"
+        raise QueryError(f"{what} One of {STATES}" if field == "state" else what, *found.span())
+    if field == "state":
+        return _state(value, found)
+    if field:
+        text = _TEXTS[field]
+        return lambda summary: value in str(text(summary)).lower()
+    # An id by its beginning, as everywhere: a letter or two would be found in most of them.
+    return lambda summary: summary.header.id.startswith(value) or value in _all_of(summary)
+
+
+def _state(value: str, found: re.Match[str]) -> Test:
+    wanted = {state for state in RecordingState if state.startswith(value)}  # Typed letter by letter.
+    if not wanted:
+        raise QueryError(f"{value} is no state: one of {STATES}", *found.span("value"))
+    return lambda summary: summary.state in wanted
+
+
+def _all_of(summary: Summary) -> str:
+    header = summary.header
+    said = (header.name, summary.server, summary.client, summary.revision, header.upstream)
+    return "\n".join([*(str(part or "") for part in said), " ".join(header.command or [])]).lower()
+
+
+def _negated(test: Test) -> Test:
+    return lambda summary: not test(summary)
+
+
+EXAMPLE = "weather state:live -name:test server:everything"
+
+
+class SessionFilterBar(FilterLine):
+    """A filter being typed, or in force."""
+
+    DEFAULT_CSS = "SessionFilterBar.-open { display: block; }"
+
+    class Changed(Message):
+        """Another filter is in force."""
+
+    class Left(Message):
+        """The list is wanted again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filter = SessionFilter("")
+        """What is in force: the last one without a fault."""
+        self._input.placeholder = EXAMPLE
+
+    def open(self) -> None:
+        self.add_class("-open")
+        self._input.focus()
+
+    def clear(self) -> None:
+        self._input.keep()
+        self._input.value = ""
+        self.remove_class("-open")
+        self._apply()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._apply()
+
+    def on_filter_input_left(self, event: FilterInput.Left) -> None:
+        """Keep the filter, or have none."""
+        event.stop()
+        if event.clear or not self._input.value.strip():
+            self.clear()
+        self._input.keep()
+        self.post_message(self.Left())
+
+    def _apply(self) -> None:
+        try:
+            wanted = SessionFilter(self._input.value)
+        except QueryError as error:
+            self._say_wrong(sanitize(str(error.args[0])))
+            return
+        self._say_wrong("")
+        if wanted.text != self.filter.text:
+            self.filter = wanted
+            self.post_message(self.Changed())

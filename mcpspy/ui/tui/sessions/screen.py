@@ -1,0 +1,274 @@
+"""The screen of all sessions.
+
+Owns looking at the folder, about every second and in a thread, counting
+between two looks, and what the keys do. What is deleted and how is
+`io.recording.reader`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.widgets import Footer
+from textual.worker import Worker, WorkerError
+
+from mcpspy.analysis import rows
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import McpspyError
+from mcpspy.io.recording.catalog import Catalog, CountCache
+from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
+from mcpspy.ui.demo.client import record
+from mcpspy.ui.tui.bindings import SESSIONS_KEYS
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.session.labels import plural
+from mcpspy.ui.tui.session.screen import SessionScreen
+from mcpspy.ui.tui.sessions.filter import SessionFilterBar
+from mcpspy.ui.tui.sessions.labels import about, command, nothing, question, refusal, title
+from mcpspy.ui.tui.sessions.session_list import SessionList
+from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
+from mcpspy.ui.tui.widgets.virtual_list import VirtualList
+
+EVERY = 1.0
+"""Seconds between two looks at the folder."""
+
+FLASH = 4.0
+"""Seconds that the answer to a key is read."""
+
+
+class SessionsScreen(Screen[None]):
+    """Every session of a folder."""
+
+    BINDINGS: ClassVar[list[BindingType]] = SESSIONS_KEYS
+
+    HELP_NAME = "the sessions"
+
+    AUTO_FOCUS = "#list"
+
+    def __init__(self, catalog: Catalog) -> None:
+        super().__init__()
+        self._catalog = catalog
+        self._census = CountCache()
+        self._sessions: list[Summary] = []
+        self._has_looked = False
+        self._wanted = asyncio.Event()
+        self._anew = False
+        self._demo: Worker[None] | None = None
+        self._flash: Piece | None = None
+        self._flash_until = 0.0
+        self._title = SplitLine(id="title")
+        self._list = SessionList(self._census.counts, id="list")
+        self._bar = SessionFilterBar()
+        self._status = SplitLine(id="status", classes="-soft")
+
+    def compose(self) -> ComposeResult:
+        yield self._title
+        yield self._list
+        yield self._bar
+        yield self._status
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self._say()
+        self.run_worker(self._look())
+
+    async def on_unmount(self) -> None:
+        """Leave no demo behind."""
+        if self._demo is not None:
+            self._demo.cancel()
+            with suppress(WorkerError):
+                await self._demo.wait()
+
+    def on_screen_resume(self) -> None:
+        """Look at once when the screen is shown again."""
+        self._wanted.set()
+
+    def action_open(self) -> None:
+        if wanted := self._list.wanted:
+            self.app.push_screen(SessionScreen(*wanted))
+
+    def action_filter(self) -> None:
+        self._bar.open()
+
+    def action_leave(self) -> None:
+        if self._bar.filter.text or self._bar.has_class("-open"):
+            self._bar.clear()
+        else:
+            self._list.unmark()
+
+    def action_diff(self) -> None:
+        """Compare the two that are marked; else this one with the one chosen before, or with one to be chosen."""
+        here, marked = self._list.chosen, self._list.marked
+        other = next((one for one in self._sessions if one.path == self._list.compared), None)
+        if len(marked) > 2:
+            self._tell(f"{len(marked)} are marked, and two are compared (space takes a mark away)", rows.BAD)
+        elif len(marked) == 2:
+            self._compare(*marked)
+        elif here is None:
+            return
+        elif other is None and len(marked) == 1 and marked[0].path != here.path:
+            self._compare(marked[0], here)
+        elif other is None or other.path == here.path:
+            self._choose(None if other else here)
+        else:
+            self._compare(other, here)
+
+    def action_forget(self) -> None:
+        self._choose(None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Have `escape` forget what is to be compared, if anything is, before it does anything else."""
+        return action != "forget" or self._list.compared is not None
+
+    def _choose(self, session: Summary | None) -> None:
+        """Have a session wait for the one that it is compared with."""
+        self._list.compared = None if session is None else session.path
+        self._list.refresh()
+        self.refresh_bindings()
+        self._flash = None
+        self._say()
+
+    def _compare(self, *two: Summary) -> None:
+        from mcpspy.ui.tui.diff.comparison import SessionPair
+        from mcpspy.ui.tui.diff.screen import DiffScreen
+
+        self._choose(None)
+        old, new = sorted(two, key=lambda summary: summary.order)
+
+        def opened(session: Summary, row: int) -> None:
+            self.app.push_screen(SessionScreen(session, row=row))
+
+        self.app.push_screen(DiffScreen(SessionPair(old, new), opened))
+
+    def action_delete(self) -> None:
+        wanted = self._list.wanted
+        dead = [summary for summary in wanted if summary.state is not RecordingState.LIVE]
+        if dead:
+            self.run_worker(self._delete(dead, len(wanted) - len(dead)))
+        elif wanted:
+            self._tell(refusal(wanted), rows.BAD)
+
+    def action_copy_path(self) -> None:
+        if (chosen := self._list.chosen) is not None:
+            self._copy(sanitize(str(chosen.path)))
+
+    def action_copy_command(self) -> None:
+        if (chosen := self._list.chosen) is not None:
+            self._copy(command(chosen, self._sessions, str(self._catalog.folder)))
+
+    def action_again(self) -> None:
+        self._anew = True
+        self._wanted.set()
+
+    def action_demo(self) -> None:
+        if self._demo is None:
+            self._demo = self.run_worker(self._record_demo())
+            self._say()
+
+    def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
+        event.stop()
+        self.action_open()
+
+    def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
+        event.stop()
+        self._say()
+
+    def on_session_filter_bar_changed(self, event: SessionFilterBar.Changed) -> None:
+        event.stop()
+        self._show()
+
+    def on_session_filter_bar_left(self, event: SessionFilterBar.Left) -> None:
+        event.stop()
+        self._list.focus()
+
+    async def _look(self) -> None:
+        while True:
+            began = time.monotonic()
+            until = began + EVERY
+            # Textual calls a screen current that an opaque one covers; each look would paint both.
+            if self.is_current and (self.app.screen is self or self.app.screen.is_modal):
+                anew, self._anew = self._anew, False
+                self._sessions = await asyncio.to_thread(self._catalog.look, anew=anew)
+                self._has_looked = True
+                self._census.keep([summary.path for summary in self._sessions])
+                self._show()
+                until = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))
+                await self._count(until)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), max(until - time.monotonic(), 0.0))
+            self._wanted.clear()
+
+    async def _count(self, until: float) -> None:
+        """Count what is in view, and then the rest, as long as nothing else is to be done."""
+        is_done = False
+        while not is_done and time.monotonic() < until and not self._wanted.is_set():
+            before = self._census.news
+            is_done = await asyncio.to_thread(self._census.work, self._list.by_interest())
+            if self._census.news != before:
+                self._list.refresh()
+
+    async def _delete(self, sessions: list[Summary], live: int) -> None:
+        try:
+            files = [path for summary in sessions for path in await asyncio.to_thread(files_of, summary)]
+            if not await self.app.push_screen_wait(ConfirmPrompt(question(sessions, len(files), live))):
+                return
+            for summary in sessions:
+                await asyncio.to_thread(delete, summary)
+        except McpspyError as error:
+            self._tell(sanitize(str(error)), rows.BAD)
+        else:
+            name = (
+                sanitize(sessions[0].header.name) if len(sessions) == 1 else plural(len(sessions), "session")
+            )
+            self._tell(f"deleted {name}")
+        self._wanted.set()
+
+    async def _record_demo(self) -> None:
+        trouble = await record(str(self._catalog.folder))
+        self._demo = None
+        self._tell(f"the demo failed: {trouble}", rows.BAD) if trouble else self._say()
+        self._wanted.set()
+
+    def _copy(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self._tell(f"copied {text}")
+
+    def _tell(self, text: str, role: str | None = None) -> None:
+        self._flash, self._flash_until = (text, role), time.monotonic() + FLASH
+        self._say()
+        self.set_timer(FLASH, self._say)
+
+    def _show(self) -> None:
+        shown = self._bar.filter(self._sessions)
+        has_rest = not self._has_looked or self._catalog.trouble
+        self._list.empty = [] if has_rest else nothing(len(self._sessions))
+        compared = self._list.compared
+        self._list.forget_all_but(self._sessions)
+        if self._list.compared != compared:
+            self.refresh_bindings()
+        self._list.show(shown)
+        self._say()
+
+    def _say(self) -> None:
+        self._title.say(*title(self._list.count, self._sessions, len(self._list.marked)))
+        is_choosing = self._list.compared is not None
+        self._status.say([self._standing()], [] if is_choosing else about(self._list.chosen))
+
+    def _standing(self) -> Piece:
+        """Return what is to be said at the bottom: the answer to a key, what is amiss, what goes on."""
+        if self._flash is not None and time.monotonic() < self._flash_until:
+            return self._flash
+        if self._catalog.trouble:
+            return sanitize(self._catalog.trouble), rows.BAD
+        if (path := self._list.compared) is not None:
+            name = next((sanitize(one.header.name) for one in self._sessions if one.path == path), "")
+            return f"compare {name or 'this session'} with …  d on another one, esc forgets it", rows.OPEN
+        if self._demo is not None:
+            return "the demo is being recorded …", rows.OPEN
+        return sanitize(f"watching {self._catalog.folder}"), rows.QUIET

@@ -1,0 +1,248 @@
+"""Widgets that draw lines of text by their roles.
+
+Owns the styles of roles, and which lines have to be drawn again. Textual looks
+up border, tint, opacity and filters for each line anew; here a line has none of
+the first three, and filters are asked once a style. Refuses borders and padding.
+
+A widget of painted lines that scrolls.
+
+Owns what scrolling and growing cost: lines that stay in view are not drawn
+again, the bar only where that is seen, and the screen is not laid out anew for
+more or fewer lines. Which lines there are is a subclass's.
+
+One line of text across the screen: a title, a status.
+
+Owns the cutting: what is on the left gives way to what is on the right.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar, ScrollBarRender
+from textual.strip import Strip
+from textual.widget import Widget
+
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.widgets.cells import cells, steady
+from mcpspy.ui.tui.widgets.columns import fitted
+
+
+class BaseWidget(Widget):
+    """A widget whose lines are pieces of text, in an application that has the roles as component classes."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._drawn: dict[int, Strip] = {}
+        """Lines as they were drawn last."""
+        self._looks: dict[Style, dict[str | None, Style]] = {}
+        """Ground → role → how that looks there."""
+        self._ground = Style()
+        self._theme = ""
+
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> BaseWidget:
+        """Have lines drawn anew; without regions, all of them."""
+        if repaint and regions:
+            for region in regions:
+                for y in region.line_range:
+                    self._drawn.pop(y, None)
+        elif repaint:
+            self._drawn.clear()
+        super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+        return self
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._looks.clear()
+        self._drawn.clear()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return lines, those drawn before as they were."""
+        ground, theme = self.rich_style, self.app.theme
+        if ground != self._ground or theme != self._theme:
+            self._ground, self._theme = ground, theme
+            self.notify_style_update()
+        self.prepare()
+        drawn, render_line = self._drawn, self.render_line
+        for y in crop.line_range:
+            if y not in drawn:
+                drawn[y] = render_line(y)
+        strips = [drawn[y] for y in crop.line_range]
+        start, end = crop.column_span
+        return strips if (start, end) == (0, self.outer_size.width) else [s.crop(start, end) for s in strips]
+
+    def prepare(self) -> None:
+        """Look up what all lines share."""
+
+    def paint(self, pieces: list[Piece], width: int, ground: Style | None = None) -> list[Segment]:
+        """Return pieces in their colours as so many columns, on the widget's own ground or another."""
+        base = self._ground if ground is None else ground
+        looks = self._looks.setdefault(base, {})
+        segments: list[Segment] = []
+        run, before, used = "", None, 0
+        for text, role in pieces:
+            if text:
+                if (look := looks.get(role)) is None:
+                    look = self._look(role, base)
+                if look is not before and run:
+                    segments.append(Segment(run, before))
+                    used += cells(run)
+                    run = ""
+                run, before = run + steady(text), look
+        if (plain := looks.get(None)) is None:
+            plain = self._look(None, base)
+        used += cells(run)
+        if used < width:
+            if before is not plain and run:
+                segments.append(Segment(run, before))
+                run = ""
+            run, before = run + " " * (width - used), plain
+        segments.append(Segment(run, before))
+        return Segment.adjust_line_length(segments, width) if used > width else segments
+
+    def look(self, role: str) -> Style:
+        style = self.app.get_component_styles(f"role--{role}").partial_rich_style
+        return Style(color=style.color, bold=style.bold, dim=style.dim, reverse=style.reverse)
+
+    def filtered(self, style: Style) -> Style:
+        """Return a style as the terminal gets it."""
+        segments = [Segment("x", style)]
+        for each in self.get_line_filters():
+            segments = each.apply(segments, self.background_colors[1])
+        return segments[0].style or style
+
+    def _look(self, role: str | None, base: Style) -> Style:
+        found = self._looks[base][role] = self.filtered(base + self.look(role) if role else base)
+        return found
+
+
+STEPS = 8
+"""Positions of the bar's end in a cell."""
+
+
+class ScrollTrack(ScrollBar, BaseWidget):
+    """The bar at the right: a track that is not seen, and where in it one is."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the bar, as it was drawn last if nothing has changed."""
+        height = self.outer_size.height
+        if len(self._drawn) != height:
+            bar = self.render()
+            assert isinstance(bar, ScrollBarRender)
+            assert isinstance(bar.style, Style)
+            assert bar.style.color is not None
+            assert bar.style.bgcolor is not None
+            cells = bar.render_bar(
+                height,
+                bar.virtual_size,
+                bar.window_size,
+                bar.position,
+                back_color=bar.style.bgcolor,
+                bar_color=bar.style.color,
+            ).segments
+            # Track and handle are one cell each, many times over.
+            strips = {
+                cell: Strip([Segment(cell.text, self.filtered(cell.style or bar.style))], 1)
+                for cell in set(cells)
+            }
+            self._drawn = {y: strips[cell] for y, cell in enumerate(cells)}
+        return [self._drawn[y] for y in crop.line_range]
+
+
+class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
+    """Lines, of which those in view exist."""
+
+    DEFAULT_CSS = """
+    LineScrollView { overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; background: $background;
+               scrollbar-background: $background; scrollbar-background-hover: $background;
+               scrollbar-background-active: $background; }
+    """
+
+    @property
+    def vertical_scrollbar(self) -> ScrollBar:
+        """The bar, which is there from the first use on."""
+        if self._vertical_scrollbar is None:
+            self._vertical_scrollbar = bar = ScrollTrack(name="vertical")
+            self.app._start_widget(self, bar)
+        return self._vertical_scrollbar
+
+    HEADS: ClassVar[int] = 0
+    """Lines at the top that do not scroll."""
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Move the lines that stay in view."""
+        self._move_bar()
+        if step := round(new_value) - round(old_value):
+            heads, drawn = self.HEADS, self._drawn.items()
+            moved = {
+                y - step: strip for y, strip in drawn if y >= heads and heads <= y - step < self.size.height
+            }
+            moved |= {y: strip for y, strip in drawn if y < heads}
+            self.refresh()
+            self._drawn = moved
+
+    def extend(self, lines: int) -> None:
+        # Not as a reactive: that is a layout of the whole screen.
+        self.set_reactive(LineScrollView.virtual_size, Size(0, lines))
+        self._move_bar()
+        self.scroll_y = self.validate_scroll_y(self.scroll_y)
+
+    def jump(self, top: int) -> None:
+        self.scroll_to(y=top, animate=False, force=True)
+
+    def _move_bar(self) -> None:
+        """Have the bar show where this is, if that would be seen: it has few cells for a million lines."""
+        if not self.show_vertical_scrollbar:
+            return
+        bar, lines, top = self.vertical_scrollbar, self.virtual_size.height, self.scroll_y
+        seen = lines / (max(self.size.height, 1) * STEPS)
+        was = bar.position == 0, bar.position >= bar.window_virtual_size - bar.window_size
+        if (
+            was != (top == 0, top >= self.max_scroll_y)
+            or abs(lines - bar.window_virtual_size) >= seen
+            or abs(top - bar.position) >= seen
+        ):
+            bar.window_virtual_size, bar.position = lines, top
+
+
+class SplitLine(BaseWidget):
+    """A line that says one thing on the left and one on the right."""
+
+    DEFAULT_CSS = """
+    SplitLine { height: 1; background: $panel; }
+    SplitLine.-soft { background: $background; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id, classes=classes)
+        self._left: list[Piece] = []
+        self._right: list[Piece] = []
+
+    def say(self, left: list[Piece], right: list[Piece] | None = None) -> None:
+        if (left, right or []) != (self._left, self._right):
+            self._left, self._right = left, right or []
+            self.refresh()
+
+    @property
+    def text(self) -> str:
+        return "  ".join("".join(text for text, _ in side) for side in (self._left, self._right) if side)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.outer_size.width - 2
+        right = fitted(self._right, width)
+        left = fitted(self._left, width - _cells(right) - (2 if right else 0))
+        room: Piece = (" " * (width - _cells(left) - _cells(right)), None)
+        return Strip(
+            self.paint([(" ", None), *left, room, *right], self.outer_size.width), self.outer_size.width
+        )
+
+
+def _cells(pieces: list[Piece]) -> int:
+    return sum(cell_len(text) for text, _ in pieces)

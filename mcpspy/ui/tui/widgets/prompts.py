@@ -1,0 +1,129 @@
+"""A question of one line, over the screen that asks it.
+
+A question that is answered by y or n.
+
+Owns that nothing but y is a yes.
+
+The error that a held request is answered with: a code and a few words.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Input, Static
+
+
+class TextPrompt(ModalScreen[str | None]):
+    """A question; dismissed with what was typed, None if it was left."""
+
+    CSS = """
+    TextPrompt { align: center middle; background: $background 60%; }
+    TextPrompt #ask { width: 76; max-width: 100%; height: auto; padding: 0 1; background: $surface;
+               border: solid $primary; }
+    TextPrompt Input { border: none; padding: 0; height: 1; background: $surface; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "leave", tooltip="leave it", id="ask.leave")
+    ]
+
+    HELP_NAME = "in a question"
+
+    def __init__(self, question: str, answer: str = "") -> None:
+        super().__init__()
+        self._question = question
+        self._answer = answer
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="ask"):
+            yield Static(self._question, markup=False)
+            yield Input(self._answer, compact=True, select_on_focus=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.dismiss(event.value.strip())
+
+
+class ConfirmPrompt(ModalScreen[bool]):
+    """A question above the screen below; takes text that is inert already."""
+
+    CSS = """
+    ConfirmPrompt { align: center middle; background: $background 60%; }
+    ConfirmPrompt #question { width: auto; max-width: 90%; height: auto; max-height: 80%; padding: 0 2;
+                        background: $surface; border: solid $error; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "dismiss(True)", "yes", id="confirm.yes"),
+        Binding("n,escape,q", "dismiss(False)", "no", id="confirm.no"),
+    ]
+
+    HELP_NAME = "the question"
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self.question = question
+
+    def compose(self) -> ComposeResult:
+        yield Static(Text(f"{self.question}  y/n"), id="question")
+        yield Footer(compact=True)
+
+
+CODE, MESSAGE = -32603, "Internal error"
+"""What JSON-RPC 2.0 has for a server that failed, section 5.1."""
+
+
+class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
+    """Two lines to fill in; dismissed with both, None if it was left."""
+
+    CSS = """
+    ErrorPrompt { align: center middle; background: $background 60%; }
+    ErrorPrompt #refusal { width: 76; max-width: 100%; height: auto; padding: 0 1; background: $surface;
+                       border: solid $primary; }
+    ErrorPrompt Input { border: none; padding: 0; height: 1; background: $surface; }
+    ErrorPrompt Input:focus { background: $panel; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "leave", tooltip="leave it held", id="refusal.leave"),
+    ]
+
+    HELP_NAME = "in an answer"
+
+    def __init__(self, name: str) -> None:
+        """`name` is what to call the request; inert."""
+        super().__init__()
+        self._name = name
+        self._code = Input(str(CODE), compact=True, id="code")
+        self._message = Input(MESSAGE, compact=True, id="message")
+        self._wrong = Static("", classes="role--bad", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="refusal"):
+            yield Static(f"Answer {self._name} with this error; its peer will not see it.", markup=False)
+            yield Static("code, a whole number:", classes="role--quiet", markup=False)
+            yield self._code
+            yield Static("message:", classes="role--quiet", markup=False)
+            yield self._message
+            yield self._wrong
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go from the code to the message, and from there on."""
+        event.stop()
+        try:
+            code = int(self._code.value.strip())
+        except ValueError:
+            self._wrong.update("the code is a whole number, as in -32603")
+            self._code.focus()
+            return
+        self._wrong.update("")
+        if event.input is self._code:
+            self._message.focus()
+        else:
+            self.dismiss((code, self._message.value))

@@ -1,0 +1,209 @@
+"""A list of any length, of which only the visible rows exist.
+
+Owns the cursor, following the end, scrolling and the mouse. What a row says is
+a subclass's. Not a DataTable: that measures every cell of every row and reads
+markup in them, and a row here may hold anything a server sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.widgets.base import LineScrollView
+from mcpspy.ui.tui.widgets.cells import cut, steady
+from mcpspy.ui.tui.widgets.columns import Column, PlacedColumn, heading, joined, share
+
+SELECTED = "▸"
+"""Mark of the row under the cursor: a colour alone would not say it."""
+
+MARGIN = 3
+"""Columns of a line that are no cell's: the mark, a blank, and one at the end."""
+
+
+class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
+    """Rows under a fixed heading."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"row--cursor", "row--heading"}
+
+    DEFAULT_CSS = """
+    VirtualList > .row--heading { color: $quiet; background: $surface; }
+    VirtualList > .row--cursor { background: $cursor-away; }
+    VirtualList:focus > .row--cursor { background: $cursor; text-style: bold; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "next row", show=False, id="list.down"),
+        Binding("up,k", "move(-1)", "previous row", show=False, id="list.up"),
+        Binding("pagedown,space", "page(1)", "a page down", show=False, id="list.page-down"),
+        Binding("pageup", "page(-1)", "a page up", show=False, id="list.page-up"),
+        Binding("home,g", "first", "first row", show=False, id="list.first"),
+        Binding("end,G", "last", "last row", show=False, id="list.last"),
+    ]
+
+    HELP_NAME = "in the list"
+
+    HEADS = 1
+
+    COLUMNS: ClassVar[tuple[Column, ...]] = ()
+
+    class Moved(Message):
+        """The cursor is on another row, or its row may say something else."""
+
+    class Opened(Message):
+        """The row under the cursor is wanted."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.count = 0
+        self.cursor = 0
+        self.can_follow = False
+        """Whether rows may still arrive at the end."""
+        self.follow = False
+        """Whether the cursor stays on the last row as rows arrive."""
+        self.empty: list[Piece] = []
+        """What is said in place of rows."""
+        self._placed: list[PlacedColumn] = []
+        self._width = self._wide = self._top = 0
+        self._at_cursor = self._of_heading = Style()
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return self.COLUMNS
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the next row would be in view."""
+        return self.count < self.scroll_offset.y + self._page()
+
+    def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
+        """Return the cells of one row; if there are fewer than columns, the last may use the rest of the line."""
+        raise NotImplementedError
+
+    def line(self, index: int, width: int) -> list[Piece]:
+        """Return one row, so wide at most; of a list that has no columns, in pieces of its own."""
+        return joined(self.cells(index, self._placed), self._placed, width)
+
+    def mark(self, index: int) -> str:
+        """Return the one or two characters before a row."""
+        return SELECTED if index == self.cursor else " "
+
+    def sync(self, count: int) -> None:
+        """Say how many rows there are now. The cursor stays where it is, or at the end if it follows."""
+        before, self.count = self.count, count
+        if count != before:
+            self.extend(count + 1)
+            self._repaint_from(min(before, count))
+        if self.follow and count:
+            self.move_to(count - 1)
+        elif count < before or before < self.scroll_offset.y + self.size.height:
+            self.cursor = max(0, min(self.cursor, count - 1))
+            self.refresh()
+        if count and not before:
+            self.post_message(self.Moved())
+
+    def move_to(self, index: int) -> None:
+        """Put the cursor on a row and bring that into view."""
+        old, self.cursor = self.cursor, max(0, min(index, self.count - 1))
+        top, page = self.scroll_offset.y, self._page()
+        if self.cursor < top:
+            self.jump(self.cursor)
+        elif self.cursor >= top + page:
+            self.jump(self.cursor - page + 1)
+        if self.cursor != old:
+            self._repaint(old)
+            self._repaint(self.cursor)
+            self.post_message(self.Moved())
+
+    def select(self, index: int) -> None:
+        """Put the cursor on a row because a person wants it there."""
+        if index < self.cursor:
+            self.follow = False
+        self.move_to(index)
+
+    def action_move(self, step: int) -> None:
+        self.select(self.cursor + step)
+
+    def action_page(self, step: int) -> None:
+        self.select(self.cursor + step * max(self._page() - 1, 1))
+
+    def action_first(self) -> None:
+        self.select(0)
+
+    def action_last(self) -> None:
+        self.follow = self.can_follow
+        self.move_to(self.count - 1)
+        self.post_message(self.Moved())
+
+    def on_resize(self) -> None:
+        """Keep the cursor in view."""
+        self.move_to(self.cursor)
+        # What was the end of a lower window is beyond the end of a higher one: the wheel would count from there.
+        self.scroll_target_y = min(self.scroll_target_y, self.max_scroll_y)
+
+    def on_click(self, event: events.Click) -> None:
+        """Select the row; open it if it was clicked twice."""
+        index = int(event.y) - 1 + self.scroll_offset.y
+        if event.y < 1 or index >= self.count:
+            return
+        self.select(index)
+        if event.chain == 2:
+            self.post_message(self.Opened())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Scrolling up, by wheel or bar, is a wish to stay."""
+        super().watch_scroll_y(old_value, new_value)
+        if self.follow and new_value < min(old_value, self.max_scroll_y):
+            self.follow = False
+            self.post_message(self.Moved())
+
+    def prepare(self) -> None:
+        """Look up what all lines share; draw them anew if it has changed."""
+        self._width, self._wide = self.scrollable_content_region.width, self.outer_size.width
+        self._top = self.scroll_offset.y
+        placed = share(self.columns, self._width - MARGIN)
+        at_cursor = self._ground + self.get_component_rich_style("row--cursor", partial=True)
+        if (placed, at_cursor) != (self._placed, self._at_cursor):
+            was_placed, self._placed, self._at_cursor = self._placed, placed, at_cursor
+            self._of_heading = self._ground + self.get_component_rich_style("row--heading")
+            self._drawn.clear()
+            if was_placed and was_placed != placed:
+                self.refresh()  # The frame that is being made may be that of a line only.
+
+    def render_line(self, y: int) -> Strip:
+        width, ground = self._width, self._ground
+        index = y - 1 + self._top
+        pieces: list[Piece] = []
+        if y == 0:
+            ground = self._of_heading
+            pieces = [("  ", None), (heading(self.columns, width - MARGIN), None)]
+        elif self.count == 0 and 0 <= y - 2 < len(self.empty):
+            text, role = self.empty[y - 2]
+            pieces = [("  ", None), (cut(steady(text), width - 2), role)]
+        elif index < self.count:
+            if index == self.cursor:
+                ground = self._at_cursor
+            pieces = [(f"{self.mark(index):<2}", None), *self.line(index, width - MARGIN)]
+        # As wide as the widget: the scrollbar is drawn over its end.
+        return Strip(self.paint(pieces, self._wide, ground), self._wide)
+
+    def _page(self) -> int:
+        return max(self.size.height - 1, 1)
+
+    def _repaint(self, index: int) -> None:
+        y = index - self.scroll_offset.y + 1
+        if 1 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    def _repaint_from(self, index: int) -> None:
+        y, height = max(index - self.scroll_offset.y + 1, 1), self.size.height
+        if y < height:
+            self.refresh(Region(0, y, self.size.width, height - y))

@@ -1,0 +1,30 @@
+"""Where to listen, as a person writes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.errors import UsageError
+from mcpspy.ui.cli.arguments import listen_address
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("8808", ("127.0.0.1", 8808)),
+        (":0", ("127.0.0.1", 0)),
+        ("localhost:1", ("localhost", 1)),
+        ("0.0.0.0:65535", ("0.0.0.0", 65535)),
+        ("[::1]:80", ("::1", 80)),
+    ],
+)
+def test_an_address_is_a_port_and_perhaps_a_host(text: str, address: tuple[str, int]) -> None:
+    assert listen_address("--listen", text) == address
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":", "x", "localhost", "host:x", "1.5", "-1", "65536", "host:", "[::1]"]
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no address"):
+        listen_address("--listen", text)

@@ -1,0 +1,110 @@
+"""What every command that compares takes, and how it reports."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import orjson
+import pytest
+
+from mcpspy.analysis.diff import (
+    ChangeKind,
+    ChangeSeverity,
+    ComparedCase,
+    DiffChange,
+    LatencyLimit,
+    SessionDiff,
+)
+from mcpspy.errors import CannotStart, UsageError
+from mcpspy.ui.cli.diff_options import configure_comparison, options_of, report
+
+TITLES = ("a", "b")
+NOTED = SessionDiff(
+    (ComparedCase(method="a", changes=(DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.NOTE),)),)
+)
+CHANGED = SessionDiff(
+    (
+        ComparedCase(
+            method="a", changes=(DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.DIFFERENT),)
+        ),
+    )
+)
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    configure_comparison(parser)
+    return parser.parse_args(arguments)
+
+
+def test_options_mean_what_they_say() -> None:
+    options = options_of(
+        parsed("--ignore", "/result/a", "--ignore", "ping", "--dates", "--slower-than", "2x+1s"),
+        frozenset({"tools"}),
+    )
+
+    assert [found.method for found in options.ignored] == ["*", "ping"]
+    assert (options.dates, options.slower_than) == (True, LatencyLimit(2.0, 1.0))
+    assert options.only == {"tools"}
+    assert options_of(parsed()).ignored == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--ignore", "/oops"), "--ignore /oops: a pointer begins with"),
+        (("--ignore", "\x1b[2J /\n"), "--ignore \\x1b[2J /\\n: a pointer begins with"),
+        (("--slower-than", "fast"), "--slower-than fast: like 2x"),
+    ],
+    ids=["pointer", "hostile", "limit"],
+)
+def test_an_option_that_means_nothing_is_one_line(arguments: tuple[str, ...], line: str) -> None:
+    with pytest.raises(UsageError) as error:
+        options_of(parsed(*arguments))
+
+    assert str(error.value).startswith(line)
+    assert "\x1b" not in str(error.value)
+
+
+def test_notes_alone_are_fine_unless_they_are_to_count(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(NOTED, TITLES, parsed()) == 0
+    assert report(NOTED, TITLES, parsed("--fail-on", "note")) == 1
+    assert report(CHANGED, TITLES, parsed()) == 1
+    assert report(CHANGED, TITLES, parsed("--fail-on", "breaking")) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.endswith("alike")] == [
+        "same: 1 note; 0 of 1 alike",
+        "changed: 1 note; 0 of 1 alike",
+        "changed: 1 different; 0 of 1 alike",
+        "same: 1 different; 0 of 1 alike",
+    ]
+
+
+def test_reports_are_written_beside_the_one_that_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    xml, page = tmp_path / "r.xml", tmp_path / "r.md"
+
+    assert report(CHANGED, TITLES, parsed("--junit", str(xml), "--markdown", str(page))) == 1
+
+    assert xml.read_text(encoding="utf-8").startswith("<?xml")
+    assert page.read_text(encoding="utf-8").startswith("### mcpspy diff: changed")
+    assert capsys.readouterr().out.startswith("different  a\n")
+
+
+def test_a_report_may_be_printed_in_place_of_the_other(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert report(CHANGED, TITLES, parsed("--markdown", "-")) == 1
+    assert capfdbinary.readouterr().out.startswith(b"### mcpspy diff")
+
+    assert report(CHANGED, TITLES, parsed("--json")) == 1
+    assert orjson.loads(capfdbinary.readouterr().out)["same"] is False
+
+
+def test_a_report_that_cannot_be_written_is_said_after_the_one_that_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(CannotStart) as error:
+        report(CHANGED, TITLES, parsed("--junit", str(tmp_path / "none" / "r.xml")))
+
+    assert "No such file" in str(error.value)
+    assert "changed: 1 different" in capsys.readouterr().out

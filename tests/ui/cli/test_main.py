@@ -1,0 +1,134 @@
+"""The table of commands, and what all of them share."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mcpspy.errors import CannotStart
+from mcpspy.ui.cli import ls
+from mcpspy.ui.cli import main as cli_main
+from mcpspy.ui.cli.main import COMMANDS, main
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpspy", command, "--help"], capture_output=True, timeout=30
+    )
+
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"usage: mcpspy {command}".encode())
+    assert b"mcpspy " in done.stdout.split(b"options:")[1]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["help"]])
+def test_the_help_names_every_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+
+    out = capsys.readouterr().out
+    assert all(f"\n  {name} " in out for name in COMMANDS)
+
+
+def test_a_command_that_is_none_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shwo"]) == 2
+    assert capsys.readouterr().err == "mcpspy: shwo: no such command (did you mean show?)\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["ls"], ["show", "--help"]])
+def test_no_other_command_pays_for_the_terminal_ui(arguments: list[str], tmp_path: Path) -> None:
+    code = (
+        "import sys; from mcpspy.ui.cli.main import main\n"
+        f"try: main({[*arguments]!r})\n"
+        "except SystemExit: pass\n"
+        "sys.exit('textual' in sys.modules or 'aiohttp' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=30, env={"MCPSPY_DIR": str(tmp_path)}
+    )
+
+    assert done.returncode == 0
+
+
+def test_without_a_terminal_mcpspy_alone_lists(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MCPSPY_DIR", str(tmp_path))
+
+    assert main([]) == 0
+    assert "No session" in capsys.readouterr().out
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(args: object) -> int:
+        raise error
+
+    monkeypatch.setattr(
+        cli_main, "import_module", lambda _: SimpleNamespace(EPILOG="", configure=ls.configure, main=fail)
+    )
+
+
+def test_an_error_is_one_line_with_its_way_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raising(monkeypatch, CannotStart("x: no", "try y"))
+
+    assert main(["ls"]) == 3
+    assert capsys.readouterr().err == "mcpspy: x: no (try y)\n"
+
+
+def test_a_bug_is_one_line_and_its_traceback_is_kept_private(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raising(monkeypatch, ZeroDivisionError("oops"))
+
+    assert main(["ls"]) == cli_main.BUG
+
+    said = capsys.readouterr().err
+    log = Path(said.rpartition(" ")[2].rstrip(")\n"))
+    assert said.startswith("mcpspy: a bug in mcpspy: ZeroDivisionError: oops (please report it with ")
+    assert "Traceback" in log.read_text(encoding="utf-8")
+    assert log.stat().st_mode & 0o777 == 0o600
+    log.unlink()
+
+
+def test_ctrl_c_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    raising(monkeypatch, KeyboardInterrupt())
+
+    assert main(["ls"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    show = f"{sys.executable} -m mcpspy --help | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", show], capture_output=True, timeout=30, cwd=tmp_path)
+
+    assert done.stderr == b""
+    assert done.stdout.strip() in (b"0", b"141")
+
+
+def test_what_stands_behind_two_dashes_is_the_servers_command_and_none_of_our_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    got: list[object] = []
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("what")
+        parser.add_argument("command", nargs="*")
+        parser.add_argument("--fast", action="store_true")
+
+    def start(args: argparse.Namespace) -> int:
+        got.append((args.what, args.command, args.fast))
+        return 0
+
+    module = SimpleNamespace(EPILOG="", TAKES_COMMAND=True, configure=configure, main=start)
+    monkeypatch.setattr(cli_main, "import_module", lambda _: module)
+
+    assert main(["ls", "x", "--fast", "--", "cmd", "--fast", "--", "-x"]) == 0
+    assert main(["ls", "x"]) == 0
+    assert got == [("x", ["cmd", "--fast", "--", "-x"], True), ("x", [], False)]

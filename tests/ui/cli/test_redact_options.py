@@ -1,0 +1,58 @@
+"""The options of redaction are the same for every command that records."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from mcpspy.errors import UsageError
+from mcpspy.io.recording.redaction import RedactionOptions
+from mcpspy.ui.cli.redact_options import OPTIONS, asked, check, configure, take
+from mcpspy.ui.cli.run import parse
+
+WORDS = [
+    "--redact-key", "a", "--redact-key", "b", "--redact-pattern", "c", "--redact-pointer", "/d", "--redact-env", "E",
+    "--config", "f.toml", "--no-redact",
+]  # fmt: skip
+WANTED = {
+    "off": True,
+    "keys": ["a", "b"],
+    "patterns": ["c"],
+    "pointers": ["/d"],
+    "env": ["E"],
+    "config": "f.toml",
+}
+
+
+def test_argparse_and_run_read_them_alike() -> None:
+    parser = argparse.ArgumentParser()
+    configure(parser)
+    options = parse([*WORDS, "--", "s"])
+    assert options is not None
+    assert vars(asked(parser.parse_args(WORDS))) == vars(options.redaction) == WANTED
+    assert vars(asked(parser.parse_args([]))) == vars(RedactionOptions())
+
+
+def test_every_option_is_taken_and_no_other() -> None:
+    for flag, (metavar, _) in OPTIONS.items():
+        before = vars(RedactionOptions())
+        found = RedactionOptions()
+        assert take(found, flag, "x" if metavar else "")
+        assert vars(found) != before, flag
+    assert not take(RedactionOptions(), "--record", "x")
+
+
+def test_a_command_that_cleans_cannot_be_told_not_to() -> None:
+    parser = argparse.ArgumentParser()
+    configure(parser, can_be_off=False)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--no-redact"])
+    assert not asked(parser.parse_args([])).off
+
+
+def test_what_cannot_be_done_is_an_error_before_anything_starts() -> None:
+    wrong = RedactionOptions()
+    wrong.patterns = ["("]
+    with pytest.raises(UsageError, match="regular expression"):
+        check(wrong)

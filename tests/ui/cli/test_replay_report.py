@@ -1,0 +1,97 @@
+"""What `mcpspy replay` says of its runs, once they are over."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcpspy.core.session.session import Session
+from mcpspy.errors import CannotStart
+from mcpspy.io.replay import ReplayRun
+from mcpspy.ui.cli.main import main
+from mcpspy.ui.cli.replay_report import raise_failure
+from tests.io.changing import command, read, record
+from tests.ui.cli.replays import Ran
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the sample server is POSIX")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return record(tmp_path_factory.mktemp("recorded") / "changing.jsonl")
+
+
+@pytest.fixture
+def recorded(made: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "changing.jsonl"
+    shutil.copy(made, path)
+    return path
+
+
+def test_a_value_that_is_another_one_now_is_suggested_to_be_carried(
+    recorded: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["replay", str(recorded), "--no-record", "--", *command()])
+    _, err = capfd.readouterr()
+
+    assert code == 1
+    assert "tools/call use gave back" in err
+    assert "perhaps --carry '/result/content/0/text=session (" in err
+
+
+def test_the_recording_is_updated_once_it_was_shown_how_and_the_old_one_is_kept(
+    recorded: Path, made: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    untouched = recorded.read_bytes()
+    ran = Ran(capfd, recorded, "same", "--update")
+    assert (ran.code, recorded.read_bytes()) == (0, untouched)
+    assert "left as it is: nothing changed" in ran.err
+
+    ran = Ran(capfd, recorded, "crash", "--update")
+    assert (ran.code, recorded.read_bytes()) == (1, untouched)
+    assert "left as it is: the new session is not whole" in ran.err
+
+    ran = Ran(capfd, recorded, "result", "--update")
+    assert ran.code == 0
+    assert '"3" → "4"' in ran.out
+    assert sorted(path.name for path in recorded.parent.iterdir()) == ["changing.jsonl", "changing.jsonl.bak"]
+    assert (recorded.parent / "changing.jsonl.bak").read_bytes() == untouched == made.read_bytes()
+    assert b'"text": "4"' in read(recorded).exchanges[-2].answer.data  # type: ignore[union-attr]
+
+    ran = Ran(capfd, recorded, "result")
+    assert ran.code == 0
+
+
+def test_a_load_run_tells_how_long_it_took(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(capfd, recorded, "same", "--clients", "2", "--repeat", "2")
+
+    assert ran.code == 0
+    assert "tools/call add" in ran.out
+    assert "4 runs · 32 requests in " in ran.out
+    assert ran.err == "mcpspy: 0 of 4 runs are different\n"
+
+
+def test_ctrl_c_reports_on_what_was_done(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(capfd, recorded, "SIGINT", "--timeout", "20")
+
+    assert ran.code == 130
+    assert "tools/call add" in ran.out
+    assert "tools/call slow" not in ran.out
+    assert ran.err == "mcpspy: 1 request was not made\n"
+
+
+def test_a_server_that_wants_a_token_is_said_to_want_one() -> None:
+    played = ReplayRun(
+        Session(), None, [], [], [], failed="http://x: initialize: HTTP 401 Unauthorized\x1b[2J"
+    )
+
+    with pytest.raises(CannotStart) as raised:
+        raise_failure([played])
+    assert "(--header 'Authorization: Bearer …' gives it a token)" in str(raised.value)
+    assert "\x1b" not in str(raised.value)

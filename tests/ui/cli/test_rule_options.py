@@ -1,0 +1,59 @@
+"""The options that say what becomes of messages on their way."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import pytest
+
+from mcpspy.errors import UsageError
+from mcpspy.io.interception import InterceptionOptions
+from mcpspy.ui.cli import rule_options
+
+
+def by_argparse(*arguments: str) -> InterceptionOptions:
+    parser = argparse.ArgumentParser()
+    rule_options.configure(parser)
+    return rule_options.asked(parser.parse_args(arguments))
+
+
+def by_hand(*arguments: str) -> InterceptionOptions:
+    found = InterceptionOptions()
+    for flag, value in zip(arguments[::2], arguments[1::2], strict=True):
+        assert rule_options.take(found, flag, value)
+    return found
+
+
+@pytest.mark.parametrize("parse", [by_argparse, by_hand])
+def test_both_ways_to_read_them_say_the_same(parse: Callable[..., InterceptionOptions]) -> None:
+    given = ["--rules", "a", "--rule", "x => drop", "--rules", "b", "--call-timeout", "30", "--slow", "500ms"]
+    found = parse(*given, "--hold-timeout", "2min")
+
+    assert (found.files, found.flags) == (["a", "b"], ["x => drop"])
+    assert (found.call_timeout, found.slow, found.hold_timeout) == (30, 0.5, 120)
+
+
+@pytest.mark.parametrize("parse", [by_argparse, by_hand])
+def test_nothing_is_the_default(parse: Callable[..., InterceptionOptions]) -> None:
+    found = parse()
+
+    assert not found.is_active
+    assert found.hold_timeout == 300
+
+
+def test_other_options_are_not_taken() -> None:
+    assert not rule_options.take(InterceptionOptions(), "--name", "x")
+
+
+@pytest.mark.parametrize("value", ["0", "soon", "-1", ""])
+def test_a_time_that_is_none_is_refused(value: str) -> None:
+    with pytest.raises(UsageError, match=f"--slow {value}: no time"):
+        rule_options.take(InterceptionOptions(), "--slow", value)
+
+
+def test_rules_are_read_before_anything_is_started() -> None:
+    rule_options.check(by_hand("--rule", "tool:echo => drop"))
+    rule_options.check(InterceptionOptions())
+    with pytest.raises(UsageError, match="did you mean drop"):
+        rule_options.check(by_hand("--rule", "tool:echo => droop"))

@@ -1,0 +1,45 @@
+"""What a mock of a recording can answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mcpspy.ui.cli.main import main
+from mcpspy.ui.cli.show_mock import MockListingEntry, entries
+from tests.core.mock.talking import Talk
+
+RECORDING = str(Path(__file__).parents[3] / "recordings" / "peer-sdk-legacy.jsonl")
+
+
+def test_requests_are_counted_by_what_they_are_about_and_answers_by_how_many_there_are() -> None:
+    talk = Talk().handshake().call(1, n=1).call(2, n=1).call(3, n=2).call(4, "other")
+    talk.client(id=5, method="tools/list").client(id=6, method="tools/call", params={"name": "hang"})
+    talk.server(id=5, result={"tools": []})
+    assert entries(talk.library().scenes) == [
+        MockListingEntry("tools/call", "echo", 2, 3),
+        MockListingEntry("tools/call", "other", 1, 1),
+        MockListingEntry("tools/list", None, 1, 1),
+        MockListingEntry("tools/call", "hang", 1, 0),
+    ]
+
+
+def test_it_is_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", RECORDING, "--mock"]) == 0
+    head, *table, _, total = capsys.readouterr().out.splitlines()
+    assert head.split() == ["method", "about", "requests", "answers"]
+    assert "tools/call echo 3 3".split() in [row.split() for row in table]
+    assert total == "26 requests, and the handshake"
+
+
+def test_it_is_a_line_of_json_each_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", RECORDING, "--mock", "--json"]) == 0
+    first, *_ = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first == {"method": "tools/list", "about": None, "requests": 1, "answers": 1}
+
+
+def test_it_counts_all_of_a_recording(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", RECORDING, "--mock", "--follow"]) == 2
+    assert "show: --mock counts a whole recording" in capsys.readouterr().err

@@ -1,0 +1,346 @@
+"""The fixture's object at real servers; and the plugin in runs of pytest, as its users have it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.errors import UsageError
+from mcpspy.io.recording.reader import Recording
+from mcpspy.ui.pytest_plugin import fixture as module
+from mcpspy.ui.pytest_plugin.cassettes import recorded
+from mcpspy.ui.pytest_plugin.fixture import McpRecording
+from mcpspy.ui.pytest_plugin.options import PluginOptions
+from tests.ui.pytest_plugin import conversing
+from tests.ui.pytest_plugin.conversing import call, call_over_http
+
+SERVER = (sys.executable, str(Path(__file__).parents[2] / "servers" / "changing.py"))
+
+Begin = Callable[..., McpRecording]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Begin:
+    """Begin a test: a new fixture's object, for the one recording there is."""
+
+    def begin(mode: str = "once", *server: str, **options: Any) -> McpRecording:
+        fields: dict[str, Any] = {
+            "test": "test_a.py::test_a",
+            "path": tmp_path / "x.jsonl",
+            "mode": mode,
+            "server": server,
+        }
+        return McpRecording(
+            PluginOptions(**{**fields, **options}), tmp_path / f"tmp{len(list(tmp_path.iterdir()))}"
+        )
+
+    return begin
+
+
+def end(recording: McpRecording) -> str:
+    """End a test that has passed."""
+    recording.has_passed = True
+    return recording.finish()
+
+
+def test_what_a_server_said_once_it_says_ever_after(begin: Begin) -> None:
+    first = begin("once", *SERVER)
+    assert first.is_anew
+    said = call(first.command, ("open", {}), ("add", {"a": 1, "b": 2}))
+    assert end(first) == ""
+    assert recorded(first.path) == [first.path]
+
+    again = begin("once")
+    assert not again.is_anew
+    assert call(again.command, ("open", {}), ("add", {"a": 1, "b": 2})) == said
+    assert call_over_http(again.url, ("open", {})) == said[:1]
+    assert len(again.sessions) == 2
+    assert again.unrecorded() == ""
+    assert end(again) == ""
+    assert recorded(first.path) == [first.path]
+
+
+def test_what_was_not_recorded_is_told_once_wherever_it_was_asked(begin: Begin) -> None:
+    first = begin("once", *SERVER)
+    call(first.command, ("add", {"a": 1, "b": 2}))
+    end(first)
+
+    second = begin("none", on_exhausted="error")
+    add = ("add", {"a": 1, "b": 2})
+    refused = call(second.command, add, ("add", {"a": 1, "b": 3}), add)
+    assert [text.removeprefix("mcpspy mock: ") for text in refused] == [
+        "3",
+        "not recorded: tools/call add",
+        "every recorded answer is used up: tools/call add",
+    ]
+    told = second.unrecorded()
+    assert told.startswith("mcpspy: 2 requests without an answer in ")
+    assert "    /params/arguments/b: 2 was recorded, 3 was asked\n" in told
+    assert "every recorded answer is used up: tools/call add\n" in told
+    assert told.endswith("  pytest --mcpspy-record=new_episodes 'test_a.py::test_a'")
+    assert second.unrecorded() == ""
+
+    call_over_http(second.url, ("subtract", {}))  # In a fixture that ends later, say.
+    told = end(second)
+    assert told.startswith("mcpspy: 1 request without an answer in ")
+    assert "not recorded: tools/call subtract\n" in told
+
+
+def test_what_may_differ_is_ignored_on_both_transports(begin: Begin) -> None:
+    first = begin("once", *SERVER)
+    call(first.command, ("add", {"a": 1, "b": 2}))
+    end(first)
+
+    second = begin("none", ignore=("/params/arguments/b",))
+    assert call(second.command, ("add", {"a": 1, "b": 7})) == ["3"]
+    assert call_over_http(second.url, ("add", {"a": 1, "b": 8})) == ["3"]
+    assert end(second) == ""
+
+    lenient = begin("none", match="lenient")
+    assert call(lenient.command, ("add", {"a": 5})) == call_over_http(lenient.url, ("add", {"a": 6})) == ["3"]
+    assert end(lenient) == ""
+
+
+def test_new_episodes_are_added_by_either_transport_and_all_begins_anew(begin: Begin) -> None:
+    first = begin("new_episodes", *SERVER)
+    call(first.command, ("add", {"a": 1, "b": 2}))
+    end(first)
+
+    second = begin("new_episodes", *SERVER)
+    assert not second.is_anew
+    assert call(second.command, ("add", {"a": 1, "b": 2}), ("add", {"a": 1, "b": 3})) == ["3", "4"]
+    assert call_over_http(second.url, ("add", {"a": 1, "b": 4})) == ["5"]
+    assert end(second) == ""
+    assert len(recorded(first.path)) == 3
+
+    offline = begin("none")
+    asked = [("add", {"a": 1, "b": number}) for number in (2, 3, 4)]
+    assert call(offline.command, *asked) == ["3", "4", "5"]
+    assert end(offline) == ""
+
+    anew = begin("all", *SERVER, "result")
+    assert call(anew.command, ("add", {"a": 1, "b": 2})) == ["4"]
+    assert len(recorded(first.path)) == 3, "until the test has passed"
+    assert end(anew) == ""
+    assert recorded(first.path) == [first.path]
+
+
+def test_a_server_over_http_is_recorded_by_its_url_and_by_a_command(begin: Begin) -> None:
+    first = begin("once", *SERVER)
+    call(first.command, ("add", {"a": 1, "b": 2}))
+    end(first)
+    real = begin("none")
+
+    by_url = begin("all", upstream=real.url)
+    assert call_over_http(by_url.url, ("add", {"a": 1, "b": 2})) == ["3"]
+    assert end(by_url) == ""
+    assert Recording(by_url.path).header.transport == "http"
+
+    by_command = begin("all", upstream=real.url)
+    assert call(by_command.command, ("add", {"a": 1, "b": 2})) == ["3"]
+    assert end(by_command) == ""
+    assert Recording(by_command.path).header.upstream == real.url
+
+    end(real)
+    assert call(begin("none").command, ("add", {"a": 1, "b": 2})) == ["3"]
+
+
+def test_a_command_cannot_be_recorded_by_a_url(begin: Begin) -> None:
+    with pytest.raises(UsageError, match=r"a server that speaks HTTP.*name it with upstream="):
+        _ = begin("once", *SERVER).url
+
+
+def test_a_recording_is_not_kept_before_its_server_has_ended(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ENDING", 0.1)
+    first = begin("once", *SERVER)
+    with subprocess.Popen(first.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+        server.stdin.flush()
+        assert server.stdout.readline()
+        assert "still runs" in end(first)
+        server.communicate(timeout=conversing.SECONDS)
+    assert recorded(first.path) == []
+    assert end(first) == ""
+    assert recorded(first.path) == [first.path]
+
+
+def test_a_client_that_says_nothing_leaves_things_as_they_are(begin: Begin) -> None:
+    def say_nothing(recording: McpRecording) -> None:
+        subprocess.run(recording.command, stdin=subprocess.DEVNULL, timeout=conversing.SECONDS, check=True)
+
+    first = begin("once", *SERVER)
+    say_nothing(first)
+    assert end(first) == ""
+    assert recorded(first.path) == []
+
+    second = begin("once", *SERVER)
+    call(second.command, ("add", {"a": 1, "b": 2}))
+    assert end(second) == ""
+    third = begin("all", *SERVER)
+    say_nothing(third)
+    assert end(third) == ""
+    assert recorded(first.path) == [first.path]
+
+
+def test_what_is_added_is_redacted_as_the_project_has_it(begin: Begin, tmp_path: Path) -> None:
+    config = tmp_path / "mcpspy.toml"
+    config.write_text('[redact]\nkeys = ["pin"]\n', encoding="utf-8")
+    for add, transport in ((1, call), (2, call), (3, call_over_http)):
+        recording = begin("new_episodes", *SERVER, config=config)
+        server: Any = recording.command if transport is call else recording.url
+        transport(server, ("add", {"a": add, "b": 2, "pin": "1234"}))
+        assert end(recording) == ""
+        assert not any("1234" in path.read_text(encoding="utf-8") for path in recording.sessions)
+
+    files = [path.read_text(encoding="utf-8") for path in recorded(tmp_path / "x.jsonl")]
+    assert len(files) == 3
+    assert all('"pin": "[redacted:' in text and "1234" not in text for text in files)
+
+
+def test_the_plugin_imports_nothing_that_pytest_has_not() -> None:
+    program = (
+        "import pytest, sys; before = set(sys.modules); import mcpspy.ui.pytest_plugin; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, timeout=30)
+
+    assert done.stdout.split() == [b"mcpspy", b"mcpspy.ui", b"mcpspy.ui.pytest_plugin"]
+
+
+SUITE = """
+import os
+import sys
+import unittest
+
+import pytest
+from conversing import call
+
+NEW = int(os.environ.get("NEW", "2"))
+SERVER = [sys.executable, os.environ["SERVER"]]
+pytestmark = pytest.mark.mcp_recording(server=SERVER)
+
+
+def add(recording, b=2):
+    return call(recording.command, ("add", {"a": 1, "b": b, "pin": "1234"}))
+
+
+class TestInAClass:
+    @pytest.mark.parametrize("city", ["a/b"])
+    def test_of_a_city(self, mcp_recording, city):
+        assert add(mcp_recording) == ["3"]
+
+
+@pytest.mark.mcp_recording("shared.jsonl")
+@pytest.mark.parametrize("number", range(2))
+def test_of_a_shared_recording(mcp_recording, number):
+    assert add(mcp_recording) == ["3"]
+
+
+def test_that_starts_its_server_twice(mcp_recording):
+    assert add(mcp_recording, NEW) == add(mcp_recording, NEW) == ["3"]
+
+
+class TestOfUnittest(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def _begin(self, mcp_recording):
+        self.recording = mcp_recording
+
+    def test_of_unittest(self):
+        self.assertEqual(add(self.recording, NEW), ["3"])
+
+
+@pytest.fixture
+def client(mcp_recording):
+    yield mcp_recording
+    call(mcp_recording.command, ("add", {"a": 0, "b": NEW}))
+
+
+def test_whose_client_goes_on_in_its_fixture(client):
+    pass
+
+
+def test_that_fails(mcp_recording):
+    add(mcp_recording)
+    assert False
+"""
+
+
+class Runs:
+    """Runs of the suite."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "test_suite.py").write_text(SUITE, encoding="utf-8")
+        (folder / "pytest.ini").write_text(
+            "[pytest]\nmcpspy_config = mcpspy.toml\nfilterwarnings = error\n", encoding="utf-8"
+        )
+        (folder / "mcpspy.toml").write_text('[redact]\nkeys = ["pin"]\n', encoding="utf-8")
+        shutil.copy(conversing.__file__, folder)
+
+    def pytest(self, *options: str, **environment: str) -> str:
+        """Run pytest with the plugins that count, and no other; return what it says."""
+        plugins = ("-p", "xdist", "-p", "mcpspy.ui.pytest_plugin", "-p", "no:cacheprovider")
+        given = {name: value for name, value in os.environ.items() if not name.startswith(("CI", "PYTEST_"))}
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-rA", *plugins, "--basetemp", "tmp", *options],
+            cwd=self.folder,
+            env={**given, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "SERVER": SERVER[1], **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            timeout=60,
+        )
+        return done.stdout
+
+    def recordings(self) -> dict[str, bytes]:
+        """Return the files, by their names."""
+        return {path.name: path.read_bytes() for path in self.folder.glob("[!t]*/**/*.jsonl")} | {
+            path.name: path.read_bytes() for path in self.folder.glob("*.jsonl")
+        }
+
+
+def test_a_suite_in_two_processes_is_recorded_served_and_fails_for_what_is_new(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+
+    said = runs.pytest("-n", "2")
+    assert "1 failed, 6 passed" in said, said
+    made = runs.recordings()
+    assert sorted(re.sub("-[0-9a-f]{8}", "-…", name) for name in made) == [
+        "TestInAClass.test_of_a_city[a-b]-….jsonl",
+        "TestOfUnittest.test_of_unittest.jsonl",
+        "shared.jsonl",
+        "test_that_starts_its_server_twice.2.jsonl",
+        "test_that_starts_its_server_twice.jsonl",
+        "test_whose_client_goes_on_in_its_fixture.jsonl",
+    ]
+    assert (
+        "not kept as mcp_recordings/test_suite/test_that_fails.jsonl, because the test did not pass" in said
+    )
+    (kept,) = {Path(path) for path in re.findall(r"^  mcpspy show (\S+)$", said, re.MULTILINE)}
+    assert list(Recording(tmp_path / kept))
+    assert all(b'"pin": "[redacted:' in data for name, data in made.items() if "client" not in name)
+
+    said = runs.pytest("--mcpspy-record=none", SERVER=str(tmp_path / "gone"), NEW="3")
+    assert re.search(r"= 2 failed, 4 passed, 2 errors in ", said), said
+    assert "(make it: pytest --mcpspy-record=once 'test_suite.py::test_that_fails')" in said
+    assert said.count("/params/arguments/b: 2 was recorded, 3 was asked") == 3
+    assert "mcpspy: 2 requests without an answer in mcp_recordings/test_suite/test_that_starts" in said
+    assert "Captured mcpspy call" in said, "beside the assertion that failed first"
+    assert "/params/arguments/pin" not in said.replace(
+        "differs at /params/arguments/b, /params/arguments/pin", ""
+    )
+    assert runs.recordings() == made

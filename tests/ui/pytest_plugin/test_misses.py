@@ -1,0 +1,89 @@
+"""What is told of a request that was not recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from mcpspy.core.jsontools import pointer
+from mcpspy.io.recording.reader import Recording
+from mcpspy.ui.pytest_plugin.misses import unrecorded
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tests.ui.conftest import Make, Said
+
+
+def call(city: object, **more: object) -> Said:
+    arguments = {"city": city, **more}
+    params = {"name": "forecast", "arguments": arguments}
+    return "client", orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+
+
+def refused(text: str, *differs: str, method: str = "tools/call", about: Any = "forecast") -> Said:
+    data = {"nearest": [{"method": method, "about": about, "differs": list(differs)}]}
+    error = {"code": -32603, "message": f"mcpspy mock: {text}", "data": data}
+    return "server", orjson.dumps({"jsonrpc": "2.0", "id": 1, "error": error})
+
+
+ANSWERED: Said = ("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
+
+
+def told(make: Make, played: list[Said], recorded: list[Said], *ignored: str) -> list[str]:
+    sessions = [Recording(make(said)).session() for said in (played, recorded)]
+    return unrecorded(sessions[:1], sessions[1:], [pointer(text) for text in ignored])
+
+
+def test_the_values_that_differ_are_told(make_recording: Make) -> None:
+    played = [
+        call("Bergen", days=3),
+        refused("not recorded: tools/call forecast", "/params/arguments/city", "/params/arguments/days"),
+    ]
+
+    (said,) = told(make_recording, played, [call("Nairobi", days=3), ANSWERED, call("Oslo"), ANSWERED])
+    assert said == (
+        "not recorded: tools/call forecast\n"
+        '  asked: {"name":"forecast","arguments":{"city":"Bergen","days":3}}\n'
+        "  nearest: tools/call forecast\n"
+        '    /params/arguments/city: "Oslo" was recorded, "Bergen" was asked\n'
+        "    /params/arguments/days: nothing was recorded, 3 was asked"
+    )
+
+
+def test_what_may_differ_does_not(make_recording: Make) -> None:
+    played = [call("Bergen", now=2), refused("not recorded: tools/call forecast", "/params/arguments/city")]
+    (said,) = told(make_recording, played, [call("Oslo", now=1)], "/params/arguments/now")
+
+    assert '  asked: {"name":"forecast","arguments":{"city":"Bergen"}}\n' in said
+    assert said.endswith('/params/arguments/city: "Oslo" was recorded, "Bergen" was asked')
+
+
+def test_without_the_request_that_the_mock_means_its_pointers_are_told(make_recording: Make) -> None:
+    played = [
+        call("Bergen"),
+        refused("not recorded: tools/call forecast", "/method", method="tools/list", about=None),
+    ]
+
+    (said,) = told(make_recording, played, [call("Oslo")])
+    assert said.endswith("\n  nearest: tools/list, differs at /method")
+
+
+def test_answers_of_a_server_and_errors_of_its_own_are_none(make_recording: Make) -> None:
+    own = ("server", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"out of order"}}')
+
+    assert told(make_recording, [call("Oslo"), ANSWERED], []) == []
+    assert told(make_recording, [call("Oslo"), own], []) == []
+
+
+def test_an_error_that_only_looks_like_the_mocks_is_told_without_harm(make_recording: Make) -> None:
+    for data in (b"3", b'{"nearest":3}', b'{"nearest":[3,{"method":"a"},{"method":3,"differs":[]}]}'):
+        error = (
+            b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"mcpspy mock: \\u001b[2J","data":%b}}'
+            % data
+        )
+        (said,) = told(make_recording, [call("\x1b[31m"), ("server", error)], [])
+
+        assert said.startswith("\\x1b[2J\n")
+        assert all(line.isprintable() for line in said.splitlines())

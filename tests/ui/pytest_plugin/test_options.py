@@ -1,0 +1,210 @@
+"""What a test asks of its recording, and who has the last word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from mcpspy.errors import UsageError
+from mcpspy.ui.pytest_plugin import MODES
+from mcpspy.ui.pytest_plugin.options import PluginOptions, read_asked
+
+SERVER = ["python", "weather.py"]
+
+
+class Config:
+    """What pytest was started with."""
+
+    def __init__(self, rootpath: Path, option: str | None, settings: dict[str, Any]) -> None:
+        self.rootpath = rootpath
+        self._option = option
+        self._settings = settings
+
+    def getoption(self, name: str) -> str | None:
+        assert name == "--mcpspy-record"
+        return self._option
+
+    def getini(self, name: str) -> Any:
+        return self._settings.get(name, [] if name == "mcpspy_server" else "")
+
+
+class Node:
+    """A test, with its markers, the nearest first."""
+
+    nodeid = "test_a.py::test_a"
+    name = "test_a"
+
+    def __init__(self, markers: tuple[pytest.Mark, ...]) -> None:
+        self._markers = markers
+
+    def iter_markers(self, name: str) -> Iterator[pytest.Mark]:
+        return (marker for marker in self._markers if marker.name == name)
+
+    def listchain(self) -> list[object]:
+        return [self]
+
+
+class Request:
+    """A fixture's request."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *markers: pytest.MarkDecorator,
+        option: str | None = None,
+        server: list[str] | str | None = None,
+        **settings: Any,
+    ) -> None:
+        self.config = Config(folder, option, settings)
+        self.path = folder / "test_a.py"
+        self.node = Node(tuple(marker.mark for marker in markers))
+        self.asked_for: list[str] = []
+        self._server = server
+
+    def getfixturevalue(self, name: str) -> object:
+        self.asked_for.append(name)
+        return self._server
+
+
+def mark(*arguments: Any, **named: Any) -> pytest.MarkDecorator:
+    return pytest.MarkDecorator(
+        pytest.Mark("mcp_recording", arguments, named, _ispytest=True), _ispytest=True
+    )
+
+
+def read(request: Request) -> PluginOptions:
+    return read_asked(cast(pytest.FixtureRequest, request), MODES)
+
+
+@pytest.fixture(autouse=True)
+def _no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    """A recording that is there."""
+    path = tmp_path / "mcp_recordings" / "test_a" / "test_a.jsonl"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ci", "mode"), [("true", "none"), ("1", "none"), ("", "once"), ("0", "once"), ("False", "once")]
+)
+def test_nothing_is_recorded_in_ci_unless_asked_for(
+    ci: str, mode: str, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", ci)
+
+    assert read(Request(tmp_path)).mode == mode
+    assert read(Request(tmp_path)).path == there
+    assert read(Request(tmp_path, mcpspy_record="all", mcpspy_server=SERVER)).mode == "all"
+
+
+def test_the_command_line_goes_before_the_marker_and_that_before_the_settings(
+    there: Path, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"mcpspy_record": "none", "mcpspy_server": SERVER}
+    marker = mark(mode="new_episodes")
+
+    assert there.exists()
+    assert read(Request(tmp_path, marker, option="all", **settings)).mode == "all"
+    assert read(Request(tmp_path, marker, **settings)).mode == "new_episodes"
+    assert read(Request(tmp_path, **settings)).mode == "none"
+
+
+def test_of_each_argument_the_nearest_marker_counts(tmp_path: Path) -> None:
+    near, far = (
+        mark("x.jsonl", upstream="http://127.0.0.1:1/mcp", match="lenient"),
+        mark(server=SERVER, match="method", ignore=["/params/a"]),
+    )
+    asked = read(Request(tmp_path, near, far))
+
+    assert asked.path == tmp_path / "x.jsonl"
+    assert (asked.server, asked.upstream) == ((), "http://127.0.0.1:1/mcp")
+    assert (asked.match, asked.ignore, asked.on_exhausted) == ("lenient", ("/params/a",), "repeat")
+
+
+@pytest.mark.parametrize(
+    ("named", "server", "upstream"),
+    [
+        (SERVER, ("python", "weather.py"), None),
+        (["http://127.0.0.1:1/mcp"], (), "http://127.0.0.1:1/mcp"),
+        ("http://127.0.0.1:1/mcp", (), "http://127.0.0.1:1/mcp"),
+    ],
+    ids=["command", "one word", "URL"],
+)
+def test_a_server_is_a_command_or_a_url_wherever_it_is_named(
+    named: Any, server: tuple[str, ...], upstream: str | None, tmp_path: Path
+) -> None:
+    for request in (
+        Request(tmp_path, mcpspy_server=named),
+        Request(tmp_path, server=named, mcpspy_server=["x"]),
+    ):
+        asked = read(request)
+        assert (asked.server, asked.upstream) == (server, upstream)
+        assert asked.is_anew
+        assert asked.is_recorded
+
+
+def test_the_real_server_is_asked_for_only_when_there_is_something_to_record(
+    there: Path, tmp_path: Path
+) -> None:
+    served, added = (
+        Request(tmp_path, server=SERVER),
+        Request(tmp_path, mark(mode="new_episodes"), server=SERVER),
+    )
+
+    assert there.exists()
+    assert not read(served).is_recorded
+    assert served.asked_for == []
+    assert read(added).is_recorded
+    assert not read(added).is_anew
+    assert "mcp_recording_server" in added.asked_for
+
+
+@pytest.mark.parametrize(
+    ("marker", "line"),
+    [
+        (mark("a", "b"), "one recording a test"),
+        (mark(3), "3 is not the path of a recording"),
+        (mark(modes="all"), "modes means nothing (there are path, mode,"),
+        (mark(mode="sometimes"), "mode 'sometimes' means nothing (there are none, once,"),
+        (mark(match="fuzzy"), "match 'fuzzy' means nothing"),
+        (mark(on_exhausted="cry"), "on_exhausted 'cry' means nothing"),
+        (mark(ignore="/params/a"), "ignore='/params/a' is no list"),
+        (mark(ignore=["params"]), "ignore 'params': a JSON pointer begins with /"),
+        (mark(ignore=["/result"]), "ignore '/result': only /params/… is compared"),
+        (mark(server=["a"], upstream="http://a"), "one server at a time"),
+        (mark(server="python weather.py"), "a command is a list"),
+        (mark(upstream="ftp://a"), "'ftp://a' is not the URL of a server"),
+        (mark(), "no server to record from (@pytest.mark.mcp_recording(server="),
+        (
+            mark(mode="none"),
+            "in mode none (the default where CI is set) none is recorded (make it: pytest --mcpspy-record=once 'test_a.py::test_a')",
+        ),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else "",
+)
+def test_what_means_nothing_is_refused_in_one_line(
+    marker: pytest.MarkDecorator, line: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        read(Request(tmp_path, marker))
+
+    assert line in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_settings_of_redaction_are_read_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        read(Request(tmp_path, mcpspy_config="mcpspy.toml", mcpspy_server=SERVER))
+
+    (tmp_path / "mcpspy.toml").write_text("[redact]\nkeys = 3\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="no list of strings"):
+        read(Request(tmp_path, mcpspy_config="mcpspy.toml", mcpspy_server=SERVER))

@@ -1,0 +1,78 @@
+"""A difference for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpspy.analysis.diff import (
+    ChangeKind,
+    ChangePosition,
+    ChangeSeverity,
+    ComparedCase,
+    DiffChange,
+    SessionDiff,
+)
+from mcpspy.ui.report.diff_json import document
+
+
+def read(difference: SessionDiff, **options: Any) -> dict[str, Any]:
+    def refuse(name: str) -> None:
+        pytest.fail(f"{name} is no JSON")
+
+    found: dict[str, Any] = json.loads(document(difference, ("a", "b"), **options), parse_constant=refuse)
+    return found
+
+
+def test_a_document_has_every_change_whole(difference: SessionDiff, hostile: str) -> None:
+    said = read(difference)
+
+    assert (said["same"], said["old"], said["new"], said["compared"]) == (False, "a", "b", 7)
+    assert said["counts"] == {"breaking": 1, "different": 4, "note": 2}
+    assert len(said["changes"]) == 7
+    assert said["changes"][2] == {
+        "kind": "error",
+        "severity": "breaking",
+        "method": "tools/call",
+        "about": hostile,
+        "pointer": "/error",
+        "why": f"ok → {hostile}",
+        "old": {"line": 5, "exchange": 2},
+        "new": {"line": 6, "exchange": 3, "value": {"message": hostile}},
+    }
+    assert said["changes"][4]["new"] is None
+
+
+def test_what_fails_is_what_was_asked_to(difference: SessionDiff) -> None:
+    noted = SessionDiff(difference.cases[:2])
+
+    assert read(noted)["same"] is True
+    assert read(noted, fail_on=ChangeSeverity.NOTE)["same"] is False
+
+
+def test_any_value_can_be_told() -> None:
+    odd = [2**80, float("nan"), float("inf"), "\ud800", None]
+    change = DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.NOTE, old=odd, new={"x": odd})
+
+    (said,) = read(SessionDiff((ComparedCase(method="a", changes=(change,)),)))["changes"]
+
+    assert said["old"]["value"] == [2**80, None, None, "\ud800", None]
+
+
+def test_a_value_that_cannot_be_written_is_told_to_be_that() -> None:
+    deep: object = 1
+    for _ in range(5000):
+        deep = [deep]
+    changes = (
+        DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.NOTE, old=deep),
+        DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.NOTE, old=2**80),
+    )
+
+    said = read(SessionDiff((ComparedCase(method="a", old=ChangePosition(2), changes=changes),)))["changes"]
+
+    assert [(change["old"]["value"], change["new"]) for change in said] == [
+        ("(nested too deep)", None),
+        (2**80, None),
+    ]

@@ -1,0 +1,108 @@
+"""A difference for a pull request."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
+from mcpspy.ui.report.diff_markdown import MOST, SHOWN, fence, markdown, span
+
+GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})
+"""What GitHub reads, but for its own links."""
+
+
+def blocks(text: str) -> list[str]:
+    return [token.type for token in GITHUB.parse(text) if token.nesting >= 0]
+
+
+def change(**fields: object) -> DiffChange:
+    return DiffChange(**{"kind": ChangeKind.RESULT, "severity": ChangeSeverity.NOTE, **fields})  # type: ignore[arg-type]
+
+
+def test_a_report_has_a_verdict_a_table_and_the_gravest_first(difference: SessionDiff) -> None:
+    said = markdown(difference, ("old.jsonl", "new.jsonl"))
+
+    assert said.startswith("### mcpspy diff: changed: 1 breaking, 4 different, 2 notes; 3 of 7 alike\n")
+    assert "`old.jsonl` → `new.jsonl`" in said
+    assert "| error | 1 |  |  |" in said
+    order = re.findall(r"^\*\*(\w+)\*\*", said, re.MULTILINE)
+    assert order == ["breaking", "different", "different", "note"]
+    assert "```diff\n@@ removed  only the old session has it @@\n```" in said
+    assert "- b\n+ B\n" in said
+
+
+def test_nothing_a_peer_says_is_markup(difference: SessionDiff, hostile: str) -> None:
+    """The blocks are ours alone, and all that peers said stands in code."""
+    said = markdown(difference, (hostile, "b"))
+    tokens = GITHUB.parse(said)
+
+    assert [token.type for token in tokens if token.nesting >= 0 and token.level == 0] == [
+        "heading_open",
+        "paragraph_open",
+        "table_open",
+        *["paragraph_open", "fence"] * 4,
+    ]
+    assert "html_block" not in blocks(said)
+    for inline in (child for token in tokens for child in token.children or []):
+        if inline.type != "code_inline":
+            assert inline.type in ("text", "strong_open", "strong_close", "softbreak")
+            assert not re.search(r"everyone|<b>|\x1b", inline.content)
+    assert "\x1b" not in said
+    assert "\x00" not in said
+
+
+@given(st.text(alphabet="`a \\|<", min_size=1))
+def test_a_code_span_holds_its_text_and_no_text_ends_it(text: str) -> None:
+    (paragraph,) = [token for token in GITHUB.parse(f"x {span(text)} y") if token.type == "inline"]
+    codes = [child.content for child in paragraph.children or [] if child.type == "code_inline"]
+
+    assert len(codes) == 1
+    assert codes[0].strip() == text.strip()
+
+
+@example(["```", "   ````  "])
+@given(st.lists(st.text(alphabet="`~a \\-+", max_size=8)))
+def test_a_fence_holds_its_lines_and_no_line_ends_it(lines: list[str]) -> None:
+    tokens = GITHUB.parse(fence(["@@", *lines]) + "\n\nafter")
+
+    assert [token.type for token in tokens if token.level == 0] == [
+        "fence",
+        "paragraph_open",
+        "paragraph_close",
+    ]
+    assert tokens[0].content.split("\n")[1:-1] == lines
+
+
+def test_a_report_fits_into_a_comment() -> None:
+    cases = tuple(
+        ComparedCase(method="tools/call", subject=f"t{n}", changes=(change(old="x" * 500, new="y"),))
+        for n in range(1000)
+    )
+
+    said = markdown(SessionDiff(cases), ("a", "b"))
+
+    assert len(said) < MOST + 200
+    left = re.search(r"… (\d+) more: `mcpspy diff` shows them all", said)
+    assert left is not None
+    assert said.count("```diff") == 1000 - int(left[1])
+
+
+def test_of_very_many_changes_of_one_request_some_are_shown() -> None:
+    case = ComparedCase(
+        method="a", changes=tuple(change(pointer=f"/result/{n}", new=n) for n in range(SHOWN + 7))
+    )
+
+    said = markdown(SessionDiff((case,)), ("a", "b"))
+
+    assert said.count("@@ result") == SHOWN
+    assert "… 7 more changes" in said
+
+
+def test_nothing_changed_is_a_verdict() -> None:
+    said = markdown(SessionDiff((ComparedCase(method="a"),)), ("a", "b"))
+
+    assert blocks(said) == ["heading_open", "inline", "paragraph_open", "inline"]

@@ -1,0 +1,92 @@
+"""SARIF, held against what its schema requires (OASIS SARIF 2.1.0)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from jsonschema_rs import Draft7Validator
+
+from mcpspy.analysis.lint import RULES, Severity
+from mcpspy.ui.report.lint_json import sarif
+from mcpspy.ui.report.lint_scan import LintedRecording
+from tests.ui.report.linting import HOSTILE, finding, linted
+
+PACKAGE = Path(__file__).parents[3] / ".peers" / "node_modules" / "@microsoft" / "jest-sarif"
+# Says draft 4, but has nothing in it that draft 7, of which the published one is, reads otherwise, and formats that
+# only draft 7 knows. One pattern has a bracket that Rust wants escaped.
+SCHEMA = (PACKAGE / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8")
+VALIDATOR = Draft7Validator(json.loads(SCHEMA.replace("{2}]?$", "{2}\\\\]?$")), validate_formats=True)
+
+URI = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
+
+
+def checked(*recordings: LintedRecording) -> dict[str, Any]:
+    """Return the log, having held it against the schema, and looked at what that does not say."""
+    log: dict[str, Any] = json.loads(sarif(recordings))
+    VALIDATOR.validate(log)
+    assert log.keys() == {"$schema", "version", "runs"}
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    assert run.keys() == {"tool", "columnKind", "results"}
+    assert run["columnKind"] in ("utf16CodeUnits", "unicodeCodePoints")
+    driver = run["tool"]["driver"]
+    assert isinstance(driver["name"], str)
+    assert isinstance(driver["version"], str)
+    ids = [rule["id"] for rule in driver["rules"]]
+    assert len(set(ids)) == len(ids)
+    for rule in driver["rules"]:
+        assert rule.keys() == {"id", "shortDescription", "fullDescription", "helpUri", "defaultConfiguration"}
+        assert isinstance(rule["shortDescription"]["text"], str)
+        assert isinstance(rule["fullDescription"]["text"], str)
+        assert URI.fullmatch(rule["helpUri"])
+        assert rule["defaultConfiguration"]["level"] in ("none", "note", "warning", "error")
+    for result in run["results"]:
+        assert result.keys() == {"ruleId", "ruleIndex", "level", "message", "locations"}
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("none", "note", "warning", "error")
+        assert isinstance(result["message"]["text"], str)
+        for location in result["locations"]:
+            physical = location["physicalLocation"]
+            assert physical.keys() == {"artifactLocation", "region"}
+            assert URI.fullmatch(physical["artifactLocation"]["uri"])
+            assert physical["region"]["startLine"] >= 1
+            assert isinstance(physical["region"].get("snippet", {"text": ""})["text"], str)
+    return run  # type: ignore[no-any-return]  # A dict, as was looked at.
+
+
+def test_a_finding_is_a_result_at_its_line() -> None:
+    (result,) = checked(linted(finding()))["results"]
+
+    assert (result["ruleId"], result["level"], result["message"]["text"]) == ("ENV101", "error", "not JSON")
+    assert result["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "a%20b.jsonl"},
+        "region": {"startLine": 7, "snippet": {"text": "DEBUG"}},
+    }
+
+
+def test_every_rule_makes_a_log_that_holds() -> None:
+    run = checked(linted(*(finding(rule.code, rule.severity, excerpt="") for rule in RULES)))
+
+    assert len(run["results"]) == len(RULES)
+    assert {result["level"] for result in run["results"]} == {"error", "warning", "note"}
+
+
+def test_nothing_found_is_an_empty_run() -> None:
+    assert checked(linted())["results"] == []
+
+
+def test_a_whole_path_is_a_files_uri_and_what_peers_say_is_text() -> None:
+    (result,) = checked(linted(finding(severity=Severity.INFO), parts=("/tmp/a b.jsonl",)))["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///tmp/a%20b.jsonl"
+
+    assert checked(HOSTILE)["results"][0]["message"]["text"].isprintable()
+
+
+def test_the_schema_refuses_what_is_no_log() -> None:
+    log = json.loads(sarif([linted(finding())]))
+    log["runs"][0]["results"][0]["level"] = "grave"
+
+    assert not VALIDATOR.is_valid(log)

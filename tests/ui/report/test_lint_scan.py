@@ -1,0 +1,65 @@
+"""Findings stand where their line does, and a session that goes on has no end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.ui.report.lint_scan import LintScan
+
+HEADER = (
+    b'{"mcpspy":1,"id":"ab12cd34","started":"2026-01-01T00:00:00.000Z","transport":"stdio","command":["x"]}\n'
+)
+ASKED = b'{"t":1.0,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}\n'
+GARBAGE = b'{"t":2.0,"from":"server","why":"not JSON","raw":"DEBUG"}\n'
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Callable[[bytes], Path]:
+    def write(data: bytes) -> Path:
+        path = tmp_path / "x.jsonl"
+        path.write_bytes(HEADER + data)
+        return path
+
+    return write
+
+
+def test_a_finding_names_its_line_and_who_reads_is_told_how_far_it_is(
+    record: Callable[[bytes], Path],
+) -> None:
+    path = record(ASKED + GARBAGE)
+    looked, told = LintScan(path), list[tuple[int, int]]()
+
+    found = list(looked.findings(lambda done, of: told.append((done, of))))
+
+    assert ("ENV101", 1, 3) in [(each.code, each.place.part, each.place.line) for each in found]
+    assert looked.parts == [path]
+    assert told[-1] == (path.stat().st_size, path.stat().st_size)
+
+
+def test_what_is_never_answered_is_found_at_the_end_and_only_if_there_is_one(
+    record: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = record(ASKED)
+    over = {each.code for each in LintScan(path).findings()}
+    monkeypatch.setattr(Recording, "state", property(lambda _: RecordingState.LIVE))
+    live = {each.code for each in LintScan(path).findings()}
+
+    assert over - live == {"LIFE201"}
+
+
+def test_a_torn_last_line_is_counted_and_not_read(
+    record: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = record(ASKED + GARBAGE[:20])
+    looked = LintScan(path)
+    assert "ENV101" not in {each.code for each in looked.findings()}
+    assert looked.torn == 20
+
+    monkeypatch.setattr(Recording, "state", property(lambda _: RecordingState.LIVE))
+    live = LintScan(path)
+    assert list(live.findings()) == []
+    assert live.torn == 0

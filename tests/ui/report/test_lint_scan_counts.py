@@ -1,0 +1,33 @@
+"""What the writers are given."""
+
+from __future__ import annotations
+
+from mcpspy.analysis.lint import EntryPosition
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, counted, visible
+from tests.ui.report.linting import finding, linted
+
+
+def test_a_finding_is_in_the_file_of_its_part() -> None:
+    recording = linted()
+
+    assert recording.path(finding()) == "a b.jsonl"
+    assert recording.path(finding(place=EntryPosition(3, 2))) == "a b.part2.jsonl"
+
+
+def test_a_number_has_its_noun() -> None:
+    assert (counted(1, "error"), counted(2, "error"), counted(0, "error")) == (
+        "1 error",
+        "2 errors",
+        "0 errors",
+    )
+
+
+def test_rules_are_found_by_their_code() -> None:
+    assert RULES_BY_CODE["ENV101"].code == "ENV101"
+
+
+def test_what_nobody_sees_is_shown() -> None:
+    assert (
+        visible("a\u200bb\U000e0041\x1b\u202e\ud800 \u00fc")
+        == "a\\u200bb\\U000e0041\\x1b\\u202e\\ud800 \u00fc"
+    )

@@ -1,0 +1,59 @@
+"""Several sessions: each method and tool has all of them, one below the other."""
+
+from __future__ import annotations
+
+from mcpspy.ui.report.stats_compare import beside
+from mcpspy.ui.report.stats_format import BarStyle, CountedSession
+from mcpspy.ui.report.stats_table import TableStyle
+from mcpspy.ui.terminal import cells
+from tests.analysis.stats.talking import Talk
+
+
+def told(*talks: Talk, top: int = 10, width: int = 80) -> list[str]:
+    sessions = [
+        CountedSession(f"s{number}", talk.stats(), False, ("x",)) for number, talk in enumerate(talks, 1)
+    ]
+    return [line for line, _ in beside(sessions, TableStyle(width, BarStyle(), "time", top))]
+
+
+def test_sessions_stand_below_each_other_in_every_row() -> None:
+    before = Talk().hello().call(1, 1.0, 1.1).call(2, 2.0, 2.1, "old")
+    after = Talk().hello().call(1, 1.0, 3.0).note(4.0, "exit", code=0, signal=None)
+
+    head, one, two, *rest = told(before, after)
+
+    assert head.split() == "time messages requests err init p50 p95 max server state".split()
+    assert one.split()[:5] == ["s1", "2.10s", "7", "3", "·"]
+    assert two.split()[-2:] == ["exit", "0"]
+    rows = [line.split()[:2] for line in rest[2:]]
+    assert rows == [
+        ["tools/call"],
+        ["s1", "2"],
+        ["s2", "1"],
+        ["echo"],
+        ["s1", "1"],
+        ["s2", "1"],
+        ["old"],
+        ["s1", "1"],
+        ["initialize"],
+        ["s1", "1"],
+        ["s2", "1"],
+    ]
+    bars = [line.count("█") for line in rest[3:5]]
+    assert bars[1] > bars[0] * 5
+
+
+def test_what_is_left_out_is_said_and_lines_fit() -> None:
+    talks = [Talk().hello(), Talk().hello()]
+    for number in range(1, 6):
+        for talk in talks:
+            talk.call(number, 1.0, 2.0, f"tool-{number}")
+
+    lines = told(*talks, top=2)
+
+    assert lines[-1] == "  and 3 more: --top 5"
+    assert max(map(cells, lines)) <= 80
+
+
+def test_names_of_tools_are_inert() -> None:
+    assert "".join(told(Talk().call(1, 1.0, 2.0, "\x1b[31m"), Talk().hello())).isprintable()

@@ -1,0 +1,130 @@
+"""The numbers of one session: everything that is counted is told, and made inert."""
+
+from __future__ import annotations
+
+from mcpspy.ui.report.stats_format import BarStyle, CountedSession
+from mcpspy.ui.report.stats_table import TableStyle
+from mcpspy.ui.report.stats_text import BOUNDS, terminal
+from tests.analysis.stats.talking import Talk
+
+
+def told(
+    talk: Talk, query: str | None = None, *, is_live: bool = False, top: int = 10, width: int = 80
+) -> list[str]:
+    counted = CountedSession("x", talk.stats(query, is_over=not is_live, top=top), is_live, ("x.jsonl",))
+    return [line for line, _ in terminal(counted, TableStyle(width, BarStyle(), "time", top))]
+
+
+def fact(lines: list[str], label: str) -> str:
+    return next(line for line in lines if line.startswith(label)).removeprefix(label).strip()
+
+
+def test_the_facts_are_those_of_the_session() -> None:
+    talk = Talk().hello(0.0, 1.0).ask(1, 2.0, "tools/call", {"name": "a"}).ask(2, 2.5, "ping")
+    talk.answer(1, 3.0).answer(2, 4.0)
+    lines = told(talk.note(8.0, "exit", code=0, signal=None))
+
+    assert fact(lines, "time") == "8.00 s"
+    assert fact(lines, "messages").startswith("7 · → 4 (")
+    assert fact(lines, "requests") == "→ 3: 3 ok"
+    assert fact(lines, "initialize") == "1.00s (initialize), answered 1.00s after the start, ready 1.00s"
+    assert fact(lines, "server") == "at work for 38 % of the time ███████▌"
+    assert fact(lines, "in flight").endswith("most 2, mean 0.44")
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_server_that_asks_is_told_from_one_that_works() -> None:
+    talk = Talk().hello(0.0, 1.0).ask(1, 2.0, "tools/call", {"name": "echo"})
+    talk.ask(1, 3.0, "roots/list", side="server").answer(1, 4.0, side="client").answer(1, 10.0)
+
+    lines = told(talk)
+
+    assert fact(lines, "server").startswith("at work for 80 % of the time")
+    assert fact(lines, "server").endswith("waited for the client for 10 %")
+    assert any(line.startswith("← requests") for line in lines)
+
+
+def test_answers_are_counted_by_the_time_they_took() -> None:
+    talk = Talk().hello(0.0, 0.001).call(1, 1.0, 1.0008).call(2, 2.0, 2.0).call(3, 3.0, 9003.0)
+    lines = told(talk)
+    begin = lines.index("answers to the client, by the time they took")
+
+    bars = {
+        line[:10].strip(): line[10:].split()[0]
+        for line in lines[begin + 1 : lines.index("largest messages") - 1]
+    }
+    assert (bars["to 10µs"], bars["to 1ms"], bars["over 5000s"]) == ("1", "2", "1")
+    assert sum(map(int, bars.values())) == 4
+    assert list(BOUNDS) == sorted(BOUNDS)
+
+
+def test_nothing_odd_goes_untold() -> None:
+    talk = Talk().hello().answer(77, 1.0).note(2.0, "lost", entries=4, why="full")
+    talk.lines += [b"torn", b'{"t":3.0,"from":"server","why":"not JSON","raw":"DEBUG"}']
+
+    assert "1 malformed, 1 answers that nobody waited for, 1 damaged lines, 4 lost entries" in "\n".join(
+        told(talk)
+    )
+
+
+def test_a_call_that_hangs_is_named() -> None:
+    lines = told(Talk().hello().ask(7, 1.0, "tools/call", {"name": "hang"}).call(8, 60.0, 61.0), is_live=True)
+
+    assert lines[-1] == "no answer yet: tools/call hang, id 7, for 1m00s"
+
+
+def test_a_call_that_asks_back_is_told_as_a_whole() -> None:
+    question = {"resultType": "input_required", "requestState": "s"}
+    talk = Talk().hello().ask(1, 1.0, "tools/call", {"name": "book"}).answer(1, 2.0, question)
+    talk.ask(2, 9.0, "tools/call", {"name": "book", "requestState": "s"}).answer(2, 12.0)
+
+    assert (
+        "tools/call book: 1 calls of 2 requests · p50 11.0s, p95 11.0s, max 11.0s · the server's part 36 %"
+        in told(talk, width=200)
+    )
+
+
+def test_what_is_left_out_is_said() -> None:
+    talk = Talk().hello()
+    for number in range(1, 5):
+        talk.call(number, 1.0, 2.0, f"tool-{number}")
+        talk.say(3.0, "server", {"jsonrpc": "2.0", "method": f"x/{number}"})
+
+    lines = told(talk, top=1)
+
+    assert "  and 3 more: --top 4" in lines
+    assert "  and 4 more: --top 5" in lines
+    assert len(lines[lines.index("largest messages") + 1 :]) == 1
+
+
+def test_no_text_of_a_peer_reaches_the_terminal_as_it_is() -> None:
+    nasty = "\x1b]0;owned\x07\u202e\n"
+    hello = {
+        "protocolVersion": nasty,
+        "clientInfo": {"name": nasty, "version": nasty},
+        "serverInfo": {"name": nasty},
+    }
+    talk = Talk().ask(1, 0.0, "initialize", hello).answer(1, 0.1, hello).call(2, 1.0, 2.0, nasty)
+    talk.ask(nasty, 3.0, nasty, {}).ask(4, 4.0, "resources/read", {"uri": nasty})
+    talk.say(5.0, "server", {"jsonrpc": "2.0", "method": nasty})
+
+    text = "".join(told(talk, is_live=True, width=300))
+
+    assert text.isprintable()
+    assert text.count("owned") >= 8
+
+
+def test_a_filter_is_named_and_what_it_does_not_find_has_no_row() -> None:
+    lines = told(Talk().hello().call(1, 1.0, 2.0, "a").call(2, 2.0, 3.0, "b"), "tool:a")
+
+    assert fact(lines, "filter").startswith("tool:a")
+    assert "  a" in {line[:3] for line in lines}
+    assert not any(line.startswith(("  b", "initialize  1", "notifications")) for line in lines)
+
+
+def test_a_session_of_nothing_has_its_facts() -> None:
+    lines = told(Talk())
+
+    assert fact(lines, "messages") == "0 · → 0 (0) · ← 0 (0)"
+    assert fact(lines, "initialize") == "no handshake"
+    assert len(lines) == 6

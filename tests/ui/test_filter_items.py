@@ -1,0 +1,109 @@
+"""A row as a filter sees it: each field is what the row shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mcpspy.core.query.parser import FilterItem, parse
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note
+from mcpspy.core.session.session import Session
+from mcpspy.ui.filter_items import ChangeItem
+
+
+def said(side: str, data: bytes, at: float = 0.5) -> Frame:
+    return Frame(at, side, data, "s1")
+
+
+def last(*entries: Entry) -> FilterItem:
+    return ChangeItem(Session().add_all(entries).changes[-1])
+
+
+def found(query: str, entries: Iterable[Entry]) -> list[int]:
+    wants = parse(query).matches
+    return [change.number for change in Session().add_all(entries).changes if wants(ChangeItem(change))]
+
+
+CALL = said("client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}', 0.25)
+FAILURE = said("server", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}')
+
+
+def test_a_request_that_waits_has_its_state_and_no_latency() -> None:
+    item = last(CALL)
+
+    assert (item.side, item.kind, item.method, item.subject, item.id) == (
+        "client",
+        "request",
+        "tools/call",
+        "echo",
+        "1",
+    )
+    assert (item.at, item.status, item.latency, item.size, item.stream) == (0.25, "pending", None, 71, "s1")
+    assert (item.odd, item.error_code, item.text()) == (False, None, CALL.data)
+
+
+def test_an_answer_has_its_requests_method_and_what_came_of_it() -> None:
+    item = last(CALL, FAILURE)
+
+    assert (item.side, item.kind, item.method, item.subject, item.id) == (
+        "server",
+        "error",
+        "tools/call",
+        "echo",
+        "1",
+    )
+    assert (item.at, item.status, item.latency, item.size) == (0.5, "error", 0.25, len(FAILURE.data))
+    assert (item.odd, item.error_code) == (False, -32602)
+
+
+def test_a_failure_is_found_once_and_not_at_its_request_too() -> None:
+    assert found("status:err", [CALL, FAILURE]) == [1]
+    assert found("tool:echo", [CALL, FAILURE]) == [0, 1]
+
+
+def test_a_response_nobody_asked_for_is_odd_and_has_no_method() -> None:
+    item = last(FAILURE)
+
+    assert (item.method, item.subject, item.status, item.latency, item.odd) == ("", "", "", None, True)
+
+
+def test_params_are_the_requests_and_result_and_error_its_own() -> None:
+    assert found("params.name=echo", [CALL, FAILURE]) == [0, 1]
+    assert found("error.message:no", [CALL, FAILURE]) == [1]
+    assert found("result:*", [CALL, FAILURE]) == []
+    assert found("params:*", [FAILURE, Note(1.0, "stderr", {"text": "params"})]) == []
+
+
+def test_what_was_flawed_by_itself_is_odd() -> None:
+    assert last(said("client", b'{"id":1,"method":"ping"}')).odd
+    assert last(said("server", b"oops")).odd
+
+
+def test_a_line_that_is_no_message_is_found_by_its_bytes() -> None:
+    item = last(said("server", b"DEBUG: hello"))
+
+    assert (item.kind, item.method, item.side, item.size) == ("malformed", "", "server", 12)
+    assert item.text() == b"DEBUG: hello"
+
+
+def test_a_damaged_line_has_nothing_but_its_bytes() -> None:
+    item = last(Damaged(b'{"t":', "not JSON"))
+
+    assert (item.kind, item.side, item.stream, item.at, item.odd) == ("damaged", "", "", 0.0, True)
+    assert item.text() == b'{"t":'
+
+
+def test_a_note_has_its_kind_and_the_words_of_its_row() -> None:
+    stderr = last(Note(1.0, "stderr", {"text": "\x1b[31mwarm"}))
+    refused = last(Note(1.0, "http", {"method": "POST", "path": "/mcp", "status": 404, "stream": "s1"}))
+
+    assert (stderr.kind, stderr.side, stderr.method, stderr.size, stderr.odd) == ("stderr", "", "", 0, False)
+    assert stderr.text() == b"\x1b[31mwarm"
+    assert (refused.stream, refused.text()) == ("s1", b"POST /mcp HTTP 404")
+
+
+def test_a_notification_has_its_subject_and_no_status() -> None:
+    item = last(
+        said("server", b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}')
+    )
+
+    assert (item.kind, item.subject, item.status, item.id) == ("notification", "info", "", "")

@@ -1,0 +1,96 @@
+"""Text on a terminal, or in a pipe."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.analysis import rows
+from mcpspy.ui.terminal import Output, cells, columns, cut
+
+
+class Terminal(io.StringIO):
+    """A stdout that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Ascii(io.StringIO):
+    """A stdout that knows no arrow."""
+
+    encoding = "ascii"
+
+
+def a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Put a terminal where stdout is. In the test itself: pytest puts its own back between set-up and test."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return screen
+
+
+def test_a_terminal_gets_colour_and_its_own_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = a_terminal(monkeypatch)
+
+    Output().line("x" * 30, rows.BAD)
+
+    assert terminal.getvalue() == "\x1b[31m" + "x" * 19 + "…\x1b[0m\n"
+
+
+def test_what_stands_for_a_secret_is_in_reverse(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = a_terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "40")
+
+    Output().line("a [redacted:00c0ffee] b [redacted:x]", rows.BAD)
+
+    assert terminal.getvalue() == "\x1b[31ma \x1b[7m[redacted:00c0ffee]\x1b[27m b [redacted:x]\x1b[0m\n"
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_who_wants_no_colour_gets_none(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    terminal = a_terminal(monkeypatch)
+    monkeypatch.setenv(name, value)
+
+    Output().line("gone", rows.BAD)
+
+    assert terminal.getvalue() == "gone\n"
+
+
+def test_a_pipe_gets_whole_lines_without_colour(capsys: pytest.CaptureFixture[str]) -> None:
+    os.environ.pop("NO_COLOR", None)
+
+    Output().line("x" * 500, rows.BAD)
+
+    assert capsys.readouterr().out == "x" * 500 + "\n"
+
+
+def test_an_ascii_terminal_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Ascii()
+    monkeypatch.setattr(sys, "stdout", screen)
+
+    Output().line("→ é …")
+
+    assert screen.getvalue() == "> \\xe9 ~\n"
+
+
+def test_columns_are_set_left_right_and_as_they_are() -> None:
+    assert columns(["a", "b", "c"], [3, -3, 0]) == "a      b  c"
+
+
+@given(st.text(), st.integers(1, 40))
+def test_a_cut_text_is_never_wider_than_it_may_be(text: str, width: int) -> None:
+    assert cells(cut(text, width)) <= max(width, 1)
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert cells("雨") == 2
+    assert cut("雨雨雨", 5) == "雨雨…"
+    assert cut("雨雨雨", 4) == "雨…"

@@ -1,0 +1,28 @@
+"""What the detail pane is given."""
+
+from __future__ import annotations
+
+from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
+from mcpspy.ui.tui.detail.views import laid, prose
+
+
+def test_a_document_on_stdio_has_no_heads_of_http() -> None:
+    part = DocumentPart("message", [("a title", "title"), ("", None)], b"{}")
+    document = Document([part])
+
+    assert (document.parts, document.headers) == ([part], ())
+
+
+def test_a_section_is_the_whole_message_unless_told_otherwise() -> None:
+    section = Section([("a title", None)], prose([], b"a line\nand another").source)
+
+    assert (section.folds, section.pointer, section.is_nested) == (None, "", False)
+    assert [section.source[line] for line in range(len(section.source))] == ["a line", "and another"]
+    assert section.source.line_at(section.source.start(1)) == 1
+
+
+def test_json_can_be_folded() -> None:
+    section = laid([("a title", None)], b'{"a":[1,2]}', "/params")
+
+    assert section.folds is not None
+    assert section.pointer == "/params"

@@ -1,0 +1,66 @@
+"""A path leads to the value of its line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from mcpspy.ui.body import BodyLines
+from mcpspy.ui.tui.detail.json_view import Outline, pointer, string, tame, value
+from tests.ui.tui.detail.test_json_view import VALUES, body_of
+
+
+def resolved(document: Any, path: str) -> Any:
+    """Follow a JSON pointer as RFC 6901 says."""
+    for part in path.split("/")[1:]:
+        name = part.replace("\\n", "\n").replace("~1", "/").replace("~0", "~")
+        document = document[int(part)] if isinstance(document, list) else document[name]
+    return document
+
+
+@given(VALUES.filter(lambda value: "\\\\n" not in json.dumps(value)))
+def test_the_path_of_every_line_leads_to_its_value(document: Any) -> None:
+    body = body_of(document)
+    outline = Outline(body)
+
+    for line in range(len(body)):
+        assert json.loads(value(outline, line)) == resolved(document, pointer(outline, line))
+
+
+def test_a_value_is_written_as_on_the_wire() -> None:
+    outline = Outline(BodyLines(b'{"a": 1E5, "b": [ 1.0,2 ], "s": "\\u00e9"}'))
+
+    assert [value(outline, line) for line in (0, 1, 2, 5, 6)] == [
+        b'{"a":1E5,"b":[1.0,2],"s":"\\u00e9"}',
+        b"1E5",
+        b"[1.0,2]",
+        b"[1.0,2]",
+        b'"\\u00e9"',
+    ]
+
+
+def test_of_duplicate_keys_the_one_at_hand_is_meant() -> None:
+    outline = Outline(BodyLines(b'{"a":1,"a":2}'))
+
+    assert [(pointer(outline, line), value(outline, line)) for line in (1, 2)] == [("/a", b"1"), ("/a", b"2")]
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (b'"a\\nb"', "a\nb"),
+        (b'"\\ud83d half"', "\ud83d half"),
+        (b'"whole \\ud83d\\ude00"', "whole \U0001f600"),
+        (b"12", None),
+        (b"[]", None),
+    ],
+)
+def test_a_string_is_its_text(found: bytes, text: str | None) -> None:
+    assert string(found) == text
+
+
+def test_what_is_copied_cannot_act() -> None:
+    assert tame("a\tb\n\x1b[2J\u202e") == "a\tb\n\\x1b[2J\\u202e"

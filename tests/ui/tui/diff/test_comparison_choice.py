@@ -1,0 +1,46 @@
+"""Which two exchanges are compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpspy.ui.tui.diff import comparison
+from mcpspy.ui.tui.diff.comparison import two_of
+from tests.ui.tui.panels.panels import Lines
+
+
+def log_of_calls() -> Lines:
+    """Rows: echo 0 and its answer 1, other 2 and 3, echo 4 and 5, the server's echo 6, a note 7."""
+    lines = Lines()
+    lines.call(1, 0.1, 0.2)
+    lines.call(2, 0.3, 0.4, name="oth\\u001ber")
+    lines.call(3, 0.5, 0.6)
+    lines.say(0.7, "server", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}')
+    lines.add(b'{"t":0.8,"note":"stderr","text":"a word"}')
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("row", "marked", "found"),
+    [
+        (4, [], (0, 4)),
+        (5, [], (0, 4)),
+        (4, [4], (0, 4)),
+        (4, [2], (2, 4)),
+        (0, [3], (0, 2)),
+        (0, [4], (0, 4)),
+        (7, [4, 1], (0, 4)),
+        (None, [2, 4], (2, 4)),
+        (4, [2, 99], (2, 4)),
+        (2, [], "no tools/call oth\\x1ber before this one: mark another (m), then d"),
+        (6, [], "no tools/call echo before this one: mark another (m), then d"),
+        (7, [4], "this row is no request, and belongs to none: nothing to compare"),
+        (None, [], "this row is no request, and belongs to none: nothing to compare"),
+        (0, [0, 2, 4], "3 exchanges are marked, and two are compared (m takes a mark away)"),
+    ],
+)
+async def test_marks_come_first_and_then_the_one_before(
+    monkeypatch: pytest.MonkeyPatch, row: int | None, marked: list[int], found: tuple[int, int] | str
+) -> None:
+    monkeypatch.setattr(comparison, "CHOICE_SLICE", 3)
+    assert await two_of(log_of_calls().log, row, marked) == found

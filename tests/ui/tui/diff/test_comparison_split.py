@@ -1,0 +1,59 @@
+"""Work in a thread: its result, its fault, and that it is told when nobody waits any more."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from mcpspy.ui.tui.diff.comparison import apart
+
+BOUND = 30.0
+
+
+async def test_the_loop_goes_on_while_the_work_is_done() -> None:
+    may_end = threading.Event()
+
+    def work(goes_on: Callable[[], bool]) -> int:
+        assert may_end.wait(BOUND)
+        assert not gc.isenabled()
+        return 7
+
+    waiting = asyncio.create_task(apart(work))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    may_end.set()
+    assert await asyncio.wait_for(waiting, BOUND) == 7
+    assert gc.isenabled()
+
+
+async def test_what_the_work_raises_is_raised_where_it_is_waited_for() -> None:
+    def work(goes_on: Callable[[], bool]) -> int:
+        raise OSError(5, "Input/output error")
+
+    with pytest.raises(OSError, match="Input/output error"):
+        await asyncio.wait_for(apart(work), BOUND)
+    assert gc.isenabled()
+
+
+async def test_work_that_nobody_waits_for_is_told_and_holds_up_no_exit() -> None:
+    begun, told, done = threading.Event(), threading.Event(), threading.Event()
+
+    def work(goes_on: Callable[[], bool]) -> None:
+        begun.set()
+        while goes_on():
+            done.wait(0.001)
+        told.set()
+
+    waiting = asyncio.create_task(apart(work))
+    assert await asyncio.to_thread(begun.wait, BOUND)
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "mcpspy-diff"]
+    assert thread.daemon
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await asyncio.to_thread(told.wait, BOUND)
+    await asyncio.to_thread(thread.join, BOUND)

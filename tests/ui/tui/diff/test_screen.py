@@ -1,0 +1,296 @@
+"""What differs, on a screen: every key, and every state it can be in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.analysis.diff import ChangePosition, ComparedCase, DiffOptions, SessionDiff
+from mcpspy.errors import CannotStart
+from mcpspy.io.recording.reader import Summary
+from mcpspy.ui.tui.diff import screen
+from mcpspy.ui.tui.diff.comparison import ComparisonRun
+from mcpspy.ui.tui.diff.screen import DiffScreen
+from mcpspy.ui.tui.session.screen import SessionScreen
+from tests.ui.tui.diff.pairs import NEW, OLD, call
+from tests.ui.tui.diff.test_rows import DIFFERENCE, LONG
+from tests.ui.tui.panels.panels import alone
+
+Make = Callable[..., Path]
+
+
+class Fixed:
+    """A pair whose difference is known."""
+
+    summaries: tuple[Summary, Summary] | None = None
+
+    def __init__(
+        self, *found: SessionDiff | Exception, titles: tuple[str, str] = ("the old", "the new")
+    ) -> None:
+        self._found = list(found)
+        self.titles = titles
+        self.progress = ""
+        self.asked: list[DiffOptions] = []
+        self.was_left = False
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
+
+    @property
+    def reversed(self) -> Fixed:
+        turned = Fixed(*self._found, titles=self.titles[::-1])
+        turned.asked = self.asked
+        return turned
+
+    async def compare(self, options: DiffOptions) -> ComparisonRun:
+        self.asked.append(options)
+        try:
+            await self.may_go_on.wait()
+        except asyncio.CancelledError:
+            self.was_left = True
+            raise
+        found = self._found.pop(0) if len(self._found) > 1 else self._found[0]
+        if isinstance(found, Exception):
+            raise found
+        olds = {case.old: case.old.line for case in found.cases if case.old}
+        news = {case.new: case.new.line * 10 for case in found.cases if case.new}
+        return ComparisonRun(found, olds, news)
+
+
+def shown_of(pair: Fixed) -> DiffScreen:
+    return DiffScreen(pair)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_changes_stand_under_what_they_are_of_and_keys_go_from_one_to_the_next(
+    size: tuple[int, int],
+) -> None:
+    async with alone(shown_of(Fixed(DIFFERENCE)), size) as shown:
+        await shown.shows(
+            "1 breaking · 2 different · 1 note · 1 of 3 alike",
+            "- the old   + the new",
+            "breaking  tools/call forecast  · exchange 2 → 3, line 5 → 6",
+            "  12 → 15",
+            "\\x1b[2J",
+        )
+        assert "/result/wind" in shown.selected
+        for key, what in (("n", "/error"), ("n", "/result/text"), ("n", "/end"), ("N", "/result/text")):
+            await shown.press(key)
+            await shown.until(lambda what=what: what in shown.selected)  # type: ignore[misc]
+            assert what in shown.lines[-2], "the whole pointer is below"
+        await shown.press("g", "N")
+        await shown.shows("no change above")
+        await shown.press("G", "n")
+        await shown.shows("no change below")
+        if size[0] == 80:
+            assert sum("…" in line for line in shown.lines) >= 3
+        assert all(line.isprintable() for line in shown.lines)
+
+
+async def test_a_line_is_copied_a_value_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with alone(shown_of(Fixed(DIFFERENCE))) as shown:
+        await shown.shows("12 → 15")
+        await shown.press("y", "G", "k")
+        await shown.shows("copied")
+        await shown.press("y")
+        await shown.until(lambda: len(shown.app.copied) == 2)
+        assert shown.app.copied[1] == f'"{LONG}a"'
+        monkeypatch.setattr(screen, "CLIPBOARD", 10)
+        await shown.press("y")
+        await shown.shows("not copied: 203B is more than a clipboard takes from here")
+        assert len(shown.app.copied) == 2
+
+
+async def test_a_filter_is_typed_kept_and_dropped() -> None:
+    async with alone(shown_of(Fixed(DIFFERENCE))) as shown:
+        await shown.shows("12 → 15")
+        await shown.press("slash", *"nothing")
+        await shown.shows("0 of 4 changes: esc clears the filter")
+        await shown.press(*["backspace"] * 7, *"wind", "enter")
+        await shown.until(lambda: "/error" not in shown.text)
+        await shown.shows("1 of 4 changes  2/2")
+        await shown.press("escape")
+        await shown.shows("/error", "2/12")
+        await shown.press("slash", "n", "escape")
+        await shown.until(lambda: "/result/wind" in shown.selected)
+        assert not shown.app.results
+        await shown.press("escape")
+        await shown.until(lambda: shown.app.results == [None])
+
+
+@pytest.mark.parametrize(
+    ("keys", "row"),
+    [(["enter"], 60), (["o"], 5), (["G", "o"], 90), (["G", "enter"], 90), (["q"], None)],
+)
+async def test_enter_and_o_say_which_row_is_wanted_below(keys: list[str], row: int | None) -> None:
+    async with alone(shown_of(Fixed(DIFFERENCE))) as shown:
+        await shown.shows("12 → 15")
+        await shown.press(*keys)
+        await shown.until(lambda: shown.app.results == [row])
+
+
+async def test_what_has_no_place_is_not_gone_to() -> None:
+    placeless = SessionDiff((ComparedCase(method="handshake", changes=DIFFERENCE.cases[1].changes[:1]),))
+    async with alone(shown_of(Fixed(placeless))) as shown:
+        await shown.shows("12 → 15", "1 different")
+        await shown.press("enter")
+        await shown.shows("it stands for the whole session")
+
+
+async def test_the_same_is_said_to_be_the_same() -> None:
+    same = SessionDiff(
+        (
+            ComparedCase(method="ping", old=ChangePosition(2, 0), new=ChangePosition(2, 0)),
+            ComparedCase(method="exit"),
+        )
+    )
+    async with alone(shown_of(Fixed(same))) as shown:
+        await shown.shows("They say the same.", "2 of 2 alike")
+        await shown.press("enter", "o", "y", "n", "j", "G")
+        await shown.shows("no change below")
+
+
+async def test_it_says_how_far_it_is_and_takes_keys_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen, "TICK", 0.01)
+    pair = Fixed(DIFFERENCE)
+    pair.may_go_on.clear()
+    async with alone(shown_of(pair)) as shown:
+        pair.progress = "reading weather, 12MB … 40 %"
+        await shown.shows("reading weather, 12MB … 40 %")
+        await shown.press("n", "enter", "y", "o", "j")
+        await shown.shows("no change below")
+        pair.may_go_on.set()
+        await shown.shows("12 → 15")
+
+
+async def test_who_leaves_while_it_reads_does_not_wait() -> None:
+    pair = Fixed(DIFFERENCE)
+    pair.may_go_on.clear()
+    async with alone(shown_of(pair)) as shown:
+        await shown.until(lambda: pair.asked)
+        await shown.press("q")
+        await shown.until(lambda: shown.app.results == [None] and pair.was_left)
+
+
+async def test_what_cannot_be_read_is_said_and_read_again() -> None:
+    trouble = CannotStart("a\x1b.jsonl: No such file or directory", "look again with r")
+    pair = Fixed(trouble, CannotStart("b.jsonl: Input/output error"), DIFFERENCE)
+    async with alone(shown_of(pair)) as shown:
+        await shown.shows("a\\x1b.jsonl: No such file", "look again with r", "r reads both again")
+        await shown.press("enter", "n", "y", "r")
+        await shown.shows("b.jsonl: Input/output error")
+        await shown.press("r")
+        await shown.shows("12 → 15")
+
+
+async def test_s_turns_it_round_and_t_leaves_dates_out() -> None:
+    pair = Fixed(DIFFERENCE)
+    async with alone(shown_of(pair)) as shown:
+        await shown.shows("- the old   + the new")
+        await shown.press("S")
+        await shown.shows("- the new   + the old", "12 → 15")
+        await shown.press("t")
+        await shown.shows("dates and times in texts are not compared", "dates and times aside")
+        await shown.press("t")
+        await shown.until(lambda: len(pair.asked) == 4)
+        assert [options.dates for options in pair.asked] == [False, False, True, False]
+
+
+async def test_lines_are_made_anew_when_the_window_changes() -> None:
+    async with alone(shown_of(Fixed(DIFFERENCE)), (200, 24)) as shown:
+        await shown.shows('xa"')
+        assert all(line.index('xa"') > 60 for line in shown.lines if 'xa"' in line), "it would be cut at 60"
+        await shown.pilot.resize_terminal(60, 24)
+        await shown.shows('xa"', "▸   result        /result/wind")
+
+
+async def test_d_on_one_and_on_another_compares_them(opened: Any, make_recording: Make) -> None:
+    make_recording(OLD, name="weather")
+    make_recording(NEW, name="weather")
+    same = make_recording(OLD, name="weather")
+    async with opened(size=(80, 24)) as screen:
+        await screen.shows("3 sessions")
+        listed = screen.app.screen
+        await screen.press("d")
+        await screen.shows("±", "compare weather with …  d on another one, esc forgets it", "esc forget")
+        await screen.press("escape")
+        await screen.shows("watching")
+        assert not any(word in screen.text for word in ("±", "esc forget"))
+        await screen.press("d", "d")
+        await screen.shows("watching")
+        chosen = {one.path: place for place, one in enumerate(listed._list._sessions)}
+        old = min(chosen, key=lambda path: (path != same, chosen[path]))
+        listed._list.move_to(chosen[old])
+        await screen.press("d")
+        listed._list.move_to((chosen[old] + 1) % 3)
+        await screen.press("d")
+        await screen.until(lambda: isinstance(screen.app.screen, DiffScreen))
+        await screen.press("q")
+        await screen.shows("3 sessions", "watching")
+        await screen.press("g", "space", "space", "d")
+        await screen.until(lambda: isinstance(screen.app.screen, DiffScreen))
+        await screen.press("escape")
+        await screen.shows("2 marked")
+        await screen.press("G", "space", "d")
+        await screen.shows("3 are marked, and two are compared")
+        await screen.press("escape", "d")
+        await screen.shows("compare weather with …")
+        listed._list.chosen.path.unlink()
+        await screen.press("r")
+        await screen.shows("2 sessions", "watching")
+        assert "esc forget" not in screen.text
+
+
+async def test_the_newer_session_is_opened_where_it_differs(opened: Any, make_recording: Make) -> None:
+    old = make_recording(OLD, name="old")
+    new = make_recording([*NEW[:2], *call(9, "more", "x"), *NEW[2:]], name="new")
+    async with opened(size=(120, 30)) as screen:
+        await screen.shows("2 sessions")
+        await screen.press("space", "G" if screen.app.screen._list.cursor == 0 else "g", "d")
+        await screen.shows("- old", "+ new", "1 breaking · 3 different", "12 → 15", "tools/call more")
+        screen.app.screen.query_one("#diff").move_to(
+            next(n for n, row in enumerate(screen.app.screen._list.rows) if "wind" in row.text)
+        )
+        await screen.press("enter")
+        await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
+        await screen.until(lambda: "forecast" in screen.selected)
+        assert screen.session.feed.path == new
+        await screen.press("q")
+        await screen.until(lambda: isinstance(screen.app.screen, DiffScreen))
+        await screen.press("o")
+        await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
+        await screen.until(lambda: "forecast" in screen.selected)
+        assert screen.session.feed.path == old
+        await screen.press("q")
+        old.unlink()
+        await screen.press("r")
+        await screen.shows(old.name, "r reads both again")
+
+
+async def test_d_in_a_session_compares_with_the_one_before_and_enter_goes_there(
+    opened: Any, make_recording: Make
+) -> None:
+    said = [*OLD, *call(20, "forecast", "calm", city="Rome")]
+    async with opened(make_recording(said), size=(100, 30)) as screen:
+        await screen.shows("ended: exit 0")
+        await screen.press("d")
+        await screen.shows("no initialize before this one: mark another (m), then d")
+        await screen.press("j", "j", "j", "j", "d")
+        await screen.shows("of two exchanges", '"Oslo" → "Rome"', "calm", "id 10", "id 20")
+        await screen.press("o")
+        await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
+        await screen.until(lambda: screen.cursor == 1)
+        await screen.press("m", "G", "k", "k", "d")
+        await screen.shows("id 10", "id 12")
+        await screen.press("enter")
+        await screen.until(lambda: isinstance(screen.app.screen, SessionScreen) and screen.cursor == 3)
+
+
+async def test_the_page_of_keys_has_those_of_the_difference() -> None:
+    from mcpspy.ui.tui.help import lines
+
+    words = {what for _, what in lines([("", DiffScreen.BINDINGS)])}
+    assert {"next change", "previous change", "read both again"} <= words

@@ -1,0 +1,56 @@
+"""What a session says of a held message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpspy.ui.tui.intercept.connection import HeldMessage, read_held
+from tests.ui.tui.intercept.conftest import call, result
+
+EVENT: dict[str, Any] = {
+    "event": "held",
+    "ticket": 7,
+    "at": 2.0,
+    "from": "client",
+    "id": "1",
+    "method": "tools/call",
+    "subject": "write_file",
+    "viewer": "tui",
+    "text": call(1).decode(),
+    "deadline": 302.0,
+}
+
+
+def read(**other: Any) -> HeldMessage:
+    held = read_held({**EVENT, **other}, 100.0)
+    assert held is not None
+    return held
+
+
+def test_its_times_are_on_our_clock_whenever_it_was_held() -> None:
+    assert (read().since, read().until) == (100.0, 400.0)
+    assert (read(age=30.0).since, read(age=30.0).until) == (70.0, 370.0)
+
+
+def test_it_is_called_what_it_is() -> None:
+    assert (read().name, read().is_request) == ("tools/call write_file", True)
+    answer = read(text=result(1).decode(), **{"from": "server"})
+    assert (answer.name, answer.is_request) == ("answer to tools/call write_file", False)
+    assert read(text="[]", method="", subject="", id=None).name == "message"
+
+
+def test_bytes_that_are_no_text_are_kept() -> None:
+    fields = {key: value for key, value in EVENT.items() if key != "text"}
+    held = read_held({**fields, "b64": "/3t9"}, 0.0)
+    assert held is not None
+    assert held.data == b"\xff{}"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"ticket": "x"}, {"at": None}, {"text": 3}, {"deadline": "soon"}, {"b64": "x"}], ids=str
+)
+def test_what_makes_no_sense_is_none(wrong: dict[str, Any]) -> None:
+    assert read_held({**EVENT, **wrong}, 0.0) is None
+    assert read_held({}, 0.0) is None

@@ -1,0 +1,214 @@
+"""What a server listed last, page after page, and how its lists changed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcpspy.ui.tui.panels import capabilities as module
+from mcpspy.ui.tui.panels.capabilities import Capabilities, ListPages, read, worth_reading
+from tests.ui.tui.panels.panels import Lines, every_recording, recorded
+
+
+class Session(Lines):
+    """A session in which things are listed."""
+
+    number = 0
+
+    def list(
+        self,
+        *things: dict[str, Any],
+        method: str = "tools/list",
+        cursor: str | None = None,
+        more: str | None = None,
+        stream: str | None = None,
+    ) -> None:
+        """Have a page asked for and answered."""
+        self.number += 1
+        params = {"cursor": cursor} if cursor is not None else {}
+        result: dict[str, Any] = {module.LISTS[method]: list(things)}
+        if more is not None:
+            result["nextCursor"] = more
+        for side, what in (("client", {"method": method, "params": params}), ("server", {"result": result})):
+            entry = {"t": self.number / 10, "from": side, **({"stream": stream} if stream else {})}
+            entry["msg"] = {"jsonrpc": "2.0", "id": self.number, **what}
+            self.add(json.dumps(entry, separators=(",", ":")).encode())
+
+
+def offered(lines: Lines) -> Capabilities:
+    pages = ListPages(lines.log)
+    pages.judge(lambda: True)
+    offer = Capabilities()
+    for page in worth_reading(pages.pages):
+        where = lines.log.index.where(page.row)
+        offer.take(page, read(lines.log.read(*where[:3]), where.item, page.method))
+    return offer
+
+
+def names(offer: Capabilities, method: str = "tools/list") -> list[str]:
+    return [thing.name for thing in offer.last[method].things]
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
+def test_the_pages_of_a_listing_are_one() -> None:
+    session = Session()
+    session.list(tool("a"), more="2")
+    session.list(tool("b"), cursor="2", more="3")
+    session.list(tool("c"), cursor="3")
+    offer = offered(session)
+
+    assert (names(offer), offer.counts["tools/list"]) == (["a", "b", "c"], 1)
+    assert (offer.last["tools/list"].is_whole, offer.changes) == (True, [])
+
+
+def test_a_request_without_a_cursor_begins_anew_and_the_last_listing_wins() -> None:
+    session = Session()
+    session.list(tool("a"), more="2")
+    session.list(tool("b"), cursor="2")
+    session.list(tool("c"))
+
+    assert names(offered(session)) == ["c"]
+
+
+def test_what_changed_is_said_by_name_and_by_key() -> None:
+    session = Session()
+    session.list(tool("same"), tool("gone"), tool("other", description="before", title="t"))
+    session.list(tool("same"), tool("new"), tool("other", description="after", title="t"))
+    (change,) = offered(session).changes
+
+    assert (change.at, change.added, change.removed) == (0.2, ["new"], ["gone"])
+    assert change.changed == [("other", ["description"])]
+
+
+def test_keys_in_another_order_are_no_change() -> None:
+    session = Session()
+    session.list({"name": "a", "description": "d"})
+    session.list({"description": "d", "name": "a"})
+
+    assert offered(session).changes == []
+
+
+def test_a_listing_of_which_pages_lack_is_compared_with_nothing() -> None:
+    session = Session()
+    session.list(tool("a"), tool("b"))
+    session.list(tool("a"), more="2")
+    assert offered(session).changes == []
+    session.list(tool("a"), tool("b"), tool("c"))
+    (change,) = offered(session).changes
+    assert (change.added, change.removed) == (["c"], [])
+
+
+def test_a_listing_whose_beginning_was_not_recorded_says_so() -> None:
+    session = Session()
+    session.list(tool("b"), cursor="2")
+    listing = offered(session).last["tools/list"]
+
+    assert (listing.begins, listing.is_whole, [thing.name for thing in listing.things]) == (
+        False,
+        False,
+        ["b"],
+    )
+
+
+def test_pages_of_two_http_sessions_are_not_mixed() -> None:
+    session = Session()
+    session.list(tool("a1"), more="2", stream="s1")
+    session.list(tool("b1"), more="2", stream="s2")
+    session.list(tool("a2"), cursor="2", stream="s1")
+    session.list(tool("b2"), cursor="2", stream="s2")
+    offer = offered(session)
+
+    assert (names(offer), offer.last["tools/list"].stream, offer.streams) == (
+        ["b1", "b2"],
+        "s2",
+        {"s1", "s2"},
+    )
+
+
+def test_the_four_lists_are_told_apart() -> None:
+    session = Session()
+    session.list({"uri": "file:///a", "name": "A", "mimeType": "text/plain"}, method="resources/list")
+    session.list({"uriTemplate": "file:///{x}", "name": "T"}, method="resources/templates/list")
+    session.list({"name": "greet", "arguments": [{"name": "who", "required": True}]}, method="prompts/list")
+    offer = offered(session)
+
+    (resource,) = offer.last["resources/list"].things
+    assert (resource.name, resource.type, resource.about) == ("file:///a", "text/plain", "A")
+    assert names(offer, "resources/templates/list") == ["file:///{x}"]
+    (prompt,) = offer.last["prompts/list"].things
+    assert [(field.name, field.required) for field in prompt.details] == [("who", True)]
+    assert "tools/list" not in offer.last
+
+
+def test_the_texts_of_a_line_are_inert() -> None:
+    session = Session()
+    session.list({"uri": "file:///\x1b[1m", "name": "A\x07", "mimeType": "\u202e"}, method="resources/list")
+    (thing,) = offered(session).last["resources/list"].things
+
+    assert (thing.name, thing.line, thing.type) == ("file:///\\x1b[1m", "A\\x07", "\\u202e")
+
+
+def test_a_tools_json_is_kept_as_it_was_sent() -> None:
+    session = Session()
+    raw = b'{"name":"a", "n":1.0,"n":1E5,  "inputSchema":{"properties":{"x":{"type":"string"}},"required":["x"]}}'
+    session.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    session.say(0.2, "server", b'{"jsonrpc":"2.0","id":1,"result":{"tools":[%b]}}' % raw)
+    (thing,) = offered(session).last["tools/list"].things
+
+    assert thing.data == raw
+    assert [(field.name, field.type, field.required) for field in thing.details] == [("x", "string", True)]
+
+
+@pytest.mark.parametrize(
+    "result", [b"[]", b'{"tools":7}', b'{"tools":{}}', b'{"other":1}', b'{"tools":[1,null,{"name":2}]}']
+)
+def test_a_result_that_is_no_list_is_said_and_no_crash(result: bytes) -> None:
+    session = Session()
+    session.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    session.say(0.2, "server", b'{"jsonrpc":"2.0","id":1,"result":%b}' % result)
+    offered(session)
+
+
+def test_a_page_that_is_too_large_is_said_and_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGE", 100)
+    session = Session()
+    session.list(tool("a" * 100))
+
+    assert "too large" in offered(session).last["tools/list"].trouble
+
+
+def test_of_a_very_large_tool_the_name_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGE_THING", 100)
+    session = Session()
+    session.list(tool("huge", description="x" * 2000), tool("small"))
+    huge, small = offered(session).last["tools/list"].things
+
+    assert (huge.name, small.name) == ("huge", "small")
+    assert "too large" in huge.about
+
+
+def test_a_line_that_is_gone_is_trouble() -> None:
+    assert "any more" in read(b'{"t":1,"from":"serv', 0, "tools/list").trouble
+
+
+def test_of_many_listings_the_last_ones_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEPT", 3)
+    session = Session()
+    session.list({"name": "p"}, method="prompts/list")
+    for number in range(10):
+        session.list(tool(f"t{number}"))
+    offer = offered(session)
+
+    assert [change.added for change in offer.changes] == [["t8"], ["t9"]]
+    assert names(offer, "prompts/list") == ["p"]
+
+
+def test_real_servers_offer_what_they_listed() -> None:
+    listed = {path.stem: offered(recorded(path.read_bytes())).last for path in every_recording()}
+    assert "echo" in [thing.name for thing in listed["everything-sdk-auto"]["tools/list"].things]
+    assert not any(listing.trouble for last in listed.values() for listing in last.values())

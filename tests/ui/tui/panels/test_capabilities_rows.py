@@ -1,0 +1,80 @@
+"""The lines about a server are inert, in order, and folded until they are wanted."""
+
+from __future__ import annotations
+
+from mcpspy.core.session.index import Index
+from mcpspy.ui.tui.panels.capabilities import Capabilities, Capability, ListPage, PageContents, SchemaField
+from mcpspy.ui.tui.panels.capabilities_rows import Key, lines
+
+TOOL = Capability(
+    key="echo",
+    name="echo",
+    type="",
+    line="says\\nit",
+    need="1 needed",
+    about="says\nit \x1b[31magain",
+    details=[SchemaField("text\x07", "string", True, "what")],
+    data=b"{}",
+)
+PAGE = ListPage(0, 0.5, "tools/list", "", True)
+
+
+def offer(*contents: PageContents) -> Capabilities:
+    found = Capabilities()
+    for page in contents:
+        found.take(PAGE, page)
+    return found
+
+
+def text(found: Capabilities, opened: set[Key] | None = None, width: int = 80) -> list[str]:
+    rows = lines(Index(), found, opened or set(), width, {})
+    return [" ".join(part for part in (row.name, row.type, row.need, row.about) if part) for row in rows]
+
+
+def test_a_tool_is_one_line_until_it_is_opened() -> None:
+    folded = text(offer(PageContents([TOOL], False)))
+    assert "  ▸ echo 1 needed says\\nit" in folded
+    assert not any("required" in line for line in folded)
+
+    opened = text(offer(PageContents([TOOL], False)), {("tools/list", 0)})
+    place = opened.index("  ▾ echo")
+    assert opened[place + 1 : place + 4] == [
+        "      says",
+        "      it \\x1b[31magain",
+        "      text\\x07 string required what",
+    ]
+
+
+def test_a_list_can_be_folded_as_a_whole() -> None:
+    assert not any("echo" in line for line in text(offer(PageContents([TOOL], False)), {("tools/list", -1)}))
+
+
+def test_what_was_never_listed_says_so() -> None:
+    assert "prompts: never listed" in text(Capabilities())
+
+
+def test_a_list_says_when_and_what_lacks() -> None:
+    assert "▾ tools (1, listed at 0.500, more pages were not asked for)" in text(
+        offer(PageContents([TOOL], True))
+    )
+    assert "  too large" in text(offer(PageContents([], False, "too large")))
+
+
+def test_what_changed_is_one_sentence_and_wrapped() -> None:
+    other = TOOL._replace(key="new", name="new")
+    found = offer(PageContents([TOOL], False), PageContents([other], False))
+    said = text(found)
+    assert said[-2:] == ["changes between listings", "  at 0.500 tools: added new; removed echo"]
+    assert all(len(line) <= 30 for line in text(found, width=30)[-3:])
+
+
+def test_that_nothing_changed_is_said_if_it_was_listed_twice() -> None:
+    assert text(offer(PageContents([TOOL], False), PageContents([TOOL], False)))[-1] == "no list changed"
+    assert "no list changed" not in text(offer(PageContents([TOOL], False)))
+
+
+def test_several_http_sessions_are_told() -> None:
+    found = Capabilities()
+    for stream in ("s1", "s2"):
+        found.take(PAGE._replace(stream=stream), PageContents([TOOL], False))
+    assert any("last asked by the HTTP session s2" in line for line in text(found))

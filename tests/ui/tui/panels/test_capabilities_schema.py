@@ -1,0 +1,94 @@
+"""A schema is read as far as it goes, and says its types in few words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.ui.tui.panels.capabilities import MOST, TYPE_WIDTH, SchemaField, fields, type_of
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                ["type", "properties", "items", "enum", "anyOf", "required", "$ref", "const", "default"]
+            )
+            | st.text(max_size=3),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=30,
+)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "string"}, "string"),
+        ({"type": ["string", "null"]}, "string | null"),
+        ({"type": "array", "items": {"type": "integer"}}, "array of integer"),
+        ({"type": "array"}, "array"),
+        ({"enum": ["a", 1, None]}, '"a" | 1 | null'),
+        ({"const": "x"}, '"x"'),
+        (
+            {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+            "string | array of string",
+        ),
+        ({"$ref": "#/$defs/City"}, "City"),
+        ({"properties": {}}, "object"),
+        (True, "anything"),
+        ({}, ""),
+        (7, ""),
+    ],
+)
+def test_a_type_is_said_in_few_words(schema: object, said: str) -> None:
+    assert type_of(schema) == said
+
+
+def test_a_long_type_is_cut() -> None:
+    assert len(type_of({"enum": [str(n) * 30 for n in range(20)]})) == TYPE_WIDTH
+
+
+def test_properties_have_a_name_a_type_and_whether_they_are_needed() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "required": ["city"],
+        "properties": {
+            "city": {"type": "string", "description": "which one"},
+            "days": {"type": "integer", "default": 3},
+        },
+    }
+    assert fields(schema) == [
+        SchemaField("city", "string", True, "which one"),
+        SchemaField("days", "integer", False, "(default 3)"),
+    ]
+
+
+def test_objects_within_are_named_by_their_path() -> None:
+    inner = {"type": "object", "properties": {"x": {"type": "number"}}}
+    schema = {"properties": {"at": inner, "all": {"type": "array", "items": inner}}}
+
+    assert [field.name for field in fields(schema)] == ["at", "at.x", "all", "all[].x"]
+
+
+def test_there_is_an_end_to_properties() -> None:
+    schema: dict[str, Any] = {"properties": {f"p{n}": {} for n in range(MOST + 5)}}
+    assert (len(fields(schema)), fields(schema)[-1].about) == (MOST + 1, "there are more than 300")
+
+
+def test_a_schema_that_holds_itself_deep_within_ends() -> None:
+    schema: dict[str, Any] = {}
+    schema.update(type="object", properties={"a": schema})
+    assert [field.name for field in fields(schema)] == ["a", "a.a", "a.a.a", "a.a.a.a"]
+
+
+@given(JSON)
+def test_no_schema_is_a_crash(schema: object) -> None:
+    type_of(schema)
+    fields(schema)

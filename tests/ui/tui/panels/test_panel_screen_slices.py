@@ -1,0 +1,55 @@
+"""A fold over the rows stops in time, goes on where it was, and begins anew with the log."""
+
+from __future__ import annotations
+
+from mcpspy.ui.tui.panels.panel_screen import PORTION, IncrementalBuild
+from tests.ui.tui.panels.panels import HEADER, Lines
+
+
+class Seen(IncrementalBuild):
+    """The rows that were taken."""
+
+    def _begin(self) -> None:
+        self.rows: list[int] = []
+
+    def _take(self, begin: int, end: int) -> None:
+        self.rows += range(begin, end)
+
+
+def filled(calls: int) -> Lines:
+    lines = Lines()
+    for number in range(calls):
+        lines.call(number, number / 1000)
+    return lines
+
+
+def test_every_row_is_taken_once_in_order() -> None:
+    lines = filled(PORTION + 10)
+    seen = Seen(lines.log)
+    assert seen.is_behind
+    seen.judge(lambda: True)
+    assert (seen.rows, seen.is_behind) == (list(range(PORTION + 10)), False)
+
+    lines.call(9999, 9.0)
+    assert seen.is_behind
+    seen.judge(lambda: True)
+    assert seen.rows == list(range(PORTION + 11))
+
+
+def test_it_stops_after_a_portion_when_its_time_is_up() -> None:
+    seen = Seen(filled(PORTION + 10).log)
+    seen.judge(lambda: False)
+
+    assert (seen.judged, len(seen.rows), seen.is_behind) == (PORTION, PORTION, True)
+
+
+def test_it_begins_anew_with_the_log() -> None:
+    lines = filled(20)
+    seen = Seen(lines.log)
+    seen.judge(lambda: True)
+    lines.log.begin_again(HEADER)
+    assert (seen.is_another, seen.is_behind) == (True, True)
+
+    lines.call(1, 0.1)
+    seen.judge(lambda: True)
+    assert (seen.rows, seen.is_another, seen.generation) == ([0], False, 2)

@@ -1,0 +1,117 @@
+"""Which exchanges overlap is known from the rows alone."""
+
+from __future__ import annotations
+
+from mcpspy.ui.tui.panels.timeline import Timeline
+from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
+
+CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}'
+
+
+def judged(lines: Lines) -> Timeline:
+    timeline = Timeline(lines.log)
+    timeline.judge(lambda: True)
+    return timeline
+
+
+def test_it_is_known_how_many_were_in_flight_as_each_began() -> None:
+    lines = Lines()
+    lines.call(1, 0.1)
+    lines.call(2, 0.2)
+    lines.answer(1, 0.3)
+    lines.call(3, 0.4)
+    lines.call(4, 0.5)
+    lines.answer(4, 0.6)
+    lines.answer(3, 0.7)
+    lines.answer(2, 0.8)
+    lines.call(5, 0.9)
+    timeline = judged(lines)
+
+    assert list(timeline.rows) == [0, 1, 3, 4, 8]
+    assert list(timeline.depths) == [1, 2, 2, 3, 1]
+    assert (timeline.peak, timeline.peak_place) == (3, 3)
+
+
+def test_an_exchange_lasts_until_its_answer() -> None:
+    lines = Lines()
+    lines.call(1, 0.1, 0.4)
+    lines.call(2, 0.5)
+    timeline = judged(lines)
+
+    assert (timeline.begin_of(0), timeline.end_of(0)) == (0.1, 0.4)
+    assert timeline.end_of(1) is None
+
+
+def test_one_that_is_cancelled_is_over_with_that() -> None:
+    lines = Lines()
+    lines.call(1, 0.1)
+    lines.say(0.2, "client", CANCEL % 1)
+    lines.call(2, 0.3)
+    timeline = judged(lines)
+
+    assert (timeline.end_of(0), list(timeline.depths)) == (0.2, [1, 1])
+
+
+def test_one_without_an_answer_lasts_until_the_session_ends() -> None:
+    lines = Lines()
+    lines.call(1, 0.1)
+    lines.call(2, 0.5, 0.6)
+    timeline = judged(lines)
+    assert timeline.end_of(0) is None
+    lines.end()
+    assert timeline.end_of(0) == 0.6
+
+
+def test_the_requests_of_both_sides_are_there() -> None:
+    lines = Lines()
+    lines.call(1, 0.1)
+    lines.say(0.2, "server", b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+
+    assert (list(judged(lines).rows), judged(lines).peak) == ([0, 1], 2)
+
+
+def test_progress_ends_nothing() -> None:
+    lines = Lines()
+    asked = (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":7}}}'
+    )
+    said = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}'
+    lines.say(0.1, "client", asked)
+    lines.say(0.2, "server", said)
+    lines.call(2, 0.3)
+
+    assert list(judged(lines).depths) == [1, 2]
+
+
+def test_a_session_that_is_read_bit_by_bit_says_the_same() -> None:
+    for path in every_recording():
+        whole = recorded(path.read_bytes())
+        lines = Lines(whole.log.header)
+        timeline = Timeline(lines.log)
+        for line in path.read_bytes().split(b"\n")[1:-1]:
+            lines.add(line)
+            timeline.judge(lambda: True)
+        lines.end()
+        at_once = judged(whole)
+        assert list(timeline.depths) == list(at_once.depths)
+        ends = [timeline.end_of(place) for place in range(len(timeline))]
+        assert ends == [at_once.end_of(place) for place in range(len(at_once))]
+
+
+def test_a_row_leads_to_its_place_or_the_next() -> None:
+    lines = Lines()
+    for number in range(3):
+        lines.call(number, number / 10, number / 10 + 0.05)
+    timeline = judged(lines)
+
+    assert [timeline.place_of(row) for row in range(6)] == [0, 1, 1, 2, 2, 2]
+
+
+def test_another_file_begins_another_timeline() -> None:
+    lines = Lines()
+    lines.call(1, 0.1, 0.2)
+    timeline = judged(lines)
+    lines.log.begin_again(HEADER)
+    timeline.judge(lambda: True)
+
+    assert (len(timeline), timeline.peak, timeline.place_of(5)) == (0, 0, 0)

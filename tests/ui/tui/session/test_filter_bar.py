@@ -1,0 +1,300 @@
+"""The line in which a filter is typed, and the rows that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.session import background, filter_bar, row_filter
+from mcpspy.ui.tui.widgets.base import SplitLine
+
+Make = Callable[..., Path]
+
+CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%b"}}'
+RESULT = b'{"jsonrpc":"2.0","id":%d,"result":{%b}}'
+
+
+@pytest.fixture
+def tools(live: Any) -> Any:
+    """A session of a hundred calls: ten of each tool, in turn, each answered."""
+    for number in range(100):
+        live.say("client", CALL % (number, b"tool%d" % (number % 10)))
+        live.say("server", RESULT % (number, b'"n":"answer %d"' % number))
+    return live
+
+
+def typed(screen: Any) -> str:
+    """Return what is typed."""
+    return str(screen.session.filter.text)
+
+
+async def test_rows_are_filtered_as_it_is_typed(opened: Any, tools: Any) -> None:
+    tools.end()
+    async with opened(tools.path) as screen:
+        await screen.until(lambda: screen.count == 101)
+        await screen.press("slash")
+        await screen.shows("tool:echo status:err")
+        await screen.press(*"tool:tool3")
+        await screen.until(lambda: screen.count == 10)
+        await screen.shows("/ tool:tool3", "1/10 shown of 201 rows")
+        assert screen.focused == "FilterInput"
+        assert all("tool3" in line for line in screen.places)
+        await screen.press("enter")
+        assert screen.focused == "MessageList"
+        await screen.shows("/ tool:tool3", "1/10 shown of 201 rows")
+
+
+async def test_what_is_typed_at_once_after_the_slash_is_no_command(opened: Any, tools: Any) -> None:
+    async with opened(tools.path) as screen:
+        await screen.shows("100/100  following")
+        screen.session.action_filter()
+        assert screen.focused == "FilterInput"
+        await screen.press(*"text:9")
+        assert typed(screen) == "text:9"
+
+
+async def test_what_is_wrong_with_it_is_said_and_the_rows_stay(opened: Any, tools: Any) -> None:
+    tools.end()
+    async with opened(tools.path) as screen:
+        await screen.until(lambda: screen.count == 101)
+        await screen.press("slash", *"tool:tool3")
+        await screen.until(lambda: screen.count == 10)
+        await screen.press("space", "left_parenthesis")
+        said = screen.session.filter.query_one("#filter-error")
+        await screen.until(lambda: said.text)
+        await screen.shows(said.text)
+        assert screen.count == 10
+        await screen.press("enter")
+        await screen.shows(said.text)
+        assert (screen.count, screen.focused) == (10, "MessageList")
+        await screen.press("slash", "backspace", "backspace", *" is:red")
+        await screen.until(lambda: "red" in said.text)
+        await screen.press(*["backspace"] * len(" is:red"), "enter")
+        await screen.until(lambda: not said.text and screen.count == 10)
+
+
+async def test_filters_of_before_come_back(opened: Any, tools: Any) -> None:
+    tools.end()
+    async with opened(tools.path) as screen:
+        await screen.until(lambda: screen.count == 101)
+        for text in ("tool:tool3", "tool:tool4", "tool:tool4"):
+            await screen.press("slash", "ctrl+u", *text, "enter")
+        await screen.press("slash", "up", "up")
+        assert typed(screen) == "tool:tool3"
+        await screen.press("up", "enter")
+        assert typed(screen) == "tool:tool3"
+        await screen.until(lambda: "tool3" in screen.places[0])
+        await screen.press("escape", "slash")
+        assert typed(screen) == "tool:tool3", "the last one is there again"
+
+
+async def test_escape_clears_it_and_the_cursor_stays_on_its_row(opened: Any, tools: Any) -> None:
+    tools.end()
+    async with opened(tools.path, size=(120, 24)) as screen:
+        await screen.until(lambda: screen.count == 101)
+        await screen.press("slash", *"tool:tool7", "enter", *"jjjj")
+        await screen.until(lambda: screen.count == 10)
+        row = screen.session.listing.row
+        await screen.press("escape")
+        await screen.until(lambda: screen.count == 101)
+        await screen.judged()
+        assert screen.session.listing.row == row
+        assert "tool7" in screen.selected
+        assert "tool:tool7" not in screen.text
+        await screen.press("escape")
+        await screen.shows("mcpspy · sessions")
+
+
+async def test_escape_keeps_the_row_of_a_session_that_is_followed_too(opened: Any, tools: Any) -> None:
+    async with opened(tools.path, size=(120, 24)) as screen:
+        await screen.shows("following")
+        await screen.press("slash", *"tool:tool7", "enter")
+        await screen.until(lambda: screen.count == 10)
+        row = screen.session.listing.row
+        await screen.press("escape")
+        await screen.until(lambda: screen.count == 100)
+        await screen.judged()
+        assert screen.session.listing.row == row
+        await screen.shows("paused")
+        await screen.press("f", "slash", "backspace", "9", "enter")
+        await screen.until(lambda: screen.count == 10)
+        await screen.press("escape")
+        await screen.until(lambda: screen.count == 100)
+        await screen.judged()
+        await screen.shows("following")
+
+
+async def test_the_last_line_says_what_keys_do_while_a_filter_is_typed(opened: Any, tools: Any) -> None:
+    async with opened(tools.path, size=(120, 24)) as screen:
+        await screen.until(lambda: "follow" in screen.lines[-1])
+        await screen.press("slash")
+        await screen.until(lambda: "no filter" in screen.lines[-1] and "follow" not in screen.lines[-1])
+        await screen.press("enter")
+        await screen.until(lambda: "follow" in screen.lines[-1])
+
+
+async def test_the_row_is_found_again_after_a_filter_that_left_none(opened: Any, tools: Any) -> None:
+    tools.end()
+    async with opened(tools.path, size=(120, 24)) as screen:
+        await screen.until(lambda: screen.count == 101)
+        await screen.press("G", *"kkkkkkkkk")
+        row, selected = screen.session.listing.row, screen.selected[:60]
+        await screen.press("slash", *"no-such-word")
+        await screen.shows("0 shown of 201 rows", "Nothing to show: esc clears the filter")
+        await screen.press("escape")
+        await screen.until(lambda: screen.count == 101)
+        await screen.judged()
+        assert (screen.session.listing.row, screen.selected[:60]) == (row, selected)
+
+
+async def test_the_row_is_found_again_in_a_list_that_takes_long(
+    opened: Any, live: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "SLICE", 0.0)
+    live.calls(1, 10_000)
+    live.end()
+    async with opened(live.path, size=(120, 24)) as screen:
+        await screen.until(lambda: screen.count == 10_001)
+        await screen.press("G", *["pageup"] * 5)
+        row, top = screen.session.listing.row, screen.session.listing.scroll_offset.y
+        await screen.press("slash", *"tool:echo", "enter")
+        await screen.until(lambda: screen.count == 10_000)
+        await screen.press("escape")
+        await screen.until(lambda: screen.count == 10_001)
+        await screen.judged()
+        assert screen.session.listing.row == row
+        assert screen.session.listing.scroll_offset.y == top
+
+
+async def test_what_is_read_goes_with_the_rows(opened: Any, tools: Any) -> None:
+    tools.end()
+    async with opened(tools.path, size=(120, 24)) as screen:
+        await screen.shows("request tools/call")
+        await screen.press("slash", *"no-such-word")
+        await screen.until(lambda: "request tools/call" not in screen.text)
+        await screen.press("escape")
+        await screen.shows("request tools/call")
+
+
+async def test_shift_f_puts_it_aside_and_in_force_again(opened: Any, tools: Any) -> None:
+    tools.end()
+    async with opened(tools.path) as screen:
+        await screen.until(lambda: screen.count == 101)
+        await screen.press("F")
+        assert screen.count == 101
+        await screen.press("slash", *"tool:tool7", "enter")
+        await screen.until(lambda: screen.count == 10)
+        await screen.press("j")
+        row = screen.session.listing.row
+        await screen.press("F")
+        await screen.shows("the filter is off; F puts it back")
+        await screen.until(lambda: screen.count == 101)
+        await screen.press("F")
+        await screen.until(lambda: screen.count == 10)
+        await screen.shows("/ tool:tool7")
+        assert screen.session.listing.row == row
+
+
+async def test_a_search_says_how_far_it_is_until_it_is_done(
+    opened: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "SLICE", 0.0)
+    monkeypatch.setattr(row_filter, "PORTION", 10)
+    tools.end()
+    async with opened(tools.path) as screen:
+        await screen.until(lambda: screen.count == 101)
+        said: list[str] = []
+        say = SplitLine.say
+
+        def listen(line: SplitLine, left: list[Piece], right: list[Piece] | None = None) -> None:
+            say(line, left, right)
+            said.append(line.text)
+
+        monkeypatch.setattr(SplitLine, "say", listen)  # On a busy machine a key takes longer than the search.
+        await screen.press("slash", *'text:"answer 9"')
+        await screen.until(lambda: screen.count == 11)
+        await screen.judged()
+        assert any("searching" in line for line in said), said
+        await screen.until(lambda: "searching" not in screen.text)
+        await screen.shows("1/11 shown of 201 rows")
+
+
+async def test_what_comes_is_filtered_and_followed(opened: Any, tools: Any) -> None:
+    async with opened(tools.path) as screen:
+        await screen.shows("100/100  following")
+        await screen.press("slash", *"tool:tool3", "enter")
+        await screen.shows("10/10 shown of 200 rows  following")
+        tools.say("client", CALL % (203, b"tool3"), CALL % (204, b"tool4"))
+        await screen.shows("11/11 shown of 202 rows  following")
+        assert "tool3" in screen.selected
+        await screen.press("k")
+        tools.say("client", CALL % (213, b"tool3"), CALL % (223, b"tool3"))
+        await screen.shows("10/13 shown of 204 rows  paused, +2 new (End)")
+
+
+async def test_rows_that_come_and_go_above_do_not_move_the_selection(opened: Any, live: Any) -> None:
+    live.calls(1, 30)
+    live.say("client", *[CALL % (number, b"waits") for number in range(100, 160)])
+    async with opened(live.path, size=(120, 24)) as screen:
+        await screen.press("slash", *"is:pending", "enter")
+        await screen.shows("60/60 shown of 120 rows  following")
+        await screen.press(*["k"] * 25)
+        await screen.shows("35/60 shown")
+        row, lines = screen.session.listing.row, screen.lines[2:]
+        place = next(place for place, line in enumerate(lines) if line.startswith("▸"))
+        live.say("server", *[RESULT % (number, b"") for number in range(100, 110)])
+        await screen.shows("25/50 shown of 130 rows")
+        assert screen.session.listing.row == row
+        assert screen.lines[2 + place].startswith("▸")
+        assert [line.split()[1:6] for line in screen.places if line.startswith("▸")]
+        shown = [line[2:60].split()[2:4] for line in screen.lines[2 : 2 + place]]
+        assert shown == [line[2:60].split()[2:4] for line in lines[:place]], "nothing moved on the screen"
+        live.say("server", RESULT % (134, b""))
+        await screen.shows("25/49 shown of 131 rows")
+        assert screen.session.listing.row == row + 1, "the row itself went: the next one that is shown"
+        assert screen.lines[2 + place].startswith("▸")
+
+
+async def test_a_row_that_the_filter_lets_in_later_does_not_move_the_selection(
+    opened: Any, live: Any
+) -> None:
+    live.say("client", *[CALL % (number, b"waits") for number in range(100, 110)])
+    live.calls(1, 40)
+    async with opened(live.path, size=(120, 24)) as screen:
+        await screen.press("slash", *"status:ok", "enter")
+        await screen.shows("40/40 shown of 90 rows")
+        await screen.press("k")
+        row, place = screen.session.listing.row, screen.lines.index(_selected(screen))
+        live.say("server", *[RESULT % (number, b"") for number in range(100, 110)])
+        await screen.shows("49/50 shown of 100 rows")
+        assert screen.session.listing.row == row
+        assert screen.lines.index(_selected(screen)) == place
+
+
+def _selected(screen: Any) -> str:
+    lines: list[str] = screen.lines
+    return next(line for line in lines if line.startswith("▸"))
+
+
+async def test_a_file_that_is_cut_replaced_or_deleted_is_filtered_on(opened: Any, tools: Any) -> None:
+    async with opened(tools.path, size=(140, 30)) as screen:
+        await screen.press("slash", *"tool:tool3", "enter")
+        await screen.shows("10/10 shown of 200 rows")
+        head = tools.path.read_bytes().split(b"\n")[0]
+        tools.path.write_bytes(head + b"\n")
+        await screen.shows("the file was cut or replaced", "0 shown of 0 rows")
+        tools.say("client", CALL % (203, b"tool3"), CALL % (204, b"tool4"))
+        await screen.until(lambda: screen.count == 1 and "tool3" in "".join(screen.places))
+        tools.path.unlink()
+        tools.say("client", CALL % (213, b"tool3"))
+        await screen.until(lambda: screen.count == 2)
+        await screen.press("escape")
+        await screen.until(lambda: screen.count == 3)
+
+
+def test_it_settles_before_a_million_rows_are_judged() -> None:
+    assert 0 < filter_bar.SETTLE < 0.3

@@ -1,0 +1,88 @@
+"""When a list is given the rows that have come."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from mcpspy.ui.tui.session import message_list
+from mcpspy.ui.tui.session.message_list import ListUpdates
+from mcpspy.ui.tui.session.row_filter import FilteredView
+from tests.ui.test_session_model import File
+from tests.ui.tui.session.test_row_filter import ASK, all_of
+
+
+class Shown:
+    """A list that only counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.follow = self.can_follow = self.has_room = False
+
+    def sync(self, count: int) -> None:
+        self.count = count
+
+    def renew(self) -> None:
+        pass
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr("mcpspy.ui.tui.session.message_list.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_what_comes_out_of_sight_waits_and_is_counted_as_unseen(clock: list[float]) -> None:
+    file, listing = File(), Shown()
+    view, feed = FilteredView(file.log), SimpleNamespace(is_live=True)
+    showing: Any = listing
+    arriving = ListUpdates(feed, view, showing)  # type: ignore[arg-type]
+    listing.follow = True
+    file.add(ASK % (1, b"x"))
+    all_of(view)
+    arriving.show()
+    assert (listing.count, arriving.unseen) == (1, 0)
+    listing.follow = False
+    for number in (2, 3):
+        file.add(ASK % (number, b"x"))
+        all_of(view)
+        arriving.show()
+    assert (listing.count, arriving.unseen) == (1, 2)
+    clock[0] += message_list.PAUSED + 0.01
+    arriving.show()
+    assert listing.count == 3
+    file.add(ASK % (4, b"x"))
+    all_of(view)
+    listing.has_room = True
+    arriving.show()
+    assert listing.count == 4, "what would be seen is shown at once"
+    feed.is_live = False
+    arriving.show()
+    assert (arriving.unseen, listing.can_follow) == (0, False)
+
+
+def test_a_growing_list_is_sorted_now_and_then(clock: list[float]) -> None:
+    file, listing = File(), Shown()
+    view = FilteredView(file.log)
+    showing: Any = listing
+    arriving = ListUpdates(SimpleNamespace(is_live=True), view, showing)  # type: ignore[arg-type]
+    view.want(replace(view.wish, reverse=True))
+    file.add(ASK % (1, b"x"), ASK % (2, b"x"))
+    all_of(view)
+    arriving.show()
+    file.add(ASK % (3, b"x"))
+    all_of(view)
+    arriving.show()
+    assert list(view.rows) == [2, 1, 0]
+    file.add(ASK % (4, b"x"))
+    all_of(view)
+    clock[0] += message_list.SORTED_EVERY / 2
+    arriving.show()
+    assert (list(view.rows), arriving.unseen) == ([2, 1, 0], 0)
+    clock[0] += message_list.SORTED_EVERY
+    arriving.show()
+    assert list(view.rows) == [3, 2, 1, 0]

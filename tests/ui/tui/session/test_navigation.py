@@ -1,0 +1,53 @@
+"""Where the keys lead that go from row to row."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mcpspy.ui.tui.session.navigation import Navigation
+from mcpspy.ui.tui.session.row_filter import FilteredView, ViewOptions
+from tests.ui.test_session_model import File
+from tests.ui.tui.session.test_row_filter import ASK, HELLO, OK, all_of
+
+
+@pytest.fixture
+def jumps() -> Any:
+    """Return the jumps from a row, over four calls of which the answers come last."""
+    file = File()
+    file.add(*(ASK % (number, b"xyxx"[number - 1 : number]) for number in range(1, 5)))
+    file.add(HELLO, *(OK % number for number in range(1, 5)))
+
+    def from_(row: int, *, exchanges: bool = True, marked: set[int] = frozenset()) -> Navigation:  # type: ignore[assignment]
+        view = FilteredView(file.log, ViewOptions(exchanges=exchanges))
+        rows = all_of(view)
+        listing: Any = SimpleNamespace(row=row, cursor=rows.index(row), marked=marked)
+        return Navigation(file.log, view, listing)
+
+    return from_
+
+
+def test_the_next_of_the_same_tool_passes_others_by(jumps: Any) -> None:
+    assert [jumps(0).alike(1), jumps(2).alike(1), jumps(2).alike(-1)] == [2, 3, 0]
+    assert [jumps(3).alike(1), jumps(1).alike(1), jumps(0).alike(-1)] == [None, None, None]
+    assert jumps(3, exchanges=False).alike(1) == 5, "its answers are about the same"
+
+
+def test_a_request_stands_for_its_answer_where_each_exchange_has_one_row(jumps: Any) -> None:
+    assert jumps(0).among([6], 1) == 1
+    assert jumps(0, exchanges=False).among([6], 1) == 6
+    assert jumps(2).among([6], 1) is None
+    assert jumps(3).among([5, 6], -1) == 1
+    assert jumps(0).among([], 1) is None
+
+
+def test_the_nearest_mark_is_the_next(jumps: Any) -> None:
+    marked = {0, 2, 3}
+    assert [jumps(0, marked=marked).marked(1), jumps(3, marked=marked).marked(-1)] == [2, 2]
+    assert [jumps(3, marked=marked).marked(1), jumps(0, marked=marked).marked(-1)] == [None, None]
+
+
+def test_without_a_chain_there_is_nowhere_to_go(jumps: Any) -> None:
+    assert [jumps(0).chained(1), jumps(0).chained(-1), jumps(4).chained(1)] == [None, None, None]

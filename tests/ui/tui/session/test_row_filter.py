@@ -1,0 +1,382 @@
+"""Which rows are shown: by the way to read them, by toggles, by the filter, in portions, live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mcpspy.analysis.lint import EntryPosition, Finding, Severity
+from mcpspy.core.query.parser import parse
+from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
+from tests.ui.test_session_model import CALL, FAILED, PROGRESS, File
+
+ASK = b'"client","msg":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%b"}}}'
+OK = b'"server","msg":{"jsonrpc":"2.0","id":%d,"result":{}}}'
+HELLO = b'"server","msg":{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}}'
+STDERR = b'{"t":0.6,"note":"stderr","text":"a word"}'
+HTTP = b'{"t":0.6,"note":"http","http":1,"status":200,"method":"POST","path":"/mcp"}'
+LOST = b'{"t":0.6,"note":"lost","entries":1,"why":"full"}'
+EXIT = b'{"t":0.9,"note":"exit","code":0}'
+RULED = b'{"t":0.6,"note":"rule","action":"hold","ticket":1,"from":"client","id":"2"}'
+ERROR = b'{"t":0.6,"note":"error","text":"a bug"}'
+CANCEL = b'"client","msg":{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}}'
+
+
+def all_of(view: FilteredView) -> list[int]:
+    """Return the rows that are shown once all were judged."""
+    view.judge(lambda: True)
+    return list(view.rows)
+
+
+def found(row: int) -> Finding:
+    """Return a finding on a row."""
+    return Finding("x-001", Severity.WARNING, "why", "", EntryPosition(1), row, 0.5, "server")
+
+
+@pytest.fixture
+def file() -> File:
+    file = File()
+    file.add(CALL, PROGRESS, FAILED, HELLO, STDERR, HTTP, LOST, b"{broken", OK % 9)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("wish", "rows"),
+    [
+        (ViewOptions(), [0, 3, 4, 6, 7, 8]),
+        (ViewOptions(exchanges=False), [0, 1, 2, 3, 4, 6, 7, 8]),
+        (ViewOptions(exchanges=False, http=True), list(range(9))),
+        (ViewOptions(notifications=False), [0, 4, 6, 7, 8]),
+        (ViewOptions(asides=False), [0, 3, 6, 7, 8]),
+        (ViewOptions(query=parse("tool:x")), [0]),
+        (ViewOptions(exchanges=False, query=parse("tool:x")), [0, 2]),
+        (ViewOptions(query=parse("status:-32602")), [0]),
+        (ViewOptions(exchanges=False, query=parse("status:-32602")), [2]),
+        (ViewOptions(query=parse("nothing-like-it")), []),
+        (ViewOptions(query=parse('text:"no such thing"')), [0]),
+        (ViewOptions(query=parse("text:word")), [4]),
+    ],
+)
+def test_a_wish_lets_its_rows_through(file: File, wish: ViewOptions, rows: list[int]) -> None:
+    assert all_of(FilteredView(file.log, wish)) == rows
+
+
+def test_an_answer_that_nobody_asked_for_has_a_row_of_its_own(file: File) -> None:
+    assert 8 in all_of(FilteredView(file.log))
+
+
+def test_marked_rows_alone_are_shown_if_that_is_wanted(file: File) -> None:
+    view = FilteredView(file.log, ViewOptions(only_marked=True))
+    view.marked = {3, 6}
+    assert all_of(view) == [3, 6]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        ViewOptions(query=parse("nothing-like-it")),
+        ViewOptions(exchanges=False, query=parse("nothing-like-it")),
+        ViewOptions(only_marked=True),
+        ViewOptions(exchanges=False, only_marked=True),
+        ViewOptions(exchanges=False, notifications=False, asides=False, query=parse("nothing-like-it")),
+    ],
+)
+def test_a_held_row_is_shown_whatever_else_is_left_out(file: File, wish: ViewOptions) -> None:
+    before = FilteredView(file.log, wish)
+    before.held = {0, 3}
+    assert all_of(before) == [0, 3]
+
+    after = FilteredView(file.log, wish)
+    assert all_of(after) == []
+    after.held = {0, 3}
+    after.reconsider({0, 3})
+    assert list(after.rows) == [0, 3]
+
+    for view in (before, after):
+        view.held = {3}
+        view.reconsider({0})
+        assert list(view.rows) == [3]
+
+
+def test_a_held_request_stays_when_its_answer_no_longer_matches_the_filter() -> None:
+    file = File()
+    view = FilteredView(file.add(ASK % (1, b"a"), ASK % (2, b"b")), ViewOptions(query=parse("is:pending")))
+    view.held = {0}
+    assert all_of(view) == [0, 1]
+    file.add(OK % 1, OK % 2)
+    assert all_of(view) == [0]
+
+
+def test_progress_and_cancellation_have_their_own_row_only_if_something_is_wrong_with_them() -> None:
+    flawed = PROGRESS.replace(b'"jsonrpc":"2.0",', b"")
+    unknown = PROGRESS.replace(b":7", b":8")
+    file = File()
+    log = file.add(CALL, PROGRESS, flawed, CANCEL, unknown, PROGRESS)
+    assert all_of(FilteredView(log)) == [0, 2, 4]  # The one breaks a rule, the other is for an unknown token.
+    assert all_of(FilteredView(log, ViewOptions(notifications=False))) == [0]
+    assert all_of(FilteredView(log, ViewOptions(exchanges=False))) == list(range(6))
+
+    view = FilteredView(log)
+    view.judge(lambda: True)
+    for row in (3, 5):
+        log.findings.add(row, found(row))
+        view.reconsider([row])
+    assert list(view.rows) == [0, 2, 3, 4, 5]
+    assert all_of(FilteredView(log)) == [0, 2, 3, 4, 5]
+
+
+def test_a_finding_on_a_response_updates_the_row_of_its_request(file: File) -> None:
+    view = FilteredView(file.log, ViewOptions(query=parse("is:finding", linted=True)))
+    assert all_of(view) == []
+    version = view.version
+    file.log.findings.add(2, found(2))
+    view.reconsider([2])
+    assert list(view.rows) == [0]
+    assert view.version != version
+
+
+def test_rows_that_were_not_judged_yet_are_not_reconsidered(file: File) -> None:
+    view = FilteredView(file.log)
+    view.reconsider([0, 3])
+    assert list(view.rows) == []
+    assert all_of(view) == [0, 3, 4, 6, 7, 8]
+    view.reconsider([0, 1, 3])
+    assert list(view.rows) == [0, 3, 4, 6, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("wish", "rows"),
+    [
+        (ViewOptions(), [2]),
+        (ViewOptions(asides=False), [2]),
+        (ViewOptions(exchanges=False), [0, 1, 2]),
+        (ViewOptions(exchanges=False, asides=False), [2]),
+        (ViewOptions(exchanges=False, asides=False, http=True), [2, 3]),
+    ],
+)
+def test_rule_notes_are_hidden_beside_exchanges_and_lost_entries_and_errors_are_always_shown(
+    wish: ViewOptions, rows: list[int]
+) -> None:
+    file = File()
+    assert all_of(FilteredView(file.add(RULED, RULED, ERROR, HTTP), wish)) == rows
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"exchanges": True},
+        {"notifications": False},
+        {"asides": False},
+        {"http": False},
+        {"query": parse("tool:x")},
+        {"only_marked": True},
+        {"reverse": True},
+        {"order": SortOrder.SIZE},
+    ],
+)
+def test_a_wish_that_leaves_nothing_out_is_recognised(fields: dict[str, Any]) -> None:
+    everything = ViewOptions(exchanges=False, http=True)
+    assert everything.is_all
+    assert not replace(everything, **fields).is_all
+
+
+def test_the_orders_follow_each_other_in_a_circle() -> None:
+    assert [order.following for order in SortOrder] == [SortOrder.LATENCY, SortOrder.SIZE, SortOrder.TIME]
+
+
+def test_judging_reports_whether_the_rows_changed() -> None:
+    file = File()
+    view = FilteredView(file.add(ASK % (1, b"a")), ViewOptions(query=parse("is:pending")))
+    assert view.judge(lambda: True)
+    assert not view.judge(lambda: True)
+    file.add(STDERR)
+    assert not view.judge(lambda: True)
+    version = view.version
+    file.add(OK % 1, ASK % (2, b"b"))
+    assert view.judge(lambda: True)  # One row left and one came: as many as before.
+    assert (list(view.rows), view.version != version) == ([3], True)
+
+
+def test_a_filter_that_reads_the_file_judges_a_tenth_at_a_time() -> None:
+    file = File()
+    file.add(*[STDERR] * 600)
+    for text, portions in (("kind:stderr", [512, 600]), ("text:word", [51, 102])):
+        view = FilteredView(file.log, ViewOptions(query=parse(text)))
+        judged = []
+        for _ in portions:
+            view.judge(lambda: False)
+            judged.append(view.judged)
+        assert (judged, len(view)) == (portions, portions[-1])
+
+
+def test_a_time_counted_back_from_the_end_is_judged_again_when_the_end_is_known() -> None:
+    file = File()
+    wish = ViewOptions(query=parse("since:-0.2"))
+    view = FilteredView(
+        file.add(b'{"t":0.5,"note":"stderr","text":"a"}', b'{"t":0.6,"note":"stderr","text":"b"}'), wish
+    )
+    assert all_of(view) == [0, 1]
+    file.add(EXIT)
+    generation = view.generation
+    assert view.judge(lambda: True)
+    assert (view.generation, view.is_behind) == (generation + 1, True)
+    assert all_of(view) == [2]
+    assert not view.judge(lambda: True)
+    assert view.generation == generation + 1
+
+
+def test_rows_are_judged_in_portions_as_time_allows(file: File) -> None:
+    for number in range(1000):
+        file.add(ASK % (number + 100, b"echo"), OK % (number + 100))
+    view = FilteredView(file.log)
+    steps = 0
+    while view.is_behind:
+        view.judge(lambda: False)
+        steps += 1
+    assert steps > 2
+    assert len(view) == 1006
+
+
+def test_an_answer_changes_what_the_filter_says_of_its_request() -> None:
+    file = File()
+    view = FilteredView(file.add(ASK % (1, b"a"), ASK % (2, b"b")), ViewOptions(query=parse("is:pending")))
+    assert all_of(view) == [0, 1]
+    file.add(OK % 1)
+    assert all_of(view) == [1]
+    done = FilteredView(file.log, ViewOptions(query=parse("status:ok")))
+    assert all_of(done) == [0]
+    file.add(OK % 2)
+    assert all_of(done) == [0, 1]
+
+
+def test_what_the_end_leaves_without_an_answer_is_found_then() -> None:
+    file = File()
+    view = FilteredView(file.add(ASK % (1, b"a")), ViewOptions(query=parse("status:noanswer")))
+    assert all_of(view) == []
+    file.add(EXIT)
+    assert all_of(view) == [0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([ASK % (1, b"a"), ASK % (2, b"b"), OK % 1, OK % 2, FAILED, HELLO, STDERR]),
+        max_size=14,
+    ),
+    st.integers(0, 14),
+    st.sampled_from(["", "status:ok", "is:pending", "-status:ok", "status:err", "is:odd", "tool:a"]),
+    st.booleans(),
+)
+def test_rows_that_came_live_are_those_of_the_whole(
+    lines: list[bytes], cut: int, text: str, exchanges: bool
+) -> None:
+    wish = ViewOptions(exchanges=exchanges, query=parse(text))
+    file = File()
+    live = FilteredView(file.log, wish)
+    for some in (lines[:cut], lines[cut:]):
+        file.add(*some)
+        live.judge(lambda: True)
+    file.log.end()
+    assert all_of(live) == all_of(FilteredView(file.log, wish))
+
+
+def test_another_wish_begins_anew_and_the_same_one_does_not(file: File) -> None:
+    view = FilteredView(file.log)
+    all_of(view)
+    view.want(ViewOptions())
+    assert (view.generation, view.is_behind) == (1, False)
+    view.want(ViewOptions(exchanges=False))
+    assert (view.generation, view.is_behind, len(view)) == (2, True, 0)
+    assert all_of(view) == [0, 1, 2, 3, 4, 6, 7, 8]
+
+
+def test_a_log_that_began_anew_is_judged_anew(file: File) -> None:
+    view = FilteredView(file.log)
+    all_of(view)
+    file.log.begin_again(file.log.header)
+    assert view.is_behind
+    assert view.judge(lambda: True)
+    assert not view.judge(lambda: True)
+    assert all_of(view) == []
+
+
+@pytest.mark.parametrize(
+    "wish", [ViewOptions(), ViewOptions(exchanges=False, http=True), ViewOptions(order=SortOrder.SIZE)]
+)
+def test_a_row_that_is_not_shown_has_the_place_of_the_next(file: File, wish: ViewOptions) -> None:
+    view = FilteredView(file.log, wish)
+    for row in all_of(view):
+        assert view.holds(row)
+        assert view.rows[view.place_of(row)] == row
+    assert not view.holds(99)
+    assert view.place_of(99) == (0 if wish.is_sorted else len(view) - 1)
+
+
+def test_a_row_that_is_left_out_is_not_shown_and_has_the_place_of_the_next_one(file: File) -> None:
+    view = FilteredView(file.log)
+    assert all_of(view) == [0, 3, 4, 6, 7, 8]
+    assert [view.holds(row) for row in (0, 1, 2, 3, 5, 8)] == [True, False, False, True, False, True]
+    assert [view.place_of(row) for row in (0, 1, 2, 3, 5, 6)] == [0, 1, 1, 1, 3, 3]
+    assert FilteredView(file.log).place_of(3) == 0  # Nothing is shown yet.
+
+
+def test_the_size_of_an_exchange_includes_its_response() -> None:
+    file = File()
+    file.add(ASK % (1, b"a"), ASK % (2, b"bb"), (OK % 1).replace(b"{}}}", b'{"a":"longer"}}}'), OK % 2)
+    assert all_of(FilteredView(file.log, ViewOptions(order=SortOrder.SIZE))) == [0, 1]
+
+
+def test_requests_without_an_answer_come_last_and_equals_keep_the_order_of_the_wire() -> None:
+    file = File()
+    file.add(ASK % (1, b"a"), ASK % (2, b"b"), ASK % (3, b"c"), b'{"t":0.9,"from":' + OK % 2)
+    assert all_of(FilteredView(file.log, ViewOptions(order=SortOrder.LATENCY))) == [1, 0, 2]
+    assert all_of(FilteredView(file.log, ViewOptions(order=SortOrder.LATENCY, reverse=True))) == [0, 2, 1]
+    assert all_of(FilteredView(file.log, ViewOptions(exchanges=False, http=True, reverse=True))) == [
+        3,
+        2,
+        1,
+        0,
+    ]
+
+
+def test_a_sorted_list_is_stale_when_a_row_enters_it_later() -> None:
+    file = File()
+    log = file.add(ASK % (1, b"a"), ASK % (2, b"b"), EXIT)
+    view = FilteredView(log, ViewOptions(order=SortOrder.SIZE, query=parse("is:finding", linted=True)))
+    assert (all_of(view), view.is_stale) == ([], False)
+    log.findings.add(1, found(1))
+    view.reconsider([1])
+    assert (list(view.rows), view.is_stale) == ([], True)
+    version = view.version
+    view.sort()
+    assert (list(view.rows), view.is_stale, view.version != version) == ([1], False, True)
+
+
+def test_rows_are_sorted_by_what_is_wanted() -> None:
+    file = File()
+    file.add(ASK % (1, b"a"), ASK % (2, b"a longer name"))
+    file.add(b'{"t":0.9,"from":' + OK % 1, b'{"t":0.7,"from":' + OK % 2)
+    orders: list[tuple[dict[str, Any], list[int]]] = [
+        ({"order": SortOrder.SIZE}, [1, 0]),
+        ({"order": SortOrder.SIZE, "reverse": True}, [0, 1]),
+        ({"order": SortOrder.LATENCY}, [0, 1]),
+        ({"reverse": True}, [1, 0]),
+        ({}, [0, 1]),
+    ]
+    for fields, rows in orders:
+        assert all_of(FilteredView(file.log, replace(ViewOptions(), **fields))) == rows
+
+
+def test_a_sorted_list_is_stale_until_what_came_has_its_place() -> None:
+    file = File()
+    view = FilteredView(file.add(ASK % (1, b"a")), ViewOptions(order=SortOrder.SIZE))
+    assert (all_of(view), view.is_stale) == ([0], False)
+    file.add(ASK % (2, b"a longer name"))
+    view.judge(lambda: True)
+    assert (list(view.rows), view.is_stale) == ([0], True)
+    view.sort()
+    assert (view.is_stale, list(view.rows)) == (False, [1, 0])

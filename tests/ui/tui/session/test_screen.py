@@ -1,0 +1,220 @@
+"""One session on the screen: jumps, copies, follows, and says what is amiss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.io.recording.reader import read_header_of, summarize
+from mcpspy.ui.tui.session import loader
+from mcpspy.ui.tui.session.screen import SessionScreen
+
+Make = Callable[..., Path]
+
+REQUEST = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo"}}'
+ERROR = b'{"jsonrpc":"2.0","id":%d,"error":{"code":-32602,"message":"no"}}'
+
+
+async def test_what_cannot_be_jumped_to_is_said(opened: Any, make_recording: Make, live: Any) -> None:
+    async with opened(make_recording()) as screen:
+        await screen.shows("ended: exit 0")
+        await screen.press("E")
+        await screen.shows("no error above")
+        await screen.press("G", "e")
+        await screen.shows("no error below")
+        await screen.press("p")
+        await screen.shows("it belongs to no request")
+    live.say("client", REQUEST % 1)
+    async with opened(live.path) as screen:
+        await screen.shows("pending")
+        await screen.press("p")
+        await screen.shows("it has no answer")
+
+
+async def test_y_copies_the_message_as_it_was_sent(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording()) as screen:
+        await screen.shows("ended: exit 0")
+        await screen.wire()
+        await screen.press("e", "e", "y")
+        await screen.shows("copied 63 bytes")
+        assert screen.app.clipboard == (ERROR % 2).decode()
+
+
+async def test_what_no_clipboard_takes_is_not_copied(opened: Any, make_recording: Make) -> None:
+    body = b'{"jsonrpc":"2.0","method":"x","params":{"blob":"' + b"A" * 300_000 + b'"}}'
+    async with opened(make_recording([("client", body)]), size=(140, 24)) as screen:
+        await screen.shows("ended: exit 0")
+        await screen.press("y")
+        await screen.shows("300.1k is more than a clipboard takes")
+        assert screen.app.clipboard == ""
+
+
+async def test_a_live_session_is_followed(opened: Any, live: Any) -> None:
+    async with opened(live.path, size=(100, 24)) as screen:
+        await screen.shows("waiting for the first message", "● LIVE")
+        await screen.wire()
+        live.calls(1, 40)
+        await screen.until(lambda: screen.cursor == 79)
+        await screen.shows("following", "80/80", "80 messages")
+        live.say("client", REQUEST % 41)
+        await screen.shows("81/81", "1 pending", "answer: pending")
+        live.say("server", ERROR % 41)
+        await screen.shows("82/82", "1 error", "error response")
+        live.end()
+        await screen.shows("ended: exit 0", "○ ended exit 0")
+        await screen.until(lambda: "following" not in screen.text)
+
+
+async def test_a_live_session_is_followed_by_its_exchanges(opened: Any, live: Any) -> None:
+    async with opened(live.path, size=(160, 24)) as screen:
+        await screen.shows("waiting for the first message", "● LIVE")
+        live.calls(1, 40)
+        await screen.shows("40/40  following", "80 messages")
+        live.say("client", REQUEST % 41)
+        await screen.shows("41/41", "1 pending", "answer: pending")
+        await screen.until(lambda: screen.selected[:90].rstrip().endswith("pending"))
+        live.say("server", ERROR % 41)
+        await screen.shows("answer: error -32602", "1 error", "error response")
+        await screen.until(lambda: "error -32602" in screen.selected[:95])
+        live.end()
+        await screen.shows("42/42", "ended: exit 0")
+        await screen.until(lambda: "following" not in screen.text)
+
+
+@pytest.mark.parametrize("key", ["k", "pageup", "g"])
+async def test_exchanges_that_come_do_not_move_the_selection(opened: Any, live: Any, key: str) -> None:
+    live.calls(1, 60)
+    async with opened(live.path, size=(100, 24)) as screen:
+        await screen.shows("60/60  following")
+        await screen.press(key)
+        await screen.shows("paused")
+        row, before = screen.session.listing.row, screen.lines[1:10]
+        live.calls(61, 97)
+        await screen.shows("paused, +37 new (End)")
+        await screen.until(lambda: screen.count == 97)
+        assert screen.session.listing.row == row
+        assert [line[:95] for line in screen.lines[1:10]] == [line[:95] for line in before]
+        await screen.press("end")
+        await screen.shows("97/97  following")
+
+
+async def test_requests_without_an_answer_are_counted_and_found(opened: Any, live: Any) -> None:
+    live.calls(1, 3)
+    live.say("client", REQUEST % 50, REQUEST % 51)
+    live.end()
+    async with opened(live.path, size=(160, 24)) as screen:
+        await screen.shows("2 requests got no answer", "2 errors")
+        await screen.press("e")
+        assert screen.cursor == 3
+        await screen.shows("answer: no answer")
+        await screen.press("slash", *"status:noanswer", "enter")
+        await screen.shows("1/2 shown of 9 rows")
+
+
+async def test_a_file_that_is_cut_while_a_row_of_it_is_read_leaves_nothing_to_trip_over(
+    opened: Any, live: Any
+) -> None:
+    live.calls(1, 30)
+    async with opened(live.path, size=(100, 24)) as screen:
+        await screen.shows("30/30  following")
+        await screen.press("k", "k", "m", "enter")
+        head = live.path.read_bytes().split(b"\n")[0]
+        live.path.write_bytes(head + b"\n")
+        await screen.shows("the file was cut or replaced")
+        await screen.until(lambda: screen.count == 0)
+        keys = "j k p e E y Y m u U M M s S s s v v o a h t 2 1 [ ] . , n N F G g"
+        names = {"[": "left_square_bracket", "]": "right_square_bracket", ".": "full_stop", ",": "comma"}
+        await screen.press("escape", *[names.get(key, key) for key in keys.split()])
+        live.calls(30, 31)
+        await screen.until(lambda: "tools/call" in screen.text)
+
+
+async def test_a_dead_session_says_so_and_what_is_torn(opened: Any, make_recording: Make) -> None:
+    path = make_recording(exit_code=None, torn=b'{"t":1.0,"from')
+    async with opened(path, size=(140, 30)) as screen:
+        await screen.shows("died: mcpspy was stopped", "torn (14 bytes", "✗ died")
+
+
+async def test_a_file_that_is_cut_while_it_is_open_is_read_again(opened: Any, live: Any) -> None:
+    live.calls(1, 20)
+    async with opened(live.path, size=(140, 30)) as screen:
+        await screen.wire()
+        await screen.until(lambda: screen.cursor == 39)
+        head = live.path.read_bytes().split(b"\n")[0]
+        live.path.write_bytes(head + b"\n")
+        await screen.shows("the file was cut or replaced")
+        await screen.until(lambda: screen.count == 0)
+        await screen.press("j", "k", "p", "e", "E", "y", "G")
+        live.calls(30, 31)
+        await screen.until(lambda: screen.count == 4)
+
+
+async def test_another_session_of_the_same_name_is_shown_as_what_it_is(
+    opened: Any, live: Any, make_recording: Make, tmp_path: Path
+) -> None:
+    live.calls(1, 20)
+    async with opened(live.path, size=(160, 30)) as screen:
+        await screen.wire()
+        await screen.until(lambda: screen.cursor == 39)
+        (tmp_path / "aside").mkdir()
+        make_recording(name="another", folder=tmp_path / "aside").replace(live.path)
+        await screen.shows("another · tested 2", "cut or replaced while it was open", "ended: exit 0")
+
+
+async def test_a_file_that_is_deleted_while_it_is_open_is_read_on(
+    opened: Any, live: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader, "NAME_EVERY", 0.05)
+    live.calls(1, 2)
+    async with opened(live.path) as screen:
+        await screen.wire()
+        await screen.shows("4/4")
+        live.path.unlink()
+        await screen.shows("the file was deleted while it was open")
+        live.calls(3, 3)
+        await screen.shows("6/6")
+
+
+async def test_a_session_that_vanished_from_the_list_is_trouble_in_one_line(
+    opened: Any, make_recording: Make
+) -> None:
+    path = make_recording()
+    summary = summarize(path, read_header_of(path))
+    async with opened(size=(200, 20)) as screen:
+        await screen.shows("1 session")
+        path.unlink()
+        screen.app.push_screen(SessionScreen(summary))
+        await screen.shows("no such file")
+
+
+async def test_nothing_is_said_again_while_nothing_happens(
+    opened: Any, live: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live.calls(1, 3)
+    async with opened(live.path) as screen:
+        await screen.until(lambda: screen.count == 3)
+        beats, said = 0, 0
+        standing, say = screen.session._standing, screen.session._say
+
+        def stands() -> object:
+            nonlocal beats
+            beats += 1
+            return standing()
+
+        def says() -> None:
+            nonlocal said
+            said += 1
+            say()
+
+        monkeypatch.setattr(screen.session, "_standing", stands)
+        monkeypatch.setattr(screen.session, "_say", says)
+        await screen.until(lambda: beats > 5)
+        before, quiet = said, beats
+        await screen.until(lambda: beats > quiet + 3)
+        assert said == before
+        live.calls(4, 4)
+        await screen.until(lambda: screen.count == 4)
+        assert said > before

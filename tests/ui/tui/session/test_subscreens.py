@@ -1,0 +1,48 @@
+"""What is opened over a session, and what comes of what is chosen there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcpspy.ui.tui.bindings import SESSION_KEYS
+from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
+from mcpspy.ui.tui.panels.stats_screen import StatsScreen
+from mcpspy.ui.tui.panels.timeline_screen import TimelineScreen
+from mcpspy.ui.tui.session.subscreens import OPENINGS
+from mcpspy.ui.tui.widgets.prompts import TextPrompt
+from tests.ui.conftest import Make
+
+
+def test_each_has_a_key() -> None:
+    actions = {getattr(binding, "action", "") for binding in SESSION_KEYS}
+    assert {f"over('{what}')" for what in OPENINGS} <= actions
+
+
+async def test_each_comes_over_the_session_and_gives_back_what_was_chosen(
+    opened: Any, make_recording: Make
+) -> None:
+    async with opened(make_recording()) as screen:
+        await screen.judged()
+        session = screen.session
+        for what, kind, choice in (
+            ("timeline", TimelineScreen, 0),
+            ("numbers", StatsScreen, "tool:echo"),
+            ("server", CapabilitiesScreen, None),
+            ("note", TextPrompt, "look here"),
+            ("export", TextPrompt, None),
+        ):
+            session.action_over(what)
+            await screen.until(lambda kind=kind: isinstance(screen.app.screen, kind), what)
+            screen.app.screen.dismiss(choice)
+            await screen.until(lambda: screen.app.screen is session, "the session again")
+        await screen.until(lambda: session.filter.text == "tool:echo", "the filter")
+        await screen.until(lambda: list(session.listing.notes.values()) == ["look here"], "the note")
+        assert session.listing.marked == set(session.listing.notes)
+
+
+async def test_what_has_no_format_is_not_saved(opened: Any, make_recording: Make) -> None:
+    async with opened(make_recording()) as screen:
+        screen.session.action_over("export")
+        await screen.until(lambda: isinstance(screen.app.screen, TextPrompt))
+        screen.app.screen.dismiss("rows.txt")
+        await screen.shows("nothing was saved: the name should end in .jsonl or .md")

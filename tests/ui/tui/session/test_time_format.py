@@ -1,0 +1,48 @@
+"""The time of a row, in three ways; and the bar."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.ui.tui.session.time_format import TimeFormat, bar, began, shown, width
+
+NOON = datetime.fromisoformat("2026-01-01T12:00:00.500")
+
+
+@pytest.mark.parametrize(
+    ("way", "text"),
+    [(TimeFormat.RELATIVE, "62.250"), (TimeFormat.ABSOLUTE, "12:01:02.750"), (TimeFormat.DELTA, "+2.250")],
+)
+def test_a_time_is_said_in_the_way_that_is_wanted(way: TimeFormat, text: str) -> None:
+    assert shown(way, 62.25, 60.0, NOON) == text
+
+
+def test_the_ways_follow_each_other_round() -> None:
+    assert TimeFormat.RELATIVE.following.following.following is TimeFormat.RELATIVE
+
+
+def test_without_a_start_the_time_of_day_is_not_made_up() -> None:
+    assert began("yesterday") is None
+    assert shown(TimeFormat.ABSOLUTE, 1.5, 0.0, began("yesterday")) == "1.500"
+
+
+@given(st.sampled_from(TimeFormat), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_no_time_is_wider_than_its_column(way: TimeFormat, one: float, two: float) -> None:
+    first, last = sorted((one, two))
+    assert len(shown(way, last, first, NOON)) <= width(way, last)
+
+
+@given(st.floats(1e-6, 1e5), st.floats(1e-6, 1e5))
+def test_a_longer_latency_never_has_the_shorter_bar(one: float, two: float) -> None:
+    short, long = sorted((one, two))
+    assert bar(short) <= bar(long) or len(bar(short)) <= len(bar(long))
+    assert 1 <= len(bar(long)) <= 8
+
+
+def test_what_has_no_latency_has_no_bar() -> None:
+    assert (bar(None), bar(0.0)) == ("", "")
+    assert (bar(0.001), bar(1.0), bar(100.0)) == ("█▍", "█████▍", "████████")

@@ -1,0 +1,129 @@
+"""The filter of the sessions is typed, corrected, left and taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.ui.tui.sessions import screen as module
+from mcpspy.ui.tui.sessions.filter import SessionFilterBar
+from mcpspy.ui.tui.sessions.session_list import SessionList
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the folder more often than a person needs."""
+    monkeypatch.setattr(module, "EVERY", 0.05)
+
+
+@pytest.fixture
+def three(make_recording: Make) -> None:
+    """Record three sessions."""
+    for name in ("alpha", "beta", "gamma"):
+        make_recording(name=name)
+
+
+def bar(screen: Any) -> SessionFilterBar:
+    found = screen.app.screen.query_one(SessionFilterBar)
+    assert isinstance(found, SessionFilterBar)
+    return found
+
+
+def chosen(screen: Any) -> str:
+    summary = screen.app.screen.query_one(SessionList).chosen
+    return summary.header.name if summary else ""
+
+
+def listed(screen: Any) -> list[str]:
+    rows = [line for line in screen.lines if "ended" in line and not line.startswith(" /")]
+    return [name for line in rows for name in ("alpha", "beta", "gamma") if f" {name} " in line]
+
+
+@pytest.mark.usefixtures("three")
+async def test_it_filters_while_it_is_typed(opened: Any) -> None:
+    async with opened() as screen:
+        await screen.shows("3 sessions")
+        assert not bar(screen).display
+        await screen.press("slash", *"bet")
+        await screen.shows("1 of 3 sessions")
+        assert listed(screen) == ["beta"]
+        await screen.press("backspace", "backspace", "backspace")
+        await screen.until(lambda: len(listed(screen)) == 3)
+
+
+@pytest.mark.usefixtures("three")
+async def test_enter_keeps_it_in_force_and_escape_drops_it_but_not_the_selected_session(opened: Any) -> None:
+    async with opened() as screen:
+        await screen.shows("3 sessions")
+        await screen.press("slash", *"-gamma", "enter")
+        await screen.shows("2 of 3 sessions", "/ -gamma")
+        assert screen.focused == "SessionList"
+        await screen.press("G")
+        name = chosen(screen)
+        await screen.press("escape")
+        await screen.until(lambda: len(listed(screen)) == 3)
+        assert not bar(screen).display
+        assert chosen(screen) == name
+
+
+@pytest.mark.usefixtures("three")
+async def test_escape_while_typing_drops_it_too(opened: Any) -> None:
+    async with opened() as screen:
+        await screen.shows("3 sessions")
+        await screen.press("slash", *"beta", "escape")
+        await screen.until(lambda: len(listed(screen)) == 3)
+        assert chosen(screen) == "beta"
+        assert (screen.focused, bar(screen).display) == ("SessionList", False)
+
+
+@pytest.mark.usefixtures("three")
+async def test_a_bad_filter_is_said_and_what_was_found_stays(opened: Any) -> None:
+    async with opened() as screen:
+        await screen.shows("3 sessions")
+        await screen.press("slash", *'beta "')
+        await screen.shows('" is never closed')
+        assert listed(screen) == ["beta"]
+        await screen.press("backspace", *"state:x")
+        await screen.shows("x is no state: one of live, ended, died")
+        await screen.press("backspace", "e")
+        await screen.until(lambda: "no state" not in screen.text)
+        assert listed(screen) == ["beta"]
+
+
+@pytest.mark.usefixtures("three")
+async def test_the_filters_before_come_back(opened: Any) -> None:
+    async with opened() as screen:
+        await screen.shows("3 sessions")
+        for word in ("alpha", "gamma"):
+            await screen.press("slash", *word, "enter", "escape")
+        await screen.press("slash", "up")
+        await screen.until(lambda: listed(screen) == ["gamma"])
+        await screen.press("up")
+        await screen.until(lambda: listed(screen) == ["alpha"])
+
+
+@pytest.mark.usefixtures("three")
+async def test_what_hides_all_says_how_to_see_them(opened: Any) -> None:
+    async with opened(size=(80, 24)) as screen:
+        await screen.shows("3 sessions")
+        await screen.press("slash", *"zzz", "enter")
+        await screen.shows("0 of 3 sessions: esc clears the filter")
+        await screen.press("enter", "d", "c", "y", "space", "escape")
+        await screen.until(lambda: len(listed(screen)) == 3)
+
+
+@pytest.mark.usefixtures("three")
+async def test_a_session_that_appears_is_filtered_too(opened: Any, make_recording: Make) -> None:
+    async with opened() as screen:
+        await screen.shows("3 sessions")
+        await screen.press("slash", *"beta", "enter")
+        await screen.shows("1 of 3 sessions")
+        make_recording(name="beta two")
+        make_recording(name="delta")
+        await screen.shows("2 of 5 sessions")
+        assert "delta" not in screen.text

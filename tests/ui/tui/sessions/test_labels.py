@@ -1,0 +1,78 @@
+"""What is said around the list of sessions, and asked before a deletion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mcpspy.core.recording.decode import Note
+from mcpspy.io.recording.catalog import LARGEST
+from mcpspy.io.recording.reader import RecordingState
+from mcpspy.io.settings import sessions_folder
+from mcpspy.ui.tui.detail.layout import Piece
+from mcpspy.ui.tui.sessions.labels import EMPTY, about, command, nothing, question, refusal, title
+from tests.ui.tui.sessions.test_filter import SESSIONS, session
+
+LIVE, ENDED, DIED = SESSIONS
+
+
+def said(pieces: list[Piece]) -> str:
+    return "".join(text for text, _ in pieces)
+
+
+def test_a_title_counts() -> None:
+    assert said(title(3, SESSIONS, 0)[1]) == "3 sessions · 1 live"
+    assert said(title(1, SESSIONS, 2)[1]) == "1 of 3 sessions · 1 live · 2 marked"
+    assert said(title(0, [], 0)[1]) == "0 sessions"
+
+
+def test_an_empty_list_says_what_to_do() -> None:
+    assert nothing(0) is EMPTY
+    assert said(nothing(12)) == "0 of 12 sessions: esc clears the filter"
+    assert max(len(text) for text, _ in EMPTY) <= 77
+
+
+def test_what_has_no_column_is_said_below() -> None:
+    assert about(None) == []
+    assert said(about(LIVE)) == "weather01 · 1B"
+    ended = msgspec.structs.replace(
+        ENDED, exit=Note(1.0, "exit", {"code": 3, "signal": None}), size=LARGEST + 1
+    )
+    assert said(about(ended)) == "too large to be counted · memory01 · 67.1MB · exit 3"
+
+
+def test_one_session_is_asked_for_by_its_name_size_and_parts() -> None:
+    assert question([ENDED], 1, 0) == "Delete memory (memory01, 1B)?"
+    assert question([ENDED], 3, 0) == "Delete memory (memory01, 1B, 3 parts)?"
+    assert question([ENDED], 1, 2) == "Delete memory (memory01, 1B)? (2 live ones will stay.)"
+
+
+def test_several_are_asked_for_by_some_of_their_names() -> None:
+    assert question([ENDED, DIED], 3, 1) == (
+        "Delete 2 sessions (memory, odd one; 2B, 3 files)? (1 live one will stay.)"
+    )
+    assert "memory, memory, memory, memory, memory, …; 7B" in question([ENDED] * 7, 7, 0)
+
+
+def test_live_ones_are_refused_with_a_reason() -> None:
+    assert refusal([LIVE]) == "weather is live: it can be deleted once its server has stopped"
+    assert refusal([LIVE, LIVE]) == "all 2 are live: they can be deleted once their servers have stopped"
+
+
+def test_a_command_shows_the_session_from_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MCPSPY_DIR", str(tmp_path))
+    assert command(ENDED, SESSIONS, sessions_folder()) == "mcpspy show memory01"
+    assert command(ENDED, SESSIONS, "/else where") == "mcpspy show memory01 --dir '/else where'"
+
+
+def test_a_command_names_the_file_where_the_id_would_not_do() -> None:
+    copy = msgspec.structs.replace(ENDED, path=Path("copy.jsonl"))
+    assert command(copy, [*SESSIONS, copy], sessions_folder()) == "mcpspy show copy.jsonl"
+
+
+def test_hostile_names_are_inert_and_cannot_reach_a_shell() -> None:
+    hostile = session("\x1b[31m", RecordingState.ENDED, "", "", id="$(rm -rf .)\n")
+    assert question([hostile], 1, 0) == "Delete \\x1b[31m ($(rm -rf .)\\n, 1B)?"
+    assert command(hostile, [hostile], sessions_folder()) == "mcpspy show '$(rm -rf .)\\n'"

@@ -1,0 +1,319 @@
+"""The list of sessions goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.io.recording.reader import Summary
+from mcpspy.io.recording.writer import Writer
+from mcpspy.ui.tui.session.screen import SessionScreen
+from mcpspy.ui.tui.sessions import screen as module
+from mcpspy.ui.tui.sessions.session_list import SessionList
+from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the folder more often than a person needs."""
+    monkeypatch.setattr(module, "EVERY", 0.05)
+
+
+@pytest.fixture
+def clipboard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was copied."""
+    copied: list[str] = []
+    monkeypatch.setattr("textual.app.App.copy_to_clipboard", lambda _, text: copied.append(text))
+    return copied
+
+
+def chosen(screen: Any) -> Summary:
+    summary = screen.app.screen.query_one(SessionList).chosen
+    assert isinstance(summary, Summary)
+    return summary
+
+
+def is_asking(screen: Any) -> bool:
+    return isinstance(screen.app.screen, ConfirmPrompt)
+
+
+async def test_an_empty_folder_says_what_to_do(opened: Any, tmp_path: Path) -> None:
+    async with opened(size=(80, 24)) as screen:
+        await screen.shows("mcpspy run -- npx", "mcpspy demo", f"watching {tmp_path}"[:70], "0 sessions")
+        await screen.press("enter", "j", "k", "G", "g", "e", "d", "c", "y", "space", "escape")
+        assert not isinstance(screen.app.screen, SessionScreen)
+
+
+async def test_sessions_appear_change_and_go_by_themselves(opened: Any, tmp_path: Path, live: Any) -> None:
+    async with opened() as screen:
+        await screen.shows("● live", "1 session · 1 live")
+        live.calls(1, 3)
+        await screen.until(lambda: " 6 " in screen.lines[2], "the number of messages")
+        live.end(3)
+        await screen.shows("○ ended", "exit 3")
+        assert f"{live.path.name[-14:-6]} · " in screen.text
+        live.path.unlink()
+        await screen.shows("No session yet")
+
+
+async def test_a_dead_session_has_a_word_and_a_glyph(opened: Any, make_recording: Make) -> None:
+    make_recording(exit_code=None)
+    async with opened() as screen:
+        await screen.shows("✗ died")
+
+
+async def test_enter_opens_and_q_or_escape_come_back_and_q_quits(opened: Any, make_recording: Make) -> None:
+    make_recording()
+    async with opened() as screen:
+        await screen.shows("1 session")
+        for key in ("q", "escape"):
+            await screen.press("enter")
+            await screen.shows("ended: exit 0")
+            assert isinstance(screen.app.screen, SessionScreen)
+            await screen.press(key)
+            await screen.shows("1 session")
+        await screen.press("q")
+        await screen.until(lambda: screen.app._exit)
+
+
+async def test_a_second_click_opens(opened: Any, make_recording: Make) -> None:
+    make_recording()
+    async with opened() as screen:
+        await screen.shows("1 session")
+        await screen.pilot.click(SessionList, offset=(5, 1), times=2)
+        await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
+
+
+async def test_enter_opens_all_that_are_marked_as_one(opened: Any, make_recording: Make) -> None:
+    for name in "abc":
+        make_recording(name=name)
+    async with opened() as screen:
+        await screen.shows("3 sessions")
+        await screen.press("space", "space", "enter")
+        await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
+        assert len(screen.session.feed.paths) == 2
+
+
+async def test_a_session_named_on_the_command_line_lies_above_the_list(
+    opened: Any, make_recording: Make
+) -> None:
+    async with opened(make_recording()) as screen:
+        await screen.shows("ended: exit 0")
+        await screen.press("q")
+        await screen.shows("1 session")
+
+
+async def test_a_folder_that_cannot_be_read_is_said(opened: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    async with opened(folder=tmp_path / "file", size=(200, 20)) as screen:
+        await screen.shows("Not a directory")
+
+
+@pytest.mark.parametrize("key", ["backspace", "delete"])
+async def test_a_session_is_deleted_after_a_yes(opened: Any, make_recording: Make, key: str) -> None:
+    kept = make_recording(name="kept")
+    gone = make_recording(name="gone")
+    async with opened() as screen:
+        await screen.shows("2 sessions")
+        if chosen(screen).path != gone:
+            await screen.press("j")
+        for no in ("n", "escape"):
+            await screen.press(key)
+            await screen.shows("Delete gone (", "B)?  y/n")
+            await screen.press(no)
+            await screen.until(lambda: not is_asking(screen))
+            assert gone.exists()
+        await screen.press(key)
+        await screen.until(lambda: is_asking(screen))
+        await screen.press("y")
+        await screen.shows("deleted gone", "1 session")
+        assert (kept.exists(), gone.exists()) == (True, False)
+
+
+async def test_all_parts_of_a_session_are_deleted(opened: Any, tmp_path: Path) -> None:
+    write_in_parts(tmp_path)
+    files = len(os.listdir(tmp_path))
+    assert files > 1
+    async with opened() as screen:
+        await screen.shows("1 session")
+        await screen.press("delete")
+        await screen.shows(f", {files} parts)?")
+        await screen.press("y")
+        await screen.shows("No session yet")
+        assert not os.listdir(tmp_path)
+
+
+async def test_those_that_are_marked_are_deleted_and_live_ones_stay(
+    opened: Any, make_recording: Make, live: Any
+) -> None:
+    marked = [make_recording(name="a"), make_recording(name="b")]
+    async with opened(size=(140, 30)) as screen:
+        await screen.shows("3 sessions · 1 live")
+        await screen.press("space", "space", "space", "delete")
+        await screen.shows("Delete 2 sessions (", "(1 live one will stay.)")
+        await screen.press("y")
+        await screen.shows("deleted 2 sessions", "1 session · 1 live")
+        assert not any(path.exists() for path in marked)
+        assert live.path.exists()
+
+
+async def test_a_live_session_is_refused(opened: Any, live: Any) -> None:
+    async with opened() as screen:
+        await screen.shows("1 live")
+        await screen.press("delete")
+        await screen.shows("live is live: it can be deleted once its server has stopped")
+        assert not is_asking(screen)
+        assert live.path.exists()
+
+
+async def test_what_cannot_be_deleted_is_said(
+    opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_recording()
+
+    def refuse(self: Path, **_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    async with opened(size=(200, 20)) as screen:
+        await screen.shows("1 session")
+        monkeypatch.setattr(Path, "unlink", refuse)
+        await screen.press("delete")
+        await screen.until(lambda: is_asking(screen))
+        await screen.press("y")
+        await screen.shows(f"cannot delete {path}: Permission denied")
+        assert path.exists()
+
+
+async def test_a_session_that_is_deleted_while_it_is_asked_for_is_no_trouble(
+    opened: Any, make_recording: Make
+) -> None:
+    path = make_recording()
+    async with opened() as screen:
+        await screen.shows("1 session")
+        await screen.press("delete")
+        await screen.until(lambda: is_asking(screen))
+        path.unlink()
+        await screen.press("y")
+        await screen.shows("deleted tested", "No session yet")
+
+
+async def test_c_copies_the_path_and_y_the_command(
+    opened: Any, make_recording: Make, clipboard: list[str], tmp_path: Path
+) -> None:
+    path = make_recording()
+    async with opened(size=(200, 20)) as screen:
+        await screen.shows("1 session")
+        await screen.press("c")
+        await screen.shows(f"copied {path}")
+        await screen.press("y")
+        await screen.shows("copied mcpspy show")
+        assert clipboard == [str(path), f"mcpspy show {chosen(screen).header.id} --dir {tmp_path}"]
+
+
+async def test_r_looks_again_at_once(
+    opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EVERY", 3600.0)
+    make_recording()
+    async with opened() as screen:
+        await screen.shows("1 session")
+        make_recording()
+        await screen.press("r")
+        await screen.shows("2 sessions")
+
+
+async def test_the_demo_is_recorded_once_while_the_screen_says_so(
+    opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, runs = asyncio.Event(), []
+
+    async def record(folder: str) -> str:
+        runs.append(folder)
+        await may_end.wait()
+        make_recording(name="weather")
+        return ""
+
+    monkeypatch.setattr(module, "record", record)
+    async with opened() as screen:
+        await screen.shows("press D")
+        await screen.press("D", "D")
+        await screen.shows("the demo is being recorded …")
+        may_end.set()
+        await screen.shows("weather", "1 session", "watching")
+        assert len(runs) == 1
+
+
+async def test_a_demo_that_fails_is_said(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def record(folder: str) -> str:
+        return "no python"
+
+    monkeypatch.setattr(module, "record", record)
+    async with opened() as screen:
+        await screen.press("D")
+        await screen.shows("the demo failed: no python")
+
+
+async def test_the_real_demo_appears(opened: Any) -> None:
+    async with opened() as screen:
+        await screen.shows("press D")
+        await screen.press("D")
+        await screen.shows("weather", "○ ended", "watching")
+
+
+async def test_a_demo_ends_with_the_screen(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    became = []
+
+    async def record(folder: str) -> str:
+        became.append("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(500):  # A process takes a while to end.
+                await asyncio.sleep(0)
+            became.append("stopped")
+        return ""
+
+    monkeypatch.setattr(module, "record", record)
+    async with opened() as screen:
+        await screen.press("D")
+        await screen.until(lambda: became)
+    assert became == ["begun", "stopped"]
+
+
+async def test_the_page_of_keys_has_them_all(opened: Any, make_recording: Make) -> None:
+    make_recording()
+    async with opened(size=(100, 60)) as screen:
+        await screen.shows("1 session")
+        await screen.press("question_mark")
+        await screen.shows(
+            "the sessions", "in the list", "asks first", "mark, for enter, d and", "record a sample"
+        )
+
+
+async def test_a_click_selects_and_the_wheel_scrolls(opened: Any, make_recording: Make) -> None:
+    for number in range(30):
+        make_recording([], name=f"s{number}")
+    async with opened(size=(80, 12)) as screen:
+        await screen.shows("30 sessions")
+        before = chosen(screen).path
+        await screen.pilot.click(SessionList, offset=(5, 3))
+        await screen.until(lambda: chosen(screen).path != before)
+        found = screen.app.screen.query_one(SessionList)
+        screen.app.screen.query_one(SessionList).scroll_down(animate=False)
+        await screen.until(lambda: found.scroll_offset.y > 0)
+
+
+def write_in_parts(folder: Path) -> None:
+    """Record one session in several files."""
+    writer = Writer(str(folder), None, {"name": "parts"}, say=pytest.fail, max_size=200)
+    for number in range(6):
+        writer.note(float(number), "stderr", text="x" * 80)
+    writer.note(9.0, "exit", code=0)
+    writer.close()

@@ -1,0 +1,139 @@
+"""The rows of the list of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpspy.io.recording import catalog
+from mcpspy.ui.tui.sessions import screen as module
+from mcpspy.ui.tui.sessions.session_list import SessionList
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the folder more often than a person needs."""
+    monkeypatch.setattr(module, "EVERY", 0.05)
+
+
+def the_list(screen: Any) -> SessionList:
+    found = screen.app.screen.query_one(SessionList)
+    assert isinstance(found, SessionList)
+    return found
+
+
+def chosen(screen: Any) -> str:
+    summary = the_list(screen).chosen
+    return "" if summary is None else str(summary.path)
+
+
+async def test_who_spoke_and_what_came_of_it_is_listed(opened: Any, make_recording: Make) -> None:
+    make_recording()
+    async with opened(size=(160, 20)) as screen:
+        await screen.shows("○ ended", "tested 2", "2025-11-25", "exit 0")
+        assert " ".join(screen.lines[1].split()) == (
+            "state name server client revision started messages errors pending exit"
+        )
+        await screen.until(lambda: screen.lines[2].split()[-5:] == ["5", "1", "0", "exit", "0"])
+
+
+async def test_numbers_stand_under_their_heads_in_80_columns(opened: Any, make_recording: Make) -> None:
+    make_recording()
+    async with opened(size=(80, 24)) as screen:
+        await screen.until(lambda: screen.lines[2].split()[-3:] == ["5", "1", "0"])
+        head, line = (text.rstrip() for text in screen.lines[1:3])
+        assert len(head) == len(line)
+        assert head.index("errors") + len("errors") == line.index(" 1 ") + 2
+
+
+async def test_what_is_not_counted_yet_says_so(
+    opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_recording()
+    monkeypatch.setattr(catalog.CountCache, "work", lambda *_: True)
+    async with opened() as screen:
+        await screen.until(lambda: screen.lines[2].split()[-5:-2] == ["…"] * 3)
+
+
+async def test_the_cursor_stays_on_its_session(opened: Any, make_recording: Make) -> None:
+    first = make_recording(name="first")
+    second = make_recording(name="second")
+    async with opened() as screen:
+        await screen.shows("2 sessions")
+        await screen.press("j")
+        path = chosen(screen)
+        assert path in (str(first), str(second))
+        make_recording(name="third")
+        await screen.shows("third", "3 sessions")
+        assert chosen(screen) == path
+        for other in {first, second} - {Path(path)}:
+            other.unlink()
+        await screen.shows("2 sessions")
+        assert chosen(screen) == path
+
+
+async def test_the_cursor_follows_a_live_session_that_ends(
+    opened: Any, make_recording: Make, live: Any
+) -> None:
+    make_recording(name="late")
+    async with opened() as screen:
+        await screen.shows("2 sessions · 1 live")
+        assert chosen(screen) == str(live.path)
+        live.end()
+        await screen.until(lambda: "1 live" not in screen.text)
+        assert chosen(screen) == str(live.path)
+
+
+async def test_the_session_under_the_cursor_and_those_in_view_are_counted_first(
+    opened: Any, make_recording: Make
+) -> None:
+    for number in range(30):
+        make_recording([], name=f"s{number}")
+    async with opened(size=(80, 12)) as screen:
+        await screen.shows("30 sessions")
+        await screen.press("G")
+        await screen.until(lambda: the_list(screen).scroll_offset.y == 22)
+        order = the_list(screen).by_interest()
+        shown = the_list(screen)._sessions
+        assert order[0] is shown[29]
+        assert order[1:8] == shown[22:29]
+        assert len(order) == 30
+        assert order[8] is shown[0]
+
+
+async def test_space_marks_and_goes_on(opened: Any, make_recording: Make) -> None:
+    for name in ("a", "b", "c"):
+        make_recording(name=name)
+    async with opened() as screen:
+        await screen.shows("3 sessions")
+        await screen.press("space", "space")
+        await screen.shows("2 marked")
+        assert [line[:2] for line in screen.lines[2:5]] == [" *", " *", "▸ "]
+        assert len(the_list(screen).wanted) == 2
+        await screen.press("k", "space")
+        await screen.shows("1 marked")
+        await screen.press("escape")
+        await screen.until(lambda: "marked" not in screen.text)
+
+
+async def test_a_mark_goes_with_its_session(opened: Any, make_recording: Make) -> None:
+    path = make_recording(name="a")
+    make_recording(name="b")
+    async with opened() as screen:
+        await screen.shows("2 sessions")
+        await screen.press("j" if chosen(screen) != str(path) else "k", "space")
+        await screen.shows("1 marked")
+        path.unlink()
+        await screen.shows("1 session")
+        await screen.until(lambda: "marked" not in screen.text)
+
+
+async def test_a_hostile_name_is_text(opened: Any, make_recording: Make) -> None:
+    make_recording(name="[red]x[/red]a[/b]\x1b]0;t\x07\u202e")
+    async with opened(size=(200, 20)) as screen:
+        await screen.shows("[red]x[/red]a[/b]\\x1b]0;t\\x0")

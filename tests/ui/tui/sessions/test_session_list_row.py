@@ -1,0 +1,67 @@
+"""What a row of the list of sessions says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mcpspy.analysis import rows
+from mcpspy.io.recording.catalog import LARGEST, SessionCounts
+from mcpspy.io.recording.reader import Summary, read_header_of, summarize
+from mcpspy.ui.tui.sessions.session_list import session_row
+
+Make = Callable[..., Path]
+
+NOW = datetime(2026, 5, 20, 15, 0, tzinfo=timezone(timedelta(hours=2)))
+
+
+def summary_of(path: Path) -> Summary:
+    return summarize(path, read_header_of(path))
+
+
+def test_who_spoke_and_how_it_ended_is_said(make_recording: Make) -> None:
+    row = session_row(summary_of(make_recording(exit_code=3)), None, NOW)
+
+    assert (row.state, row.name, row.exit) == ("○ ended", "tested", "exit 3")
+    assert (row.server, row.client, row.revision) == ("tested 2", "tested 2", "2025-11-25")
+    assert row.tones["exit"] == rows.BAD
+
+
+def test_a_live_and_a_dead_one_have_a_word_and_a_glyph(live: Any, make_recording: Make) -> None:
+    assert session_row(summary_of(live.path), None, NOW).state == "● live"
+    assert session_row(summary_of(make_recording(exit_code=None)), None, NOW).state == "✗ died"
+
+
+@pytest.mark.parametrize(
+    ("counts", "cells", "tones"),
+    [
+        (None, ("…", "…", "…"), (rows.QUIET, rows.QUIET, rows.QUIET)),
+        (SessionCounts(12, 0, 0), ("12", "0", "0"), (None, rows.QUIET, rows.QUIET)),
+        (SessionCounts(12, 3, 1), ("12", "3", "1"), (None, rows.BAD, rows.OPEN)),
+    ],
+)
+def test_what_is_counted_is_shown_and_what_is_not_yet_is_said(
+    make_recording: Make, counts: SessionCounts | None, cells: tuple[str, ...], tones: tuple[str | None, ...]
+) -> None:
+    row = session_row(summary_of(make_recording()), counts, NOW)
+
+    assert (row.messages, row.errors, row.pending) == cells
+    assert tuple(row.tones[name] for name in SessionCounts._fields) == tones
+
+
+def test_a_session_that_is_too_large_says_about_how_much_it_is(make_recording: Make) -> None:
+    summary = msgspec.structs.replace(summary_of(make_recording()), size=LARGEST + 1)
+    row = session_row(summary, None, NOW)
+
+    assert (row.messages, row.errors, row.pending) == ("~6", "?", "?")
+
+
+def test_hostile_names_are_inert(make_recording: Make) -> None:
+    row = session_row(summary_of(make_recording(name="a\x1b]0;t\x07\u202e")), None, NOW)
+
+    assert row.name == "a\\x1b]0;t\\x07\\u202e"
