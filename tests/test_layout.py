@@ -36,7 +36,7 @@ KNOWN = frozenset(
     frozenset(cycle.split())
     for cycle in (
         "mcpspy.analysis.lint.state mcpspy.analysis.lint.state mcpspy.analysis.lint.rule mcpspy.analysis.lint.event",
-        "mcpspy.analysis.stats.collector mcpspy.analysis.stats.collector_fast",
+        "mcpspy.analysis.stats.collector mcpspy.analysis.stats.short_way",
         "mcpspy.io.http.interception mcpspy.io.http.intercepted_exchange mcpspy.io.http.injected_request mcpspy.io.http.proxy mcpspy.io.http.exchange",
         "mcpspy.io.stdio.message_channel mcpspy.io.stdio.interception mcpspy.io.stdio.channel mcpspy.io.stdio.windows mcpspy.io.stdio.process mcpspy.io.stdio.poll_loop mcpspy.io.stdio.run mcpspy.io.stdio.interception mcpspy.io.stdio.windows",
         "mcpspy.io.recording.recorder mcpspy.io.recording.redaction",

@@ -28,10 +28,10 @@ from mcpspy.core.protocol.message import (
     read_frame,
 )
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
+from mcpspy.core.recording.plain_line import PAYLOAD
 from mcpspy.core.session.columns import Columns, RowKind
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.index import Index
-from mcpspy.core.session.index_fast import PAYLOAD
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.tail import BEGINS_AGAIN
 

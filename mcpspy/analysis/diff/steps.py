@@ -17,8 +17,9 @@ from mcpspy.core.protocol.message import Failure, Malformed, Message, Notificati
 from mcpspy.core.protocol.peers import INTRODUCTIONS
 from mcpspy.core.protocol.spec import METHODS, SERVER
 from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.session.correlation import COMES_AGAIN
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.session import COMES_AGAIN, Session, is_ours
+from mcpspy.core.session.session import Session, is_ours
 
 _NAMING = frozenset(("name", "uri", "ref"))
 """Parameters that name a thing; others, like a level or a cursor, only describe the request."""

@@ -34,8 +34,9 @@ from mcpspy.core.protocol.message import (
 from mcpspy.core.protocol.peers import INTRODUCTIONS
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, other
 from mcpspy.core.recording.decode import Damaged, Header, Note
+from mcpspy.core.session.correlation import COMES_AGAIN
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.session import COMES_AGAIN, Change
+from mcpspy.core.session.session import Change
 
 
 def hear(what: AnyMessage, seen: LintEvent) -> None:
@@ -139,11 +140,7 @@ class Linter:
         findings = []
         for asked in self._known.open.values():
             exchange, request = asked.exchange, asked.exchange.request
-            if (
-                exchange.state in (State.UNANSWERED, State.PENDING)
-                and not exchange.is_subscription
-                and request.frame.to is None
-            ):
+            if exchange.state is State.UNANSWERED and request.frame.to is None:
                 seen = LintEvent(
                     request,
                     self._known,

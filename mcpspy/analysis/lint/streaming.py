@@ -12,7 +12,6 @@ from msgspec import Raw
 from mcpspy.analysis.lint.state import KEPT
 from mcpspy.core.protocol.message import AnyMessage, Body, Failure, Request, Result
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
-from mcpspy.core.session.correlation import Correlation
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session
 
@@ -39,9 +38,8 @@ class StreamingSession(Session):
     """A session that is told of, entry by entry."""
 
     def __init__(self, header: Header | None = None) -> None:
-        super().__init__(header)
+        super().__init__(header, forgets=True)
         self.exchanges = _Counted()
-        self._pairing = Correlation[Exchange](forgets=True)
         self._numbered = 0
         self._entries = 0
 

@@ -1,10 +1,9 @@
 """The fold: lines of a recording in, numbers out, in one pass.
 
 Owns when something counts: a notification when it comes, a request once it is
-known what became of it. The tables hold what a filter finds; time, handshake,
-who was under way and how many messages there are, are the session's own. What
-belongs to what is `core.session.correlation`'s. Reads as `core.session.session` does; a property
-test holds the two together.
+known what became of it, which `core.session.correlation` decides. The tables hold what a filter
+finds; time, handshake, who was under way and how many messages there are, are the
+session's own.
 
 How long it took until there was somebody to talk to.
 
@@ -20,27 +19,25 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpspy.analysis.stats import collector_fast
 from mcpspy.analysis.stats.calls import InputChain, StatsAnswer, StatsCall
 from mcpspy.analysis.stats.concurrency import Concurrency
 from mcpspy.analysis.stats.tables import StatsTables
-from mcpspy.core.protocol.message import (
-    AnyMessage,
-    Failure,
-    Malformed,
-    Notification,
-    Request,
-    Result,
-    read_frame,
-    text,
-)
-from mcpspy.core.protocol.peers import INTRODUCTIONS, Peers
+from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.peers import INTRODUCTIONS
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
 from mcpspy.core.query.parser import Query
-from mcpspy.core.recording.decode import Entry, Frame, Header, Note, read_entry
-from mcpspy.core.session.correlation import Correlation, question
+from mcpspy.core.recording.decode import Damaged, Entry, Header, Note, read_entry
+from mcpspy.core.recording.plain_line import PlainHead
+from mcpspy.core.session.correlation import (
+    CorrelatedEntry,
+    Correlation,
+    RepeatedEvent,
+    RequestAnswered,
+    RequestCancelled,
+    RequestOpened,
+    UnsolicitedResponse,
+)
 from mcpspy.core.session.exchange import SUBSCRIBE, Event, State
-from mcpspy.core.session.session import event_of
 
 MOST = 100
 """Clients that are told apart."""
@@ -105,21 +102,19 @@ _EVERY = 4096
 """Lines after which it is seen whether something can be forgotten."""
 
 
-class StatsCollector(Peers):
+class StatsCollector(Correlation[StatsCall]):
     """A session in numbers, as far as it has been read."""
+
+    follows_progress = False
 
     def __init__(self, header: Header | None = None, query: Query | None = None, top: int = 10) -> None:
         """Begin with nothing; a query chooses what the tables hold, `top` how many large messages are kept."""
-        super().__init__()
-        self.header = header
+        super().__init__(header, forgets=True)
         self.query = query
         self.tables = StatsTables(query, top)
         self.groups = self.tables.groups
         self.flight = Concurrency()
         self.handshakes = Handshakes()
-        self.exit: Note | None = None
-        self.last_at = 0.0
-        """Seconds from the start to the last entry."""
         self.messages = {CLIENT: 0, SERVER: 0}
         """How many each side sent, whatever they are."""
         self.bytes = {CLIENT: 0, SERVER: 0}
@@ -135,10 +130,19 @@ class StatsCollector(Peers):
         """Entries that could not be recorded."""
         self.waiting: list[StatsCall] = []
         """Once finished: the requests that wait for their answer, the oldest first."""
-        self.pairing = Correlation[StatsCall](forgets=True)
         self.lines = 0
         """How many have been taken, of all files, their headers aside."""
         self._parts: list[int] = []
+        self._plain: dict[tuple[str, str], list[int]] = {
+            (side, kind): [] for side in (CLIENT, SERVER) for kind in ("request", "result", "notification")
+        }
+        """Sizes of plain messages that are not summed yet."""
+        self._plain_asked, self._plain_answered_back, _ = (
+            self._plain[CLIENT, kind] for kind in ("request", "result", "notification")
+        )
+        self._plain_asked_back, self._plain_answered, _ = (
+            self._plain[SERVER, kind] for kind in ("request", "result", "notification")
+        )
 
     def begin_part(self) -> None:
         """What is added from here on is in the next of the session's files, after its header."""
@@ -151,159 +155,119 @@ class StatsCollector(Peers):
 
     def add_lines(self, lines: Sequence[bytes]) -> None:
         """Take lines that follow each other, without their LF."""
-        begin = self.lines
-        place = 0
-        while (place := collector_fast.take(self, lines, place)) < len(lines):
+        begin, place = self.lines, 0
+        while (place := self._take_plain(lines, place)) < len(lines):
             self.add(read_entry(lines[place]))
             place += 1
         if self.lines // _EVERY != begin // _EVERY:
-            self.pairing.forget_but(KEPT)
+            self._pairing.forget_but(KEPT)
 
     def add(self, entry: Entry) -> None:
         """Take the next entry."""
-        if isinstance(entry, Frame):
-            self.last_at = entry.at
-            again = self.pairing.comes_again(entry)
-            for message in read_frame(entry):
-                self._message(message, again=again)
-        elif isinstance(entry, Note):
-            self.last_at = entry.at
-            self._note(entry)
-        else:
-            self.damaged += 1
+        for change in self.changes_of(entry):
+            what = change.what
+            if isinstance(what, Note):
+                self._add_note(change, what)
+            elif isinstance(what, Damaged):
+                self.damaged += 1
+            else:
+                self._add_message(change, what)
         self.lines += 1
 
     def finish(self, *, is_over: bool) -> None:
         """Count what is still open. `is_over`: nothing more will come, so it never gets an answer."""
-        if not is_over:
-            self.waiting = sorted(self.pairing.pending(), key=lambda call: call.at)
-        self._close(is_over=is_over)
-
-    def _close(self, *, is_over: bool) -> None:
-        self.flight.pass_to(self.last_at)
-        left = self.pairing.waiting()
         if is_over:
-            self.pairing.end()
-        for call in left:
-            self.settle(call, None)
-
-    def introduced(self, call: StatsCall, line: bytes) -> None:
-        """Take what another server says of itself, from the line of its answer."""
-        entry = read_entry(line)
-        for message in read_frame(entry) if isinstance(entry, Frame) else ():
-            if isinstance(message, Result):
-                self._hear(call, message)
-
-    def _hear(self, call: StatsCall, message: Result | Failure) -> None:
-        """Take what an answer says of who sent it."""
-        self.hear_answer(message, call.method)
-        if call.method in INTRODUCTIONS and isinstance(message, Result):
-            took = max(message.at - call.at, 0.0)
-            self.handshakes.answered(call.method, message.at, took, call.stream)
-
-    def _message(self, message: AnyMessage, *, again: bool) -> None:
-        self.messages[message.side] += 1
-        self.bytes[message.side] += len(message.data)
-        self.kinds["repeated" if again else _KINDS[type(message)]] += 1
-        if again:
-            self.tables.passed(message, "repeated", self.lines)
-        elif isinstance(message, Request):
-            self._request(message)
-        elif isinstance(message, Result | Failure):
-            self._answer(message)
-        elif isinstance(message, Notification):
-            self._notification(message)
+            self.end()
         else:
-            self.tables.passed(message, "malformed", self.lines)
+            self.waiting = sorted(self._pairing.pending(), key=lambda call: call.at)
+            self._ended(self._pairing.waiting())
 
-    def _request(self, message: Request) -> None:
-        frame, body, subject = message.frame, message.body, message.subject or ""
+    def _ended(self, over: list[StatsCall]) -> None:
+        self.flight.pass_to(self.last_at)
+        for call in over:
+            self._settle(call, None)
+
+    def _begin(self, message: Request) -> StatsCall:
+        frame, subject = message.frame, message.subject or ""
         group = self.groups.requests(frame.side, message.method, subject)
-        size = len(message.data)
-        call = StatsCall(frame.at, size, self.lines, message.id, message.method, group, subject, frame.stream)
+        call = StatsCall(
+            frame.at, len(message.data), self.lines, message.id, message.method, group, subject, frame.stream
+        )
         call.is_subscription = message.method == SUBSCRIBE
         call.is_modern = (message.revision or "") >= MODERN
-        flaw = self.pairing.request(call, frame, message.id, None, modern=self.is_modern)
-        call.odd = bool(flaw or message.flaws)
         if self.tables.reads_text:
             call.data = message.data
-        if bytes(body.request_state) or bytes(body.input_responses):
-            asked = question(
-                frame.stream, message.method, message.subject, body.request_state, body.input_responses
-            )
-            if (earlier := self.pairing.continued(asked)) is not None:
-                call.chain = earlier.chain
-        self.hear_request(message)
-        if message.method == "initialize":
+        return call
+
+    def _about(self, request: StatsCall) -> tuple[str | None, str, str | None]:
+        return request.stream, request.method, request.subject or None
+
+    def _add_message(self, change: CorrelatedEntry[StatsCall], message: AnyMessage) -> None:
+        kind = "repeated" if isinstance(change, RepeatedEvent) else _KINDS[type(message)]
+        self.messages[message.side] += 1
+        self.bytes[message.side] += len(message.data)
+        self.kinds[kind] += 1
+        call, at = change.request, message.at
+        is_answer = isinstance(change, RequestAnswered | UnsolicitedResponse)
+        if is_answer and message.side == SERVER and self.handshakes.first_answer is None:
+            self.handshakes.first_answer = at
+        if isinstance(change, RequestOpened) and call is not None:
+            self._asked(change, call, message)
+        elif isinstance(change, RequestAnswered) and call is not None:
+            self._answered(change, call, message)
+        elif isinstance(message, Notification) and kind != "repeated":
+            if isinstance(change, RequestCancelled) and call is not None and call.state is State.CANCELLED:
+                self._leave(call, at)
+            elif message.method == "notifications/initialized":
+                self.handshakes.initialized(at, message.frame.stream)
+            self.tables.told(message, self.lines)
+        else:
+            self.strays += isinstance(change, UnsolicitedResponse) and not message.frame.is_ours
+            self.tables.passed(message, kind, self.lines)
+
+    def _asked(self, change: RequestOpened[StatsCall], call: StatsCall, message: AnyMessage) -> None:
+        call.odd = bool(change.flaw or message.flaws)
+        if change.continues is not None:
+            call.chain = change.continues.chain
+        if call.method == "initialize":
             self.handshakes.begun(str(self.client or ""))
         if not call.is_subscription:
-            self.flight.change(frame.side == CLIENT, 1, frame.at)
+            self.flight.change(message.side == CLIENT, 1, message.at)
 
-    def _answer(self, message: Result | Failure) -> None:
-        frame, event, handshakes = message.frame, event_of(message), self.handshakes
-        if handshakes.first_answer is None and frame.side == SERVER:
-            handshakes.first_answer = frame.at
-        call, flaw = self.pairing.answer(frame, message.id, event)
-        is_failure = isinstance(message, Failure)
-        if call is None:
-            self.strays += 1
-            self.tables.passed(message, _KINDS[type(message)], self.lines)
-            return
-        answer = StatsAnswer(frame.at, len(message.data), self.lines, is_failure)
-        answer.odd = bool(flaw or message.flaws)
+    def _answered(self, change: RequestAnswered[StatsCall], call: StatsCall, message: AnyMessage) -> None:
+        answer = StatsAnswer(message.at, len(message.data), self.lines, isinstance(message, Failure))
+        answer.odd = bool(change.flaw or message.flaws)
         if isinstance(message, Failure):
             answer.code = message.code
         if self.tables.reads_text:
             answer.data = message.data
-        self._hear(call, message)
-        if event is not Event.QUESTION or not isinstance(message, Result):
-            self.settle(call, answer)
+        took = max(message.at - call.at, 0.0)
+        if call.method in INTRODUCTIONS and isinstance(message, Result):
+            self.handshakes.answered(call.method, message.at, took, call.stream)
+        if change.event is not Event.QUESTION:
+            self._settle(call, answer)
             return
         # The call is not at its end: the same request comes again, with what was asked for.
         chain, call.chain = call.chain or InputChain(call.at), None
-        self.settle(call, answer)
+        self._settle(call, answer)
         call.chain, call.data = chain, b""
         chain.requests += 1
-        chain.served += max(frame.at - call.at, 0.0)
-        body = message.body
-        asked = question(
-            call.stream, call.method, call.subject or None, body.request_state, body.input_requests
-        )
-        self.pairing.asks(asked, call)
+        chain.served += took
 
-    def _notification(self, message: Notification) -> None:
-        frame, method = message.frame, message.method
-        if method == "notifications/cancelled":
-            call, _ = self.pairing.cancel(frame, text(message.body.request_id))
-            if call is not None and call.state is State.CANCELLED:
-                self._leave(call, frame.at)
-        elif method == "notifications/initialized":
-            self.handshakes.initialized(frame.at, frame.stream)
-        self.tables.told(message, self.lines)
-
-    def _note(self, note: Note) -> None:
-        fields = note.fields
+    def _add_note(self, change: CorrelatedEntry[StatsCall], note: Note) -> None:
         self.notes[note.kind] += 1
-        if note.kind == "exit":
-            self.exit = note
-            self._close(is_over=True)
-        elif note.kind == "lost":
-            entries = fields.get("entries")
+        if note.kind == "lost":
+            entries = note.fields.get("entries")
             self.lost += entries if isinstance(entries, int) else 1
-        elif note.kind == "http":
-            self.pairing.http(fields.get("http"), fields.get("status"))
-        elif note.kind == "http-end":
-            call, flaw = self.pairing.http_end(fields.get("http"), fields.get("hung_up"))
-            if call is None:
-                return
-            call.odd |= flaw is not None
+        if (call := change.request) is not None:
+            call.odd |= change.flaw is not None
             if call.state is State.REFUSED:
-                self.settle(call, None)
+                self._settle(call, None)
             elif call.state is State.CANCELLED:
                 self._leave(call, note.at)
 
-    def settle(self, call: StatsCall, answer: StatsAnswer | None) -> None:
-        """What became of a request is known: nobody waits for it any more, and it counts."""
+    def _settle(self, call: StatsCall, answer: StatsAnswer | None) -> None:
+        """Count a request whose outcome is known: nobody waits for it any more."""
         self._leave(call, self.last_at if answer is None else answer.at)
         self.tables.settled(call, answer)
 
@@ -312,3 +276,52 @@ class StatsCollector(Peers):
         if not call.is_out and not call.is_subscription:
             call.is_out = True
             self.flight.change(call.group.side == CLIENT, -1, at)
+
+    def _take_plain(self, lines: Sequence[bytes], place: int) -> int:
+        """Take plain lines; what all of them add to is summed at once."""
+        counts = self._plain
+        place = self.take_plain(lines, place)
+        for (side, kind), sizes in counts.items():
+            if sizes:
+                self.kinds[kind] += len(sizes)
+                self.messages[side] += len(sizes)
+                self.bytes[side] += sum(sizes)
+                sizes.clear()
+        return place
+
+    def _plain_request(  # noqa: PLR0917 - by name takes longer, and a million are read.
+        self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
+    ) -> StatsCall:
+        side, tables, at, size = head.side, self.tables, head.t, len(data)
+        is_client = side == CLIENT
+        (self._plain_asked if is_client else self._plain_asked_back).append(size)
+        group = tables.groups.requests(side, method, subject)
+        call = StatsCall(at, size, self.lines, id_text, method, group, subject, head.stream, False, is_modern)
+        if tables.reads_text:
+            call.data = data
+        self.flight.change(is_client, 1, at)
+        self.lines += 1
+        return call
+
+    def _plain_result(self, head: PlainHead, request: StatsCall, data: bytes, is_error: bool) -> None:
+        at, size, line, tables = head.t, len(data), self.lines, self.tables
+        is_server = head.side == SERVER
+        (self._plain_answered if is_server else self._plain_answered_back).append(size)
+        self.lines = line + 1
+        if tables.wanted is not None or request.is_subscription:
+            answer = StatsAnswer(at, size, line)
+            if tables.reads_text:
+                answer.data = data
+            self._settle(request, answer)
+            return
+        self.flight.change(is_server, -1, at)  # It was pending, so somebody waited for it.
+        tables.answered(request, at, size, line)
+
+    def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
+        tables, size = self.tables, len(data)
+        if tables.wanted is not None or size > tables.groups.least:
+            return False
+        self._plain[head.side, "notification"].append(size)
+        tables.told_plainly(head.side, method, size)
+        self.lines += 1
+        return True

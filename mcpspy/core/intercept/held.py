@@ -24,8 +24,8 @@ from mcpspy.core.intercept.actions import AddNote, Fields, Notify, Step, remark,
 from mcpspy.core.intercept.requests import AwaitedRequest, about
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result
 from mcpspy.core.query.item import MessageItem
+from mcpspy.core.session.correlation import event_of
 from mcpspy.core.session.exchange import TRANSITIONS, State
-from mcpspy.core.session.session import event_of
 
 
 class RuleDecision:

@@ -43,10 +43,10 @@ from mcpspy.core.protocol.peers import INTRODUCTIONS, Peers
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.redact.placeholder import MARK
-from mcpspy.core.session.correlation import Correlation, Key
+from mcpspy.core.session.correlation import Key, RequestTable, event_of
 from mcpspy.core.session.exchange import SUBSCRIBE, State
 from mcpspy.core.session.rule_notes import RULE
-from mcpspy.core.session.session import Session, event_of
+from mcpspy.core.session.session import Session
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
@@ -189,7 +189,7 @@ class Slot(Struct, gc=False, eq=False):
     cancelled_at: float | None = None
 
 
-class Waiting(Correlation[Slot]):
+class Waiting(RequestTable[Slot]):
     """Pairing that can let go of a request that was answered: nothing here asks for it again."""
 
     def knows(self, key: Key) -> bool:

@@ -22,8 +22,9 @@ from mcpspy.core.jsontools import canonical
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.spec import CLIENT, MODERN
 from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.correlation import COMES_AGAIN
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.session import COMES_AGAIN, Change, Session, is_ours
+from mcpspy.core.session.session import Change, Session, is_ours
 
 
 class WaitKind(Enum):

@@ -41,8 +41,8 @@ from mcpspy.core.replay.plan import (
     notice_key,
 )
 from mcpspy.core.replay.substitution import SubstitutionRule, Substitutions
+from mcpspy.core.session.correlation import event_of
 from mcpspy.core.session.exchange import Event
-from mcpspy.core.session.session import event_of
 
 PATIENCE = {WaitKind.ANSWER: 1.0, WaitKind.QUESTION: 2.0, WaitKind.NOTICE: 0.5}
 """Seconds that is waited, at least, for the answer to what was cancelled, a question, a notice."""

@@ -2,7 +2,7 @@
 
 Owns what is known of a row without reading its message: where that is in the
 file, who sent it, what it is about, what it is paired with. What to write into
-them is `core.session.index`'s and `core.session.index_fast`'s.
+them is `core.session.index`'s.
 """
 
 from __future__ import annotations
@@ -224,6 +224,12 @@ class Columns:
         self._offset[row] = offset
         self._length[row] = length
         return row
+
+    def _locate(self, row: int, offsets: list[int], lengths: list[int]) -> None:
+        """Say where the lines of rows from one on are."""
+        end = row + len(offsets)
+        self._offset[row:end] = array("Q", offsets)
+        self._length[row:end] = array("I", lengths)
 
     def _grow(self) -> None:
         for column in (

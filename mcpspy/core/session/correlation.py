@@ -1,29 +1,50 @@
-"""Which answer belongs to which request.
+"""Correlation of requests with what became of them.
 
-Owns the rules: who waits under which id, what a progress token, a cancellation
-or the end of an HTTP exchange is about. Pairs by (stream, who asked, the id's
-JSON text), since both sides count from 1; what nobody asked for is said to be
-that, never matched by guessing. Refuses to know what a request is made of:
-`core.session.session` pairs whole messages, `core.session.index` pairs rows.
+Owns every decision about the outcome of a request, at any moment and at the end of
+the session: who waits under which id, what a progress token, a cancellation, an
+error status or the end of an HTTP exchange concerns, and what is unanswered.
+
+`Pairing` keeps the open requests. It pairs by (stream, side that asked, the id's
+JSON text), since both sides count from 1, and never guesses. `Correlation` reads the
+entries of a recording and yields typed changes; `core.session.session`, `core.session.index` and
+`analysis.stats` are made of these and decide nothing themselves. Requests are of a
+type of theirs: whole messages, rows or counts.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from msgspec import Raw
+from msgspec import UNSET, DecodeError, Raw, Struct
 
-from mcpspy.core.protocol.message import loads, text
-from mcpspy.core.protocol.spec import CLIENT, other
-from mcpspy.core.recording.decode import Frame
-from mcpspy.core.session.exchange import TRANSITIONS, Correlatable, Event, State, transition
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    loads,
+    meta_raw,
+    read_frame,
+    text,
+)
+from mcpspy.core.protocol.peers import INTRODUCTIONS, Peers
+from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER, other
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
+from mcpspy.core.recording.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
+from mcpspy.core.session.exchange import SUBSCRIBE, TRANSITIONS, Correlatable, Event, State, transition
 
 P = TypeVar("P", bound=Correlatable)
 
-_PENDING = State.PENDING  # A look at an Enum's member is Python, and one at a name is not.
+COMES_AGAIN = "the same event again: its stream was resumed"
+
+# A look at an Enum's member is Python, and one at a name is not.
+_PENDING, _OK, _TOOL_ERROR = State.PENDING, State.OK, State.TOOL_ERROR
 _FROM_PENDING = TRANSITIONS[_PENDING]
 
 Key = tuple[str | None, str, str]
@@ -33,7 +54,7 @@ Question = tuple[str | None, str, str | None, str]
 """What a question and the request that answers it share."""
 
 
-class Correlation(Generic[P]):
+class RequestTable(Generic[P]):
     """Requests, and what came about them."""
 
     def __init__(self, *, forgets: bool = False) -> None:
@@ -236,13 +257,12 @@ class Correlation(Generic[P]):
         return request, flaw
 
     def end(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
-        """Nothing more will come in these streams: return the requests that stay unanswered."""
+        """End these streams: return all that could still have been answered, in its final state."""
         over = [key for key in self._asked if streams(key[0])]
         waiting = [request for key in over for request in self._asked.pop(key)]
-        left = [request for request in waiting if request.state is State.PENDING]
-        for request in left:
+        for request in waiting:
             transition(request, Event.CLOSE if request.is_subscription else Event.END)
-        return left
+        return waiting
 
     def _asked_under(self, frame: Frame, id: str | None) -> tuple[Key, str | None]:  # noqa: A002
         """Return the key that an answer answers, and what is wrong with it.
@@ -258,6 +278,280 @@ class Correlation(Generic[P]):
     def _subscription(self, key: Key) -> P | None:
         listening = [request for request in self._asked.get(key, ()) if request.is_subscription]
         return _first(listening) if listening else None
+
+
+class CorrelatedEntry(Struct, Generic[P], gc=False):
+    """One message, note or damaged line, and what it means for a request."""
+
+    what: AnyMessage | Note | Damaged
+    request: P | None = None
+    """The request it is, answers, cancels or reports on."""
+    flaw: str | None = None
+    """What is wrong with it as a part of this session."""
+
+
+class RequestOpened(CorrelatedEntry[P], Generic[P], gc=False):
+    """A new request."""
+
+    continues: P | None = None
+    """The request whose question this one answers (2026-07-28, input required)."""
+
+
+class RequestAnswered(CorrelatedEntry[P], Generic[P], gc=False):
+    """The answer to a request, which has its final state."""
+
+    event: Event = Event.RESULT
+
+
+class UnsolicitedResponse(CorrelatedEntry[P], Generic[P], gc=False):
+    """An answer that no open request waits for."""
+
+
+class RequestProgressed(CorrelatedEntry[P], Generic[P], gc=False):
+    """A progress report, or a notification that came under a subscription."""
+
+
+class RequestCancelled(CorrelatedEntry[P], Generic[P], gc=False):
+    """A `notifications/cancelled`; its request has its new state, unless there is a flaw."""
+
+
+class RepeatedEvent(CorrelatedEntry[P], Generic[P], gc=False):
+    """An event that a resumed stream brought again: it counts once."""
+
+
+class HttpExchangeEnded(CorrelatedEntry[P], Generic[P], gc=False):
+    """The end of an HTTP exchange that decided what became of its request: refused, cancelled or closed."""
+
+
+_SLOW_REQUESTS = frozenset(
+    {*INTRODUCTIONS, SUBSCRIBE}
+    | {name for name, method in METHODS.items() if method.subject and name not in SUBJECTS}
+)
+"""Requests of which more is needed than a `PlainMessage` has."""
+
+_SLOW_NOTIFICATIONS = frozenset(
+    {*INTRODUCTIONS, SUBSCRIBE, "notifications/cancelled", "notifications/initialized"}
+)
+
+
+class Correlation(Peers, ABC, Generic[P]):
+    """The fold of a recording: entries in, typed changes out."""
+
+    follows_progress = True
+    """Whether progress reports are related to their requests. They never change a state."""
+
+    def __init__(self, header: Header | None = None, *, sessions: int = 1, forgets: bool = False) -> None:
+        """Begin with nothing. `sessions`: how many merged sessions have to end; `forgets`: see `Pairing`."""
+        super().__init__()
+        self.header = header
+        self.exit: Note | None = None
+        self.last_at = 0.0
+        """Seconds from the start to the last entry."""
+        self._pairing = RequestTable[P](forgets=forgets)
+        self._running = sessions
+        self._introducing: set[Key] = set()
+        """Introductions that wait for their answer, which is never plain."""
+
+    @abstractmethod
+    def _begin(self, message: Request) -> P:
+        """Return a new pending request."""
+
+    @abstractmethod
+    def _about(self, request: P) -> tuple[str | None, str, str | None]:
+        """Return the stream, method and subject of a request."""
+
+    def _ended(self, over: list[P]) -> None:
+        """Use the requests that were still open when the session ended, in their final state."""
+
+    def end(self) -> list[P]:
+        """End the session: nothing more will come. Return the requests that stay unanswered."""
+        over = self._pairing.end()
+        self._ended(over)
+        return [request for request in over if request.state is State.UNANSWERED]
+
+    def changes_of(self, entry: Entry) -> Iterator[CorrelatedEntry[P]]:
+        """Yield the changes that an entry makes: one, or one for each message of a batch.
+
+        Use each before asking for the next.
+        """
+        if isinstance(entry, Frame):
+            self.last_at = entry.at
+            again = self._pairing.comes_again(entry)
+            for message in read_frame(entry):
+                yield RepeatedEvent(message, flaw=COMES_AGAIN) if again else self._decide(message)
+        elif isinstance(entry, Note):
+            self.last_at = entry.at
+            yield self._note(entry)
+        else:
+            yield CorrelatedEntry(entry)
+
+    def _decide(self, message: AnyMessage) -> CorrelatedEntry[P]:
+        if isinstance(message, Request):
+            return self._ask(message)
+        if isinstance(message, Malformed):
+            return CorrelatedEntry(message)
+        change = self._notify(message) if isinstance(message, Notification) else self._answer(message)
+        if message.frame.is_ours:  # mcpspy answered in a peer's place, and kept the peer's own answer.
+            change.flaw = None
+        return change
+
+    def _ask(self, message: Request) -> RequestOpened[P]:
+        frame, body, method = message.frame, message.body, message.method
+        request = self._begin(message)
+        token = message.progress_token if self.follows_progress and bytes(body.meta) else None
+        flaw = self._pairing.request(request, frame, message.id, token, modern=self.is_modern)
+        continues = None
+        if bytes(body.request_state) or bytes(body.input_responses):
+            continues = self._pairing.continued(
+                question(frame.stream, method, message.subject, body.request_state, body.input_responses)
+            )
+        if method in INTRODUCTIONS:
+            self._introducing.add((frame.stream, frame.side, message.id))
+        self.hear_request(message)
+        return RequestOpened(message, request, flaw, continues)
+
+    def _answer(self, message: Result | Failure) -> CorrelatedEntry[P]:
+        frame, event = message.frame, event_of(message)
+        request, flaw = self._pairing.answer(frame, message.id, event)
+        if request is None:
+            return UnsolicitedResponse(message, *self._pairing.stray(frame, message.id))
+        stream, method, subject = self._about(request)
+        if method in INTRODUCTIONS:
+            self._introducing.discard((frame.stream, other(frame.side), message.id or ""))
+        if event is Event.QUESTION and isinstance(message, Result):
+            body = message.body
+            asked = question(stream, method, subject, body.request_state, body.input_requests)
+            self._pairing.asks(asked, request)
+        self.hear_answer(message, method)
+        return RequestAnswered(message, request, flaw, event)
+
+    def _notify(self, message: Notification) -> CorrelatedEntry[P]:
+        frame, body = message.frame, message.body
+        if message.method == "notifications/cancelled":
+            return RequestCancelled(message, *self._pairing.cancel(frame, text(body.request_id)))
+        if not self.follows_progress:
+            return CorrelatedEntry(message)
+        if message.method == "notifications/progress":
+            return RequestProgressed(message, *self._pairing.progress(frame, text(body.progress_token)))
+        listens = text(meta_raw(body.meta, META + "subscriptionId")) if bytes(body.meta) else None
+        subscription = self._pairing.subscription(frame, listens)
+        return CorrelatedEntry(message) if subscription is None else RequestProgressed(message, subscription)
+
+    def _note(self, note: Note) -> CorrelatedEntry[P]:
+        fields = note.fields
+        if note.kind == "exit":
+            self._running -= 1
+            if self._running <= 0:
+                self.exit = note
+                self.end()
+        elif note.kind == "http":
+            self._pairing.http(fields.get("http"), fields.get("status"))
+        elif note.kind == "http-end":
+            request, flaw = self._pairing.http_end(fields.get("http"), fields.get("hung_up"))
+            if request is not None:
+                return HttpExchangeEnded(note, request, flaw)
+        return CorrelatedEntry(note)
+
+    def take_plain(self, lines: Sequence[bytes], place: int) -> int:  # noqa: PLR0912, PLR0915 - see below.
+        """Take lines from a place on while each is plain; return the place of the first that is not.
+
+        This is the short cut past `changes_of`, for messages that need no decision but
+        which request a result belongs to: nearly all of a long recording. Whatever it
+        takes has the effect that `changes_of` would have; what it refuses it has not
+        touched. The user waits for a million of them, so what `plain_line_raw` and the
+        methods of `Pairing` do is written out here.
+        """
+        pairing, introducing, follows_progress = self._pairing, self._introducing, self.follows_progress
+        asked, answered = pairing._asked, pairing._answered
+        # No plain message says more of its sender than is known.
+        may_ask, may_answer = self.revision is not None and self.client is not None, self.server is not None
+        take_request, take_result = self._plain_request, self._plain_result
+        head, end = None, len(lines)
+        while place < end:
+            start, _, payload = lines[place].partition(PAYLOAD)
+            if payload[-2:] != b"}}":
+                break
+            data = payload[:-1]
+            try:
+                message = decode_message(data)
+                now = decode_head(start + b"}")
+                if not data.isascii():
+                    data.decode()
+            except (DecodeError, UnicodeDecodeError, RecursionError):
+                break
+            method, result, side, number = message.method, message.result, now.side, message.id
+            if number is UNSET:
+                if (
+                    method is UNSET
+                    or result is not UNSET
+                    or method in _SLOW_NOTIFICATIONS
+                    or not self._plain_notification(now, method, data)
+                ):
+                    break
+                place, head = place + 1, now
+                continue
+            if number <= 0:  # 0 may have been `-0`, which is another id.
+                break
+            id_text = str(number)
+            if method is UNSET:
+                key = now.stream, SERVER if side == CLIENT else CLIENT, id_text
+                waiting = asked.get(key)
+                if (
+                    result is UNSET
+                    or not may_answer
+                    or waiting is None
+                    or len(waiting) > 1
+                    or (request := waiting[0]).state is not _PENDING
+                    or (introducing and key in introducing)
+                ):
+                    break
+                del asked[key]
+                answered[key] = request
+                is_error = result.is_error
+                request.state = _TOOL_ERROR if is_error else _OK
+                take_result(now, request, data, is_error)
+            else:
+                key = now.stream, side, id_text
+                if (
+                    result is not UNSET
+                    or not may_ask
+                    or method in _SLOW_REQUESTS
+                    or key in asked
+                    or key in answered
+                ):
+                    break
+                subject, is_modern, params, token = "", False, message.params, None
+                if params is not UNSET:
+                    if (attribute := SUBJECTS.get(method)) is not None:
+                        subject = getattr(params, attribute)
+                    if (meta := params.meta) is not None:
+                        is_modern = meta.revision >= MODERN
+                        if follows_progress:
+                            token = text(meta.token)
+                request = take_request(now, method, subject, id_text, data, is_modern)
+                asked[key] = [request]
+                if token is not None:
+                    pairing._progress[now.stream, side, token] = request
+                if now.http is not None and side == CLIENT:
+                    pairing.post_plainly(now.http, key)
+            place, head = place + 1, now
+        if head is not None:
+            self.last_at = head.t
+        return place
+
+    def _plain_request(  # noqa: PLR0917 - by name takes longer, and a million are read.
+        self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
+    ) -> P:
+        """Return a new pending request: what `_begin` and `RequestOpened` are otherwise."""
+        raise NotImplementedError
+
+    def _plain_result(self, head: PlainHead, request: P, data: bytes, is_error: bool) -> None:
+        """Take the result of a request: what `RequestAnswered` is otherwise."""
+        raise NotImplementedError
+
+    def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
+        """Take a notification; return False to get it as a change instead."""
+        return False
 
 
 def _drop_oldest(known: dict[Any, Any], kept: int) -> None:
@@ -284,3 +578,12 @@ def _first(waiting: list[P]) -> P:
     if len(waiting) == 1:
         return waiting[0]
     return next((request for request in waiting if request.state is State.PENDING), waiting[0])
+
+
+def event_of(message: Result | Failure) -> Event:
+    """Return what an answer means for its request."""
+    if isinstance(message, Failure):
+        return Event.FAILURE
+    if message.is_tool_error:
+        return Event.TOOL_ERROR
+    return Event.QUESTION if bytes(message.body.result_type) == b'"input_required"' else Event.RESULT

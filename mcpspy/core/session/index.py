@@ -1,55 +1,47 @@
 """The fold of a long session: entries in, rows out.
 
 Owns what a list of a million rows shows, counts and jumps to. Its rows are the
-changes of `core.session.session`, in their order, and say the same; a property test
-holds the two together. What belongs to what is `core.session.correlation`'s.
-
-Most messages are plain, and `core.session.index_fast` takes them; whatever is not is
-read here, as `core.protocol.message` reads it.
+changes of `core.session.session`, in their order. What becomes of a request is decided by
+`core.session.correlation`, for plain lines by its short cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Struct
 
-from mcpspy.core.protocol.message import (
-    AnyMessage,
-    Failure,
-    Malformed,
-    Notification,
-    Request,
-    Result,
-    meta_raw,
-    read_frame,
-    text,
-)
-from mcpspy.core.protocol.peers import Peers
-from mcpspy.core.protocol.spec import CLIENT, META, MODERN
-from mcpspy.core.recording.decode import Entry, Frame, Header, Note, read_entry
+from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.spec import CLIENT, MODERN
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
+from mcpspy.core.recording.plain_line import PlainHead
 from mcpspy.core.session.columns import (
     DAMAGED,
     FAILURE,
     FROM_CLIENT,
     FROM_NOBODY,
     FROM_SERVER,
+    LONGEST_ID,
     MALFORMED,
     NOTE,
     NOTIFICATION,
     REQUEST,
     RESULT,
+    STATE_NUMBERS,
     TOLD,
     Columns,
 )
-from mcpspy.core.session.correlation import Correlation, question
-from mcpspy.core.session.exchange import SUBSCRIBE, Event, State
-from mcpspy.core.session.index_fast import PlainLines, Slot
+from mcpspy.core.session.correlation import (
+    CorrelatedEntry,
+    Correlation,
+    RepeatedEvent,
+    RequestAnswered,
+    RequestOpened,
+)
+from mcpspy.core.session.exchange import SUBSCRIBE, State
 from mcpspy.core.session.rule_notes import RULE, words
-from mcpspy.core.session.session import COMES_AGAIN, event_of
-
-_ABSENT = Raw()
 
 _KINDS = {
     Request: REQUEST,
@@ -59,27 +51,35 @@ _KINDS = {
     Malformed: MALFORMED,
 }
 
+# A look at an Enum's member is Python, and these are looked at for every message.
+_OK, _TOOL_ERROR = STATE_NUMBERS[State.OK], STATE_NUMBERS[State.TOOL_ERROR]
+_ASKS_CLIENT, _ASKS_SERVER = REQUEST | FROM_CLIENT | TOLD, REQUEST | FROM_SERVER | TOLD
+_ANSWERS_CLIENT, _ANSWERS_SERVER = RESULT | FROM_CLIENT | TOLD, RESULT | FROM_SERVER | TOLD
 
-class Index(Columns, Peers):
+
+class Slot(Struct, gc=False, eq=False):
+    """A request as correlation knows it: no more than a number."""
+
+    row: int
+    is_subscription: bool = False
+    is_modern: bool = False
+    is_task: bool = False
+    state: State = State.PENDING
+
+
+class Index(Columns, Correlation[Slot]):
     """The rows of a session, as far as it has been read."""
 
     def __init__(self, header: Header | None = None, sessions: int = 1) -> None:
         """Begin with no rows; of several sessions merged, say how many have to end."""
         Columns.__init__(self)
-        Peers.__init__(self)
-        self.header = header
-        self.exit: Note | None = None
+        Correlation.__init__(self, header, sessions=sessions)
         self.is_over = False
         """Whether nothing more will come."""
-        self.last_at = 0.0
-        """Seconds from the start to the last entry."""
         self.messages = 0
         """All rows but the notes."""
         self.unanswered = 0
         """Requests that the end left without an answer."""
-        self._pairing = Correlation[Slot]()
-        self._plain = PlainLines(self, self, self._pairing)
-        self._running = sessions
         self.held: dict[int, int] = {}
         """Ticket → row of a message that is held."""
         self._offset_now = self._length_now = 0
@@ -96,134 +96,116 @@ class Index(Columns, Peers):
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
         """Take lines that follow each other in a file, the first at `offset`; return where the next one begins."""
-        place = 0
+        begin = 0
         while True:
-            before = self._count
-            place, offset = self._plain.take(lines, place, offset)
-            if self._count > before:
-                self.messages += self._count - before
-                self.last_at = self.at[self._count - 1]
+            row, place = self._count, self.take_plain(lines, begin)
+            if place > begin:
+                lengths = list(map(len, lines[begin:place]))
+                *offsets, offset = accumulate((length + 1 for length in lengths), initial=offset)
+                self._locate(row, offsets, lengths)
+                self.messages += place - begin
             if place == len(lines):
                 return offset
             line = lines[place]
             self.add(read_entry(line), offset, len(line))
-            place, offset = place + 1, offset + len(line) + 1
+            begin, offset = place + 1, offset + len(line) + 1
 
     def add(self, entry: Entry, offset: int, length: int) -> None:
         """Take the next entry, and where its line is: bytes from the start of its file, without its LF."""
         self._offset_now, self._length_now = offset, length
-        if isinstance(entry, Frame):
-            self.last_at = entry.at
-            self._add_frame(entry)
-        elif isinstance(entry, Note):
-            self.last_at = entry.at
-            self._add_note(entry)
-        else:
-            row = self._row(DAMAGED | FROM_NOBODY, entry.at, len(entry.data), offset, length)
-            self._is_odd(row, entry.why)
-
-    def end(self) -> None:
-        """Nothing more will come."""
-        if self.is_over:
-            return
-        self.is_over = True
-        self._leave(self._pairing.end())
+        for change in self.changes_of(entry):
+            what = change.what
+            if isinstance(what, Note):
+                self._add_note(change, what)
+            elif isinstance(what, Damaged):
+                row = self._row(DAMAGED | FROM_NOBODY, what.at, len(what.data), offset, length)
+                self._is_odd(row, what.why)
+            else:
+                self._add_message(change, what)
 
     def end_session(self, stream: str) -> None:
-        """Nothing more will come of one of the sessions that are merged."""
-        self._leave(self._pairing.end(lambda of: of is not None and (of + "/").startswith(stream + "/")))
+        """End one of the sessions that are merged."""
+        self._settle_all(self._pairing.end(lambda of: of is not None and (of + "/").startswith(stream + "/")))
 
-    def _leave(self, slots: Iterable[Slot]) -> None:
+    def _ended(self, over: list[Slot]) -> None:
+        self.is_over = True
+        self._settle_all(over)
+
+    def _settle_all(self, slots: list[Slot]) -> None:
         for slot in slots:
             self._settle(slot.row, slot.state)
             if slot.state is State.UNANSWERED:
                 self.unanswered += 1
                 self._fails(slot.row)
 
-    def _add_frame(self, frame: Frame) -> None:
-        again = self._pairing.comes_again(frame)
-        for message in read_frame(frame):
-            row = len(self)
-            if again:
-                self._show(message)
-                self._is_odd(row, COMES_AGAIN)
-            elif isinstance(message, Request):
-                self._take_request(message)
-            elif isinstance(message, Notification):
-                self._take_notification(message)
-            elif isinstance(message, Result | Failure):
-                self._take_answer(message)
-            else:
-                self._show(message)
-            is_told = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
-            if is_told and frame.by is None and row not in self.flaws:
-                self.what[row] |= TOLD
-            if isinstance(message, Malformed):
-                self._is_odd(row, message.why)
-            if message.index:
-                self._batch[row] = message.index
-            for flaw in message.flaws:
-                self._is_odd(row, flaw)
+    def _begin(self, message: Request) -> Slot:
+        row = self._message(message)
+        self.method[row] = self._text(message.method)
+        self.subject[row] = self._text(message.subject or "")
+        self._id[row] = self._id_code(message.id)
+        return Slot(row, message.method == SUBSCRIBE, (message.revision or "") >= MODERN)
 
-    def _take_request(self, message: Request) -> None:
-        body, frame = message.body, message.frame
-        slot = self._ask(
-            frame,
-            message.id,
-            size=len(message.data),
-            method=message.method,
-            subject=self._text(message.subject or ""),
-            token=message.progress_token if bytes(body.meta) else None,
-            revision=message.revision or "",
-        )
-        if bytes(body.request_state) or bytes(body.input_responses):
-            asked = question(
-                frame.stream, message.method, message.subject, body.request_state, body.input_responses
-            )
-            if (earlier := self._pairing.continued(asked)) is not None:
-                self.continues[slot.row] = earlier.row
-                self.continued_by[earlier.row] = slot.row
-        self.hear_request(message)
+    def _about(self, request: Slot) -> tuple[str | None, str, str | None]:
+        row, texts = request.row, self.texts
+        return texts[self.stream[row]] or None, texts[self.method[row]], texts[self.subject[row]] or None
 
-    def _take_notification(self, message: Notification) -> None:
-        body = message.body
-        listens = meta_raw(body.meta, META + "subscriptionId") if bytes(body.meta) else _ABSENT
-        self._notify(
-            message.frame,
-            size=len(message.data),
-            method=message.method,
-            subject=self._text(message.subject or ""),
-            token=body.progress_token,
-            wanted=body.request_id,
-            listens=listens,
-        )
+    def _add_message(self, change: CorrelatedEntry[Slot], message: AnyMessage) -> None:
+        slot, flaw, frame = change.request, change.flaw, message.frame
+        if isinstance(change, RequestOpened) and slot is not None:
+            row = slot.row
+            if change.continues is not None:
+                self.continues[row] = change.continues.row
+                self.continued_by[change.continues.row] = row
+        else:
+            row = self._add_row(change, message)
+        if flaw is not None:
+            self._is_odd(row, flaw)
+        is_told = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
+        if is_told and frame.by is None and row not in self.flaws:
+            self.what[row] |= TOLD
+        if isinstance(message, Malformed):
+            self._is_odd(row, message.why)
+        if message.index:
+            self._batch[row] = message.index
+        for flaw in message.flaws:
+            self._is_odd(row, flaw)
 
-    def _take_answer(self, message: Result | Failure) -> None:
-        event = event_of(message)
-        row = len(self)
-        slot = self._answer(message.frame, len(message.data), message.id, event)
+    def _add_row(self, change: CorrelatedEntry[Slot], message: AnyMessage) -> int:
+        """Add a row for anything but a request that is paired."""
+        row, slot, texts = self._message(message), change.request, self._text
+        if isinstance(message, Request | Notification):
+            self.method[row], self.subject[row] = texts(message.method), texts(message.subject or "")
+        if isinstance(message, Request | Result | Failure) and message.id is not None:
+            self._id[row] = self._id_code(message.id)
+        if isinstance(change, RepeatedEvent) or isinstance(message, Malformed):
+            self._is_alone(row)
+            return row
+        if slot is not None:
+            self._pair[row] = slot.row + 1
+        if isinstance(message, Notification):
+            if slot is not None:
+                self._settle(slot.row, slot.state)
+                if message.method == "notifications/progress":
+                    self.progress[slot.row] = row
+            return row
+        if slot is not None:
+            self.method[row], self.subject[row] = self.method[slot.row], self.subject[slot.row]
         if isinstance(message, Failure):
+            self._fails(row)
             if message.code is not None:
                 self.codes[row] = message.code
+        elif isinstance(message, Result) and message.is_tool_error:
             self._fails(row)
-        if slot is None:
-            return
-        method = self.texts[self.method[slot.row]]
-        self.hear_answer(message, method)
-        if isinstance(message, Failure):
-            return
-        slot.is_task = message.is_task
-        if event is Event.QUESTION:
-            stream = self.texts[self.stream[slot.row]] or None
-            subject = self.texts[self.subject[slot.row]] or None
-            body = message.body
-            asked = question(stream, method, subject, body.request_state, body.input_requests)
-            self._pairing.asks(asked, slot)
+        if isinstance(change, RequestAnswered) and slot is not None:
+            self._pair[slot.row] = row + 1
+            self._settle(slot.row, slot.state)
+            slot.is_task = isinstance(message, Result) and message.is_task
+        return row
 
-    def _add_note(self, note: Note) -> None:
+    def _add_note(self, change: CorrelatedEntry[Slot], note: Note) -> None:
         row = self._row(NOTE | FROM_NOBODY, note.at, 0, self._offset_now, self._length_now)
         self.method[row] = self._text(note.kind)
-        fields = note.fields
+        fields, slot = note.fields, change.request
         http, stream = fields.get("http"), fields.get("stream")
         if isinstance(stream, str):
             self.stream[row] = self._text(stream)
@@ -231,24 +213,15 @@ class Index(Columns, Peers):
             self._http[row] = http
         if note.kind in ("lost", "error"):
             self._fails(row)
-        elif note.kind == "exit":
-            self._running -= 1
-            if not self._running:
-                self.exit = note
-                self.end()
         elif note.kind == RULE:
             self._effect(row, fields)
-        elif note.kind == "http":
-            self._pairing.http(http, fields.get("status"))
-            if isinstance(http, int):
-                self.heads[http] = row
-        elif note.kind == "http-end":
-            slot, flaw = self._pairing.http_end(http, fields.get("hung_up"))
-            if slot is not None:
-                self._pair[row] = slot.row + 1
-                self._settle(slot.row, slot.state)
-            if slot is not None and flaw is not None:
-                self._is_odd(slot.row, flaw)
+        elif note.kind == "http" and isinstance(http, int):
+            self.heads[http] = row
+        if slot is not None:
+            self._pair[row] = slot.row + 1
+            self._settle(slot.row, slot.state)
+            if change.flaw is not None:
+                self._is_odd(slot.row, change.flaw)
                 self._fails(slot.row)
 
     def _effect(self, note: int, fields: dict[str, Any]) -> None:
@@ -278,95 +251,50 @@ class Index(Columns, Peers):
             row -= 1
         return None
 
-    def _ask(
-        self,
-        frame: Frame,
-        id: str,  # noqa: A002
-        *,
-        size: int,
-        method: str,
-        subject: int,
-        token: str | None,
-        revision: str,
-    ) -> Slot:
-        row = self._message(REQUEST, frame, size)
-        self.method[row] = self._text(method)
-        self.subject[row] = subject
-        self._id[row] = self._id_code(id)
-        slot = Slot(row, method == SUBSCRIBE, revision >= MODERN)
-        flaw = self._pairing.request(slot, frame, id, token, modern=self.is_modern)
-        if flaw is not None:
-            self._is_odd(row, flaw)
-        return slot
-
-    def _answer(self, frame: Frame, size: int, id: str | None, event: Event) -> Slot | None:  # noqa: A002
-        row = self._message(FAILURE if event is Event.FAILURE else RESULT, frame, size)
-        if id is not None:
-            self._id[row] = self._id_code(id)
-        slot, flaw = self._pairing.answer(frame, id, event)
-        about = slot
-        if slot is not None:
-            self._pair[slot.row] = row + 1
-            self._settle(slot.row, slot.state)
-        else:
-            about, flaw = self._pairing.stray(frame, id)
-        if about is not None:
-            self._pair[row] = about.row + 1
-            self.method[row] = self.method[about.row]
-            self.subject[row] = self.subject[about.row]
-        if event is Event.TOOL_ERROR:
-            self._fails(row)
-        if flaw is not None and not frame.is_ours:
-            self._is_odd(row, flaw)
-        return slot
-
-    def _notify(
-        self,
-        frame: Frame,
-        *,
-        size: int,
-        method: str,
-        subject: int,
-        token: Raw,
-        wanted: Raw,
-        listens: Raw,
-    ) -> None:
-        row = self._message(NOTIFICATION, frame, size)
-        self.method[row] = self._text(method)
-        self.subject[row] = subject
-        flaw = None
-        if method == "notifications/progress":
-            slot, flaw = self._pairing.progress(frame, text(token))
-            if slot is not None:
-                self.progress[slot.row] = row
-        elif method == "notifications/cancelled":
-            slot, flaw = self._pairing.cancel(frame, text(wanted))
-            if slot is not None:
-                self._settle(slot.row, slot.state)
-        else:
-            slot = self._pairing.subscription(frame, text(listens))
-        if slot is not None:
-            self._pair[row] = slot.row + 1
-        if flaw is not None and not frame.is_ours:
-            self._is_odd(row, flaw)
-
-    def _show(self, message: AnyMessage) -> None:
-        """Add a row for a message that is paired with nothing."""
-        row = self._message(_KINDS[type(message)], message.frame, len(message.data))
-        self._is_alone(row)
-        if isinstance(message, Request | Notification):
-            self.method[row] = self._text(message.method)
-            self.subject[row] = self._text(message.subject or "")
-        if isinstance(message, Request | Result | Failure) and message.id is not None:
-            self._id[row] = self._id_code(message.id)
-
-    def _message(self, kind: int, frame: Frame, size: int) -> int:
+    def _message(self, message: AnyMessage) -> int:
         self.messages += 1
+        frame = message.frame
         side = FROM_CLIENT if frame.side == CLIENT else FROM_SERVER
-        row = self._row(kind | side, frame.at, size, self._offset_now, self._length_now)
+        row = self._row(
+            _KINDS[type(message)] | side, frame.at, len(message.data), self._offset_now, self._length_now
+        )
+        if frame.stream is not None or frame.http is not None:
+            self._carried(row, frame)
+        return row
+
+    def _carried(self, row: int, frame: Frame | PlainHead) -> None:
+        """Keep which HTTP exchange and stream a message belongs to."""
         if frame.stream is not None:
             number = self.stream[row] = self._text(frame.stream)
             self.streams.add(number)
         if frame.http is not None and 0 < frame.http < 1 << 32:
             self._http[row] = frame.http
-        return row
+
+    def _plain_request(  # noqa: PLR0917 - by name takes longer, and a million are read.
+        self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
+    ) -> Slot:
+        row = self._row(_ASKS_CLIENT if head.side == CLIENT else _ASKS_SERVER, head.t, len(data), 0, 0)
+        self.method[row] = self._text(method)
+        if subject:
+            self.subject[row] = self._text(subject)
+        self._id[row] = int(id_text) << 1 | 1 if len(id_text) <= LONGEST_ID else self._id_code(id_text)
+        if head.stream is not None or head.http is not None:
+            self._carried(row, head)
+        return Slot(row, False, is_modern)
+
+    def _plain_result(self, head: PlainHead, request: Slot, data: bytes, is_error: bool) -> None:
+        asked = request.row
+        row = self._row(_ANSWERS_CLIENT if head.side == CLIENT else _ANSWERS_SERVER, head.t, len(data), 0, 0)
+        self.method[row], self.subject[row], self._id[row] = (
+            self.method[asked],
+            self.subject[asked],
+            self._id[asked],
+        )
+        self._pair[asked], self._pair[row] = row + 1, asked + 1
+        if head.stream is not None or head.http is not None:
+            self._carried(row, head)
+        if is_error:
+            self._state[asked] = _TOOL_ERROR
+            self._fails(row)
+        else:
+            self._state[asked] = _OK

@@ -22,7 +22,8 @@ from mcpspy.core.replay.carry_hints import suggestions
 from mcpspy.core.replay.subset import as_recorded, reduced
 from mcpspy.core.replay.substitution import SubstitutionRule
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.session import Session, event_of
+from mcpspy.core.session.correlation import event_of
+from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart
 from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.diff_options import options_of, report

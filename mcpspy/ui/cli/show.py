@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mcpspy.core.query.parser import Query
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
-from mcpspy.io.mock.loader import Served
+from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState, find
 from mcpspy.io.recording.tail import follow
 from mcpspy.ui.cli.arguments import counted_back, query_of
@@ -60,7 +60,9 @@ def main(args: argparse.Namespace) -> int:
     if args.mock:
         if args.follow or args.filter is not None or args.lint:
             raise UsageError("show: --mock counts a whole recording", "without --follow, --filter and --lint")
-        print_repertoire(Served([find(args.session, args.dir)], (), merge=False).library(), as_json=args.json)
+        print_repertoire(
+            RecordingsLoader([find(args.session, args.dir)], (), merge=False).recordings(), as_json=args.json
+        )
         return 0
     query = query_of(args.filter, linted=args.lint)
     recording = Recording(find(args.session, args.dir))
@@ -83,6 +85,8 @@ class _Shown:
         self._query = query
         self._follows: bool = args.follow
         self._session = Session(recording.header)
+        self._waits = not args.follow and (args.json or args.lint or query is not None)
+        """Whether everything is printed at the end, when it is known what became of every request."""
         self._live: LiveLinter | None = None
         if args.lint:
             from mcpspy.ui.report.lint_scan import LiveLinter
@@ -95,10 +99,10 @@ class _Shown:
         )
 
     def read(self) -> None:
-        waits = self._query is not None or self._live is not None
+        """Take the recording as it is."""
         for entry in self._recording:
             for change in self._session.add(entry):
-                self.printer.change(change, shown=not waits)
+                self.printer.change(change, shown=not self._waits)
                 if self._live is not None:
                     self._live.add(change)
 
@@ -114,19 +118,19 @@ class _Shown:
     def end(self) -> None:
         """Print what is known only now."""
         session, printer, live = self._session, self.printer, self._live
-        left = session.pending
         if self._recording.state is not RecordingState.LIVE:
             session.end()
             at_end = live.end() if live is not None else []
             if self._follows:
                 self._tell_of(at_end)
-        if not self._follows and (self._query is not None or live is not None):
-            # Only now is it known what became of every request, and what is wrong with it.
+        if self._waits:
             for change in session.changes:
                 if self._wants(change):
                     printer.line(change, self._findings(change.number))
-        listed = [each for each in left if self._wants(Change(-1, each.request, each))]
-        printer.end(self._recording, left, listed, len(live) if live is not None else 0)
+        left = session.unanswered
+        printer.end(
+            self._recording, left, list(filter(self._wants, left)), len(live) if live is not None else 0
+        )
 
     def _wants(self, change: Change) -> bool:
         words = self._live.words(change.number) if self._live is not None else ()

@@ -18,7 +18,6 @@ from mcpspy.core.protocol.message import Failure, Malformed, Notification, Reque
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.redact.placeholder import PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.body import pretty
@@ -140,8 +139,8 @@ class TextFormatter:
             for line in pretty(change.what.data):
                 self._output.line("          " + line)
 
-    def end(self, recording: Recording, left: list[Exchange], listed: list[Exchange], findings: int) -> None:
-        """Print the summary: `left` got no answer, `listed` are those of them that are named."""
+    def end(self, recording: Recording, left: list[Change], listed: list[Change], findings: int) -> None:
+        """Print the summary: the requests `left` without an answer are counted, `listed` ones are named."""
         session, output = self._session, self._output
         parties = [
             f"{self._shown} of {len(session.changes)} lines" if self._is_filtered else "",
@@ -160,12 +159,15 @@ class TextFormatter:
         ]
         output.line()
         output.line(sanitize(" · ".join(part for part in parties if part)))
-        for exchange in listed:
-            request = exchange.request
+        for change in listed:
+            request, exchange = change.what, change.exchange
+            if not isinstance(request, Request) or exchange is None:
+                continue
             about = f" {request.subject}" if request.subject else ""
+            yet, tone = (" yet", rows.OPEN) if exchange.is_open else ("", rows.BAD)
             output.line(
-                f"no answer yet: {sanitize(request.method + about)}, id {sanitize(request.id)}, since {rows.moment(request.at)}",
-                rows.OPEN,
+                f"no answer{yet}: {sanitize(request.method + about)}, id {sanitize(request.id)}, since {rows.moment(request.at)}",
+                tone,
             )
         if recording.torn:
             output.line(
@@ -203,7 +205,7 @@ class JsonFormatter:
         sys.stdout.buffer.write(orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE))
         sys.stdout.buffer.flush()
 
-    def end(self, recording: Recording, left: list[Exchange], listed: list[Exchange], findings: int) -> None:
+    def end(self, recording: Recording, left: list[Change], listed: list[Change], findings: int) -> None:
         """Say on stderr what is amiss with the file."""
         warn_torn(recording.path, recording.torn)
 
@@ -232,6 +234,8 @@ class JsonFormatter:
             said["exchange"] = exchange.number
             if isinstance(what, Result | Failure):
                 said |= {"latency": round(what.at - exchange.request.at, 6), "status": str(exchange.state)}
+            elif isinstance(what, Request) and exchange.answer is None and not exchange.is_open:
+                said["status"] = str(exchange.state)  # No answer will say it.
         if isinstance(what, Malformed):
             said["why"] = what.why
         if count := redacted(change):

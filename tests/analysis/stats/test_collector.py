@@ -15,8 +15,9 @@ from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
 from mcpspy.core.query.parser import parse
 from mcpspy.core.recording.decode import Entry, read_entry
+from mcpspy.core.session.correlation import COMES_AGAIN
 from mcpspy.core.session.exchange import SUBSCRIBE, Exchange, State
-from mcpspy.core.session.session import COMES_AGAIN, Session
+from mcpspy.core.session.session import Session
 from tests.analysis.stats.talking import Talk, group
 from tests.core.session.test_index import ENTRY, RECORDINGS, line_of
 
@@ -272,6 +273,35 @@ def test_a_subscription_is_open_by_design_and_nobody_waits_for_it() -> None:
     assert stats.flight.served == 0.5
 
 
+def test_the_first_answer_is_noted_though_the_server_has_no_name_yet() -> None:
+    talk = Talk().ask(0, 0.5, "initialize", {"protocolVersion": "2025-11-25", "clientInfo": {"name": "c"}})
+    talk.ask(1, 1.0, "ping").answer(1, 2.0).answer(0, 3.0, {"serverInfo": {"name": "s"}})
+
+    assert talk.stats().handshakes.first_answer == 2.0
+
+
+def test_a_subscription_that_ends_leaves_no_less_under_way() -> None:
+    talk = Talk().hello().ask(1, 1.0, SUBSCRIBE, {}).answer(1, 2.0)
+    for number in (2, 3, 4):
+        talk.ask(number, 3.0, "ping")
+
+    assert talk.stats().flight.peak == 3
+
+
+def test_notifications_take_the_short_cut_unless_a_filter_asks_for_them() -> None:
+    lines = Talk().say(1.0, "server", {"jsonrpc": "2.0", "method": "notifications/message"}).lines
+    for query, method, count in ((None, "message", 1), ("tool:a", "message", 0), (None, "cancelled", 0)):
+        stats = StatsCollector(query=None if query is None else parse(query), top=0)
+        stats.add_lines(Talk().hello().lines)
+        assert stats.take_plain([line.replace(b"message", method.encode()) for line in lines], 0) == count
+
+
+def test_an_answer_that_mcpspy_kept_is_no_stray() -> None:
+    talk = Talk().hello().ask(1, 1.0, "ping").answer(1, 2.0, code=-1, by="mcpspy").answer(1, 3.0, to="mcpspy")
+
+    assert (talk.stats().strays, talk.answer(1, 4.0).stats().strays) == (0, 1)
+
+
 def test_a_filter_chooses_what_is_in_the_tables_and_leaves_the_session_as_it_is() -> None:
     talk = Talk().hello().call(1, 1.0, 1.1, "a").call(2, 2.0, 4.0, "b").call(3, 5.0, 5.1, "b", isError=True)
     talk.say(
@@ -344,7 +374,7 @@ def test_a_million_messages_would_leave_no_more_behind_than_their_times() -> Non
             ]
         )
 
-    pairing = stats.pairing
+    pairing = stats._pairing
     assert len(pairing._answered) < 30_000
     assert len(pairing._asked) == len(pairing._progress) == len(pairing._posted) == 0
     assert group(stats, "tools/call", "echo").count == 60_000

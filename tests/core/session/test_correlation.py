@@ -12,9 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from msgspec import Raw, Struct
 
 from mcpspy.core.protocol.spec import other
-from mcpspy.core.recording.decode import Frame
-from mcpspy.core.session.correlation import Correlation, question
+from mcpspy.core.recording.decode import Frame, Note
+from mcpspy.core.session.correlation import COMES_AGAIN, RequestTable, question
 from mcpspy.core.session.exchange import Event, State
+from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change, Session
 
 
@@ -31,7 +32,7 @@ CLIENT, SERVER = Frame(0.0, "client", b""), Frame(0.0, "server", b"")
 
 
 def test_an_answer_settles_the_request_that_waits_under_its_id() -> None:
-    pairing, asked = Correlation[Asked](), Asked()
+    pairing, asked = RequestTable[Asked](), Asked()
     assert pairing.request(asked, CLIENT, "1", None, modern=False) is None
     assert list(pairing.pending()) == [asked]
     assert pairing.answer(CLIENT, "1", Event.RESULT) == (None, None), "the client asked itself"
@@ -41,7 +42,7 @@ def test_an_answer_settles_the_request_that_waits_under_its_id() -> None:
 
 
 def test_an_answer_finds_its_request_however_long_ago() -> None:
-    pairing = Correlation[Asked](forgets=True)
+    pairing = RequestTable[Asked](forgets=True)
     first = Asked()
     pairing.ask_plainly(first, (None, "client", "0"), None)
     for number in range(1, 50):
@@ -56,7 +57,7 @@ def test_an_answer_finds_its_request_however_long_ago() -> None:
 
 
 def test_an_http_exchange_is_forgotten_only_after_its_end() -> None:
-    pairing = Correlation[Asked](forgets=True)
+    pairing = RequestTable[Asked](forgets=True)
     for number in range(1, 20):
         frame = Frame(0.0, "client", b"", stream="1", http=number)
         pairing.request(Asked(), frame, str(number), None, modern=False)
@@ -72,7 +73,7 @@ def test_an_http_exchange_is_forgotten_only_after_its_end() -> None:
 
 
 def test_a_request_that_is_asked_plainly_is_refused_by_its_exchange_all_the_same() -> None:
-    pairing = Correlation[Asked](forgets=True)
+    pairing = RequestTable[Asked](forgets=True)
     for number, exchanges in ((1, [5]), (2, [6, 6])):
         key = ("1", "client", str(number))
         pairing.ask_plainly(Asked(), key, None)
@@ -84,7 +85,7 @@ def test_a_request_that_is_asked_plainly_is_refused_by_its_exchange_all_the_same
 
 
 def test_events_that_came_lately_are_known_when_they_come_again() -> None:
-    pairing = Correlation[Asked](forgets=True)
+    pairing = RequestTable[Asked](forgets=True)
     for number in range(10):
         assert not pairing.comes_again(Frame(0.0, "server", b"", stream="1", event_id=str(number)))
         pairing.forget_but(3)
@@ -96,7 +97,7 @@ def test_events_that_came_lately_are_known_when_they_come_again() -> None:
 
 
 def test_a_question_that_was_answered_leaves_nothing() -> None:
-    pairing = Correlation[Asked](forgets=True)
+    pairing = RequestTable[Asked](forgets=True)
     asked = (None, "tools/call", "book", "state")
     first, second = Asked(), Asked()
     pairing.asks(asked, first)
@@ -108,14 +109,14 @@ def test_a_question_that_was_answered_leaves_nothing() -> None:
 
 @pytest.mark.parametrize(("modern", "flaw"), [(False, "id 1 was used before"), (True, None)])
 def test_an_id_may_come_again_only_where_there_is_no_session(modern: bool, flaw: str | None) -> None:
-    pairing = Correlation[Asked]()
+    pairing = RequestTable[Asked]()
     pairing.request(Asked(), CLIENT, "1", None, modern=modern)
     pairing.answer(SERVER, "1", Event.RESULT)
     assert pairing.request(Asked(), CLIENT, "1", None, modern=modern) == flaw
 
 
 def test_streams_do_not_share_ids() -> None:
-    pairing, one, two = Correlation[Asked](), Asked(), Asked()
+    pairing, one, two = RequestTable[Asked](), Asked(), Asked()
     pairing.request(one, Frame(0.0, "client", b"", "1", 1), "1", None, modern=False)
     pairing.request(two, Frame(0.0, "client", b"", "2", 2), "1", None, modern=False)
     assert pairing.answer(Frame(0.0, "server", b"", "2", 2), "1", Event.RESULT) == (two, None)
@@ -123,7 +124,7 @@ def test_streams_do_not_share_ids() -> None:
 
 
 def test_what_is_left_at_the_end_got_no_answer_but_a_subscription_is_closed() -> None:
-    pairing, plain, listening = Correlation[Asked](), Asked(), Asked(is_subscription=True)
+    pairing, plain, listening = RequestTable[Asked](), Asked(), Asked(is_subscription=True)
     pairing.request(plain, CLIENT, "1", None, modern=True)
     pairing.request(listening, CLIENT, "2", None, modern=True)
     assert pairing.end() == [plain, listening]
@@ -225,3 +226,154 @@ class Conversations(RuleBasedStateMachine):
 
 TestConversations = Conversations.TestCase
 TestConversations.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+
+
+HELLO = [
+    b'{"t":0.1,"from":"client","msg":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"c","version":"1"}}}}',
+    b'{"t":0.2,"from":"server","msg":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}}}',
+]
+ASKED = b'{"t":1.5,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{"progressToken":7}}}}'
+ANSWERED = b'{"t":2.5,"from":"server","msg":{"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":[]}}}'
+TOLD = b'{"t":3.5,"from":"server","msg":{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}}'
+OVER_HTTP = b'"stream":"1","http":5,"from"'
+
+
+def taken(lines: list[bytes], *, hello: bool = True) -> tuple[int, Index]:
+    """Return how many lines take the short cut, and what an index made of them."""
+    index = Index()
+    index.add_lines(HELLO if hello else [], 0)
+    return index.take_plain(lines, 0), index
+
+
+def test_calls_and_their_results_take_the_short_cut() -> None:
+    count, index = taken([ASKED, ANSWERED])
+    assert count == 2
+    assert (index.last_at, index.pair(2), index.pair(3), list(index.wrong)) == (2.5, 3, 2, [3])
+    assert [
+        (index.texts[index.method[row]], index.texts[index.subject[row]], index.id(row), index.side(row))
+        for row in (2, 3)
+    ] == [("tools/call", "echo", "1", "client"), ("tools/call", "echo", "1", "server")]
+    assert index.state(2) is State.TOOL_ERROR
+
+
+def test_the_short_cut_is_open_over_http_too_and_its_end_finds_the_request() -> None:
+    count, index = taken([ASKED.replace(b'"from"', OVER_HTTP)])
+    assert (count, index.http(2), index.texts[index.stream[2]]) == (1, 5, "1")
+    lines = [
+        b'{"t":4,"note":"http","http":5,"stream":"1","status":500}',
+        b'{"t":5,"note":"http-end","http":5,"stream":"1"}',
+    ]
+    index.add_lines(lines, 0)
+    assert index.state(2) is State.REFUSED
+
+
+def test_progress_finds_a_request_that_took_the_short_cut() -> None:
+    _, index = taken([ASKED])
+    report = TOLD.replace(b"notifications/message", b"notifications/progress")
+    index.add_lines([report.replace(b'"level":"info"', b'"progressToken":7,"progress":1')], 0)
+    assert (index.progress, index.flaws) == ({2: 3}, {})
+
+
+PLAIN = ASKED.replace(b'"id":1', b'"id":8')
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'{"t":1,"note":"stderr","text":"x"}',
+        ASKED.replace(b'"from"', b'"by":"mcpspy","from"'),
+        ASKED.replace(b'"id":1', b'"id":"1"'),
+        ASKED.replace(b'"id":1', b'"id":-1'),
+        ASKED.replace(b'"id":1', b'"id":0'),
+        ASKED.replace(b'"id":1', b'"id":8'),  # It waits already.
+        ASKED.replace(b"tools/call", b"initialize"),
+        ASKED.replace(b"tools/call", b"subscriptions/listen"),
+        ASKED.replace(b'"method"', b'"result":{},"method"'),
+        ANSWERED,  # Nobody asked.
+        ANSWERED.replace(b'"id":1', b'"id":8').replace(b'"server"', b'"client"'),
+        ANSWERED.replace(b'"id":1', b'"id":8').replace(b'"from"', OVER_HTTP),  # Of another stream.
+        ANSWERED.replace(b'"id":1,', b""),
+        ASKED.replace(b'"name"', b'"x":"\xff","name"'),
+    ],
+    ids=range(14),
+)
+def test_what_takes_a_decision_does_not_take_the_short_cut(odd: bytes) -> None:
+    count, index = taken([PLAIN, odd, PLAIN.replace(b'"id":8', b'"id":9')])
+    assert (count, len(index), index.pending, index.last_at) == (1, 3, 1, 1.5)
+
+
+def test_an_introduction_is_answered_the_long_way_however_plain_it_is() -> None:
+    index = Index()
+    index.add_lines([*HELLO, HELLO[0].replace(b'"id":0', b'"id":5')], 0)
+    again = HELLO[1].replace(b'"id":0', b'"id":5').replace(b'"s"', b'"new"')
+    assert index.take_plain([again], 0) == 0
+    index.add_lines([again], 0)
+    assert str(index.server) == "new 1"
+
+
+def test_there_is_no_short_cut_before_the_two_have_introduced_themselves() -> None:
+    assert taken([ASKED], hello=False)[0] == 0
+
+
+def test_an_id_that_was_used_before_does_not_take_the_short_cut() -> None:
+    assert taken([ASKED, ANSWERED, ASKED])[0] == 2
+
+
+def test_a_result_that_introduces_the_server_does_not_take_the_short_cut() -> None:
+    index = Index()
+    index.add_lines(HELLO[:1], 0)
+    named = ANSWERED.replace(
+        b'"isError":true', b'"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}'
+    )
+    assert index.take_plain([ASKED, named], 0) == 1
+    index.add_lines([named], 0)
+    assert str(index.server) == "s 1"
+
+
+def test_every_entry_yields_a_change_that_says_what_became_of_a_request() -> None:
+    session = Session()
+    changes = [
+        (type(change).__name__, change.request and change.request.number, change.flaw)
+        for entry in (
+            frame({"id": 1, "method": "ping", "params": {"_meta": {"progressToken": 7}}}),
+            frame({"method": "notifications/progress", "params": {"progressToken": 7}}, "server"),
+            frame({"id": 1, "result": {}}, "server"),
+            frame({"id": 1, "result": {}}, "server"),
+            frame({"id": 2, "method": "ping"}, http=5),
+            Note(0.0, "http", {"http": 5, "status": 404}),
+            Note(0.0, "http-end", {"http": 5}),
+            frame({"id": 3, "method": "ping"}),
+            frame({"method": "notifications/cancelled", "params": {"requestId": 3}}),
+            frame({"method": "notifications/message"}, "server", event_id="e"),
+            frame({"method": "notifications/message"}, "server", event_id="e"),
+            frame({"oops": 1}),
+            frame({"id": 4, "method": "ping"}),
+            Note(1.0, "exit", {"code": 0}),
+        )
+        for change in session.changes_of(entry)
+    ]
+    assert changes == [
+        ("RequestOpened", 0, None),
+        ("RequestProgressed", 0, None),
+        ("RequestAnswered", 0, None),
+        ("UnsolicitedResponse", 0, "id 1 was answered before"),
+        ("RequestOpened", 1, None),
+        ("CorrelatedEntry", None, None),
+        ("HttpExchangeEnded", 1, "HTTP 404"),
+        ("RequestOpened", 2, None),
+        ("RequestCancelled", 2, None),
+        ("CorrelatedEntry", None, None),
+        ("RepeatedEvent", None, COMES_AGAIN),
+        ("CorrelatedEntry", None, None),
+        ("RequestOpened", 3, None),
+        ("CorrelatedEntry", None, None),
+    ]
+    assert [each.state for each in session.exchanges[1:]] == [
+        State.REFUSED,
+        State.CANCELLED,
+        State.UNANSWERED,
+    ]
+
+
+def frame(message: dict[str, Any], side: str = "client", **head: Any) -> Frame:
+    return Frame(0.0, side, json.dumps({"jsonrpc": "2.0", **message}).encode(), **head)

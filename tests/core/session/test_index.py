@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note, read_entry
 from mcpspy.core.session.columns import RowKind
+from mcpspy.core.session.correlation import COMES_AGAIN
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.index import Index
-from mcpspy.core.session.session import COMES_AGAIN, Change, Session
+from mcpspy.core.session.session import Change, Session
 
 RECORDINGS = sorted((Path(__file__).parents[3] / "recordings").glob("*.jsonl"))
 

@@ -75,9 +75,10 @@ def test_redacted_values_are_counted_and_a_recording_with_secrets_says_so(
     path = str(make_recording([("client", ping)]))
 
     assert main(["show", path]) == 0
-    first, *_, last = capfdbinary.readouterr().out.decode().splitlines()
+    first, *_, last, unanswered = capfdbinary.readouterr().out.decode().splitlines()
     assert first.endswith(" · secrets and all (--no-redact)")
     assert " · 2 values redacted · " in last
+    assert unanswered == "no answer: x, id 1, since 0.000"
 
     assert main(["show", path, "--json"]) == 0
     request, note = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
@@ -85,20 +86,24 @@ def test_redacted_values_are_counted_and_a_recording_with_secrets_says_so(
     assert "redacted" not in note
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "end"), [(0, "exit 0"), (None, "died: it has no exit note")], ids=["ended", "died"]
+)
 def test_a_request_without_answer_is_named_at_the_end(
-    make_recording: Make, capsys: pytest.CaptureFixture[str]
+    make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes], exit_code: int | None, end: str
 ) -> None:
     path = make_recording(
         [("client", b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"slow"}}')],
-        exit_code=None,
+        exit_code=exit_code,
     )
 
     assert main(["show", str(path)]) == 0
 
-    out = capsys.readouterr().out
-    assert "1 unanswered" in out
-    assert "died: it has no exit note" in out
-    assert "no answer yet: tools/call slow, id 7, since 0.000" in out
+    *_, last, unanswered = capfdbinary.readouterr().out.decode().splitlines()
+    assert last == f"1 requests · 0 failed · 1 unanswered · {end}"
+    assert unanswered == "no answer: tools/call slow, id 7, since 0.000"
+    assert main(["show", str(path), "--json"]) == 0
+    assert orjson.loads(capfdbinary.readouterr().out.splitlines()[0])["status"] == "no answer"
 
 
 def test_a_torn_last_line_is_left_out_and_said(
@@ -191,7 +196,7 @@ def test_a_filter_knows_what_became_of_a_request_in_the_end(
     assert "id 8" in lines[5]
 
     assert main(["show", str(path), "--filter", "status:ok"]) == 0
-    assert "no answer yet" not in capsys.readouterr().out
+    assert "no answer" not in capsys.readouterr().out
 
 
 def test_following_filters_what_comes_as_it_comes(tmp_path: Path) -> None:
@@ -353,7 +358,7 @@ def test_findings_stand_below_the_message_they_are_about(
         assert never.endswith("(tools/call at 0.000)")
     else:
         assert "LIFE201" in below(lines, "slow")
-    assert lines[-1].endswith(" findings · exit 0")
+    assert lines[-2].endswith(" findings · exit 0")
 
 
 def test_a_filter_may_ask_for_findings_once_there_are_some(
