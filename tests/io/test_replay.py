@@ -31,7 +31,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Session:
     return read(record(tmp_path_factory.mktemp("recorded") / "changing.jsonl"))
 
 
-def asked(recorded: Session, how: str, path: Path | None = None, **more: int) -> ReplayOptions:
+def request_key(recorded: Session, how: str, path: Path | None = None, **more: int) -> ReplayOptions:
     where = RecordingTarget()
     where.recording, where.record = path is not None, str(path)
     options = PlayerOptions(timeout=patience(how), carry=(rule(CARRY),))
@@ -47,7 +47,7 @@ def asked(recorded: Session, how: str, path: Path | None = None, **more: int) ->
 
 
 def play(recorded: Session, how: str = "same") -> ReplayRun:
-    (played,) = run(asked(recorded, how))
+    (played,) = run(request_key(recorded, how))
     return played
 
 
@@ -56,7 +56,7 @@ def states(played: ReplayRun) -> list[State]:
 
 
 def test_the_server_it_came_from_says_the_same_and_asks_the_same(recorded: Session, tmp_path: Path) -> None:
-    (played,) = run(asked(recorded, "same", tmp_path / "new.jsonl"))
+    (played,) = run(request_key(recorded, "same", tmp_path / "new.jsonl"))
 
     assert states(played) == [State.OK] * 8
     assert (played.remarks, played.stopped, played.unsent, played.failed) == ([], None, 0, None)
@@ -74,7 +74,7 @@ def test_the_server_it_came_from_says_the_same_and_asks_the_same(recorded: Sessi
 
 
 def test_without_its_rule_a_carried_value_is_the_recorded_one(recorded: Session) -> None:
-    bare = asked(recorded, "same")
+    bare = request_key(recorded, "same")
     (played,) = run(ReplayOptions(bare.target, bare.plans, PlayerOptions(), bare.where))
 
     assert states(played)[3] is State.TOOL_ERROR
@@ -141,7 +141,7 @@ def test_a_server_that_will_not_end_is_ended(recorded: Session, monkeypatch: pyt
 def test_several_play_at_once_and_again_and_only_the_first_of_them_is_recorded(
     recorded: Session, tmp_path: Path
 ) -> None:
-    played = run(asked(recorded, "same", tmp_path / "new.jsonl", repeat=2, clients=3))
+    played = run(request_key(recorded, "same", tmp_path / "new.jsonl", repeat=2, clients=3))
 
     assert [states(each) for each in played] == [[State.OK] * 8] * 6
     assert len([each for each in played if each.path is not None]) == 2
@@ -151,7 +151,7 @@ def test_several_play_at_once_and_again_and_only_the_first_of_them_is_recorded(
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_ends_it_with_what_was_done_until_then(name: str, recorded: Session) -> None:
     with pytest.raises(ReplayInterrupted) as raised:
-        run(asked(recorded, name))
+        run(request_key(recorded, name))
 
     (played,) = raised.value.played
     assert raised.value.number == signal.Signals[name]
@@ -163,7 +163,7 @@ def test_a_signal_ends_it_with_what_was_done_until_then(name: str, recorded: Ses
 def test_who_watches_is_told_what_is_waited_for(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "PULSE", 0.1)
     told: list[tuple[str, float]] = []
-    bare = asked(recorded, "hang")
+    bare = request_key(recorded, "hang")
     run(
         ReplayOptions(
             bare.target,

@@ -1,38 +1,36 @@
-"""Which client a request without a session is from.
+"""Recognition of the client of a request that has no session.
 
-Owns a guess: from 2026-07-28 on nothing on the wire says which of many clients
-asks, yet each is to get the recorded answers from the first on. A client numbers
-its requests, never the same twice, and most use a connection again. So a request
-is from the client of that name who has not used its id yet: the one last heard on
-this connection, else the one who used the id before it, else the one last heard.
-If there is none, somebody new has come.
+From 2026-07-28 on nothing on the wire identifies the client, yet each client receives the recorded responses from
+the first on. A client never uses an id twice, and most reuse a connection. So a request is from the client of that
+name that has not used its id yet: the last one on this connection, else the one that used the id before it, else
+the last one heard. If there is none, the client is new.
 """
 
 from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-G = TypeVar("G")
+C = TypeVar("C")
 
 
-class Guests(Generic[G]):
-    """The clients that are known, at most `most` of them; `G` is whatever is kept of each."""
+class ClientRegistry(Generic[C]):
+    """At most `most` known clients; `C` is what is kept of each."""
 
     def __init__(self, most: int = 1024) -> None:
         self._most = most
-        self._known: dict[int, _Known[G]] = {}
-        """The one heard last comes last."""
+        self._known: dict[int, _Known[C]] = {}
+        """The last one heard is the last one."""
         self._numbers = 0
 
-    def find(self, name: str, id: str, connection: object, *, is_new: bool = False) -> G | None:  # noqa: A002
-        """Return who sends a request; None if nobody who is known does, or `is_new` says so.
+    def find(self, name: str, id: str, connection: object, *, is_new: bool = False) -> C | None:  # noqa: A002
+        """Return the client of a request; None if it is new, or `is_new`.
 
-        `name` is what the client calls itself, `id` the request's as JSON text.
+        `name` is the client's own, `id` the request's as JSON text.
         """
         if is_new:
             return None
         before = _before(id)
-        best: _Known[G] | None = None
+        best: _Known[C] | None = None
         rank = (False, False)
         for known in reversed(self._known.values()):
             if known.name == name and id not in known.ids:
@@ -44,28 +42,28 @@ class Guests(Generic[G]):
         if best is None:
             return None
         self._heard(best, id, connection)
-        return best.guest
+        return best.client
 
-    def add(self, guest: G, name: str, id: str, connection: object) -> list[G]:  # noqa: A002
-        """Keep somebody new; return who is forgotten for it."""
+    def add(self, client: C, name: str, id: str, connection: object) -> list[C]:  # noqa: A002
+        """Keep a new client; return those that are dropped for it."""
         self._numbers += 1
-        self._heard(_Known(self._numbers, guest, name), id, connection)
-        forgotten = []
+        self._heard(_Known(self._numbers, client, name), id, connection)
+        dropped = []
         while len(self._known) > self._most:
-            forgotten.append(self._known.pop(next(iter(self._known))).guest)
-        return forgotten
+            dropped.append(self._known.pop(next(iter(self._known))).client)
+        return dropped
 
-    def _heard(self, known: _Known[G], id: str, connection: object) -> None:  # noqa: A002
+    def _heard(self, known: _Known[C], id: str, connection: object) -> None:  # noqa: A002
         known.ids.add(id)
         known.connection = connection
         self._known.pop(known.number, None)
         self._known[known.number] = known
 
 
-class _Known(Generic[G]):
-    def __init__(self, number: int, guest: G, name: str) -> None:
+class _Known(Generic[C]):
+    def __init__(self, number: int, client: C, name: str) -> None:
         self.number = number
-        self.guest = guest
+        self.client = client
         self.name = name
         self.ids: set[str] = set()
         self.connection: object = None

@@ -1,17 +1,19 @@
-"""What one client may hear, and under which ids.
+"""Playback to one client: which recorded messages are sent, when, and under which ids.
 
-Owns the translation of recorded ids into live ones (answers, progress tokens,
-subscriptions, the server's own requests), and what is kept from a client that
-did not ask for it: progress without a token, logs below its level, requests it
-has no capability for.
+Owns the clock of a playback: gates open, and the steps that waited for them follow at their recorded distance,
+scaled, in their order. Owns the translation of recorded ids into live ones (responses, progress tokens,
+subscriptions, the server's own requests), and what a client does not receive because it did not ask for it:
+progress without a token, logs below its level, requests it has no capability for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from mcpspy.core.jsontools import one_line, replaced
-from mcpspy.core.mock.interaction import Run, Step
-from mcpspy.core.mock.matching import version
-from mcpspy.core.protocol.message import Notification, Request, decoded, loads, meta_raw
+from mcpspy.core.mock.interaction import CANCEL, Interaction, RecordedStep
+from mcpspy.core.mock.matching import RequestKey
+from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.protocol.spec import META, METHODS
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -19,85 +21,150 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 SUBSCRIPTION = META + "subscriptionId"
 
 
-class Audience:
-    """A client, as far as it decides what it is told."""
+class Playback:
+    """An interaction that is played to one client, under the id of the client's own request."""
+
+    __slots__ = ("_at", "_gates", "_next", "_speed", "_started", "cancelled", "id", "interaction", "key")
+
+    def __init__(
+        self,
+        interaction: Interaction,
+        now: float,
+        speed: float,
+        id: str | None = None,  # noqa: A002
+        key: RequestKey | None = None,
+    ) -> None:
+        self.interaction = interaction
+        self.id = None if id is None else id.encode()
+        """Of the client's request, JSON text; None if a notification began it."""
+        self.key = key
+        """Of the client's request."""
+        self.cancelled = False
+        """Whether nothing more may follow, except what waited for the cancellation."""
+        self._speed = speed
+        self._started = self._at = now
+        self._gates: dict[int, float] = {}
+        self._next = 0
+
+    def open(self, gate: int, now: float) -> None:
+        """Let the steps that wait for a gate follow."""
+        self._gates.setdefault(gate, now)
+
+    def cancel(self, now: float) -> None:
+        """Stop; what was recorded after a cancellation still follows it."""
+        self.cancelled = True
+        for step in self.interaction.steps[self._next :]:
+            if CANCEL in step.gates:
+                for gate in step.gates:
+                    self.open(gate, now)
+
+    def is_stopped(self, step: RecordedStep) -> bool:
+        """Whether a cancellation keeps a step from being sent."""
+        return self.cancelled and not any(gate < 0 for gate in step.gates)
+
+    def due(self, is_skipped: Callable[[RecordedStep], bool]) -> Iterator[tuple[float, int, RecordedStep]]:
+        """Yield the steps that can be timed now: when, their place, the step.
+
+        A server request that is skipped counts as answered when it would have been sent.
+        """
+        steps = self.interaction.steps
+        while self._next < len(steps):
+            place, step = self._next, steps[self._next]
+            if any(gate not in self._gates for gate in step.gates):
+                return
+            self._next += 1
+            since = max((self._gates[gate] for gate in step.gates), default=self._started)
+            self._at = max(self._at, since + (step.after / self._speed if self._speed else 0.0))
+            if self.is_stopped(step):
+                continue
+            if step.is_request and is_skipped(step):
+                self.open(place, self._at)
+                continue
+            yield self._at, place, step
+
+
+class DeliveryFilter:
+    """The state of one client that decides what it receives."""
 
     def __init__(self) -> None:
         self.level: str | None = None
-        """The log level of `logging/setLevel`; None if it never said one."""
+        """The log level of `logging/setLevel`; None if the client sent none."""
         self.capabilities: object = None
         """Those of `initialize`."""
-        self._waiting: dict[str, tuple[Run, int]] = {}
-        self._sent: dict[tuple[Run, int], str] = {}
-        self._listening: dict[tuple[str, int], bytes] = {}
+        self._waiting: dict[str, tuple[Playback, int]] = {}
+        self._sent: dict[tuple[Playback, int], str] = {}
+        self._subscriptions: dict[tuple[str, int], bytes] = {}
         """Recorded subscription → id of the live one."""
 
-    def listens(self, run: Run) -> None:
-        """A subscription is open from now on."""
-        if run.scene.number is not None and run.id is not None:
-            self._listening[run.scene.told, run.scene.number] = run.id
+    def subscribe(self, playback: Playback) -> None:
+        """Open a subscription."""
+        interaction = playback.interaction
+        if interaction.number is not None and playback.id is not None:
+            self._subscriptions[interaction.recording, interaction.number] = playback.id
 
-    def left(self, run: Run) -> None:
-        """A request is over: if it was a subscription, nothing comes on it any more."""
-        if run.scene.is_subscription and run.scene.number is not None:
-            self._listening.pop((run.scene.told, run.scene.number), None)
+    def unsubscribe(self, playback: Playback) -> None:
+        """Close the subscription of a request that is over, if it is one."""
+        interaction = playback.interaction
+        if interaction.is_subscription and interaction.number is not None:
+            self._subscriptions.pop((interaction.recording, interaction.number), None)
 
-    def answered(self, id: str) -> tuple[Run, int] | None:  # noqa: A002
-        """Return which request of ours an answer is to, by its id's JSON text; each is answered once."""
+    def take_answered(self, id: str) -> tuple[Playback, int] | None:  # noqa: A002
+        """Return the server request that a response of the client belongs to; each is answered once."""
         return self._waiting.pop(id.strip('"'), None)  # Some clients answer 1 with "1".
 
-    def is_spared(self, run: Run, step: Step) -> bool:
-        """Whether the client could not answer a server request: a real server would not have asked."""
+    def lacks_capability(self, playback: Playback, step: RecordedStep) -> bool:
+        """Return whether the client could not answer a server request: a real server would not have sent it."""
         message = step.message
         known = METHODS.get(message.method) if isinstance(message, Request) else None
         if known is None or known.needs is None:
             return False
         capabilities = self.capabilities
-        if run.request is not None and version(run.request) is not None:
-            if not run.scene.is_modern:
+        if playback.key is not None and playback.key.version is not None:
+            if not playback.interaction.is_modern:
                 return True  # From 2026-07-28 on servers have no requests.
-            capabilities = loads(meta_raw(run.request.body.meta, META + "clientCapabilities"))
+            capabilities = playback.key.meta.get(META + "clientCapabilities")
         return not (isinstance(capabilities, dict) and known.needs in capabilities)
 
-    def carrier(self, run: Run, step: Step) -> bytes | None:
-        """Return the id of the live request on whose behalf a message comes: a subscription, or what caused it."""
+    def carrier(self, playback: Playback, step: RecordedStep) -> bytes | None:
+        """Return the id of the live request whose stream carries a message: a subscription, or the cause."""
         if step.listens is not None:
-            return self._listening.get((run.scene.told, step.listens), run.id)
-        return run.id
+            return self._subscriptions.get((playback.interaction.recording, step.listens), playback.id)
+        return playback.id
 
-    def told(self, run: Run, place: int, step: Step) -> bytes | None:
-        """Return a recorded message as this client has to get it; None if it must not."""
+    def translated(self, playback: Playback, place: int, step: RecordedStep) -> bytes | None:
+        """Return a recorded message with the ids of this client; None if the client must not receive it."""
         data = one_line(step.data)
         if step.is_answer:
-            data = replaced(data, ("id",), run.id or b"null")
-            if step.listens is not None and run.id is not None:
-                data = replaced(data, ("result", "_meta", SUBSCRIPTION), run.id)
+            data = replaced(data, ("id",), playback.id or b"null")
+            if step.listens is not None and playback.id is not None:
+                data = replaced(data, ("result", "_meta", SUBSCRIPTION), playback.id)
             return data
         message = step.message
         if isinstance(message, Request):
             id = str(len(self._sent) + 1)  # noqa: A001
-            self._waiting[id], self._sent[run, place] = (run, place), id
+            self._waiting[id], self._sent[playback, place] = (playback, place), id
             return replaced(data, ("id",), id.encode())
         if not isinstance(message, Notification):
             return None  # The recording was changed while it was served.
         if message.method == "notifications/progress":
-            token = run.request.progress_token if run.request is not None else None
+            token = playback.key.token if playback.key is not None else None
             return None if token is None else replaced(data, ("params", "progressToken"), token.encode())
         if message.method == "notifications/message":
-            return data if self._is_loud_enough(run, message) else None
+            return data if self._is_loud_enough(playback, message) else None
         if step.withdraws is not None:
-            sent = self._sent.get((run, step.withdraws))
+            sent = self._sent.get((playback, step.withdraws))
             return None if sent is None else replaced(data, ("params", "requestId"), sent.encode())
         if step.listens is not None:
-            listening = self._listening.get((run.scene.told, step.listens))
+            live = self._subscriptions.get((playback.interaction.recording, step.listens))
             path = ("requestId",) if message.method == "notifications/cancelled" else ("_meta", SUBSCRIPTION)
-            return None if listening is None else replaced(data, ("params", *path), listening)
+            return None if live is None else replaced(data, ("params", *path), live)
         return data
 
-    def _is_loud_enough(self, run: Run, message: Notification) -> bool:
-        least, level = self.level, message.subject
-        if run.request is not None and version(run.request) is not None:
-            least = decoded(meta_raw(run.request.body.meta, META + "logLevel"))
+    def _is_loud_enough(self, playback: Playback, message: Notification) -> bool:
+        least: object = self.level
+        level = message.subject
+        if playback.key is not None and playback.key.version is not None:
+            least = playback.key.meta.get(META + "logLevel")
             if least is None:
                 return False  # A request of 2026-07-28 that names no level wants no logs.
         if least not in LEVELS or level not in LEVELS:

@@ -1,21 +1,9 @@
-"""A recorded session, read as causes and effects, entry by entry.
+"""A recorded session, read entry by entry into interactions: causes and effects.
 
-Owns which message of the client each message of the server has to come after,
-and what it waits for besides. Answers and progress say so themselves, which is
-`core.session.correlation`'s; of the rest `placement` says it. Nothing is kept here of what
-was read but what still waits: the rest is on the shelf.
-
-After which message of the client a message of the server has to come that does not say so itself.
-
-Owns the guess. Order is all there is: a server request, a log message or a `list_changed` follows
-the client's last message if that still waits for its answer, or is itself an answer; else the
-youngest request that waits; else the last message. Over HTTP the exchange that carried it says so.
-
-What mcpspy said and did while a session was recorded: the client is told what it was told then.
-
-Owns which messages were part of its talk with the server, and what of a message of the server was
-changed, dropped or delayed on its way to it, as the notes of the recording say it. A message that was
-corrupted is left whole: that is for the same rule to do again.
+Owns which message of the client each message of the server follows, and what else it waits for. Responses and
+progress name their request, and `core.session.correlation` finds it; the cause of other messages is inferred. What rules and
+viewers did to a message is applied, so that the client receives what it received then. Only what still waits is
+kept here: the rest is in the store.
 """
 
 from __future__ import annotations
@@ -25,9 +13,17 @@ from typing import TypeGuard
 
 from msgspec import Struct
 
-from mcpspy.core.mock.interaction import CANCEL, EOF, Said
-from mcpspy.core.mock.matching import asked
-from mcpspy.core.mock.store import MODERN, NOTICE, OPENING, SUBSCRIPTION, Introduced, Place, Shelf
+from mcpspy.core.mock.interaction import CANCEL, EOF, ValidMessage
+from mcpspy.core.mock.matching import request_key
+from mcpspy.core.mock.store import (
+    MODERN,
+    NOTICE,
+    OPENING,
+    SUBSCRIPTION,
+    InteractionStore,
+    Location,
+    RecordedHandshake,
+)
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -48,81 +44,123 @@ from mcpspy.core.session.exchange import SUBSCRIBE, State
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.core.session.session import Session
 
+CONNECTION_CLOSED = -32000
+"""The error code of SDK servers for open requests when the client has closed its end."""
+
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
+GONE: Location = (0, 0)
+"""The location of a message that never reached the client."""
 
-class Placement:
-    """What the client said last, and what of it still waits, in each stream."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self.posted: dict[int, int] = {}
-        """Rows of the requests that HTTP exchanges carried, as long as these last."""
-        self._shelf = shelf
+class TrackedRequest(Struct, gc=False, eq=False):
+    """An open request, and the interaction it belongs to."""
+
+    row: int
+    number: int
+    key: Key
+    place: int | None = None
+    """Of a request of the server: its place in the interaction."""
+    is_owed: bool = False
+    """Whether the client's response is still to come."""
+    handshake: RecordedHandshake | None = None
+    is_subscription: bool = False
+    is_modern: bool = False
+    is_task: bool = False
+    state: State = State.PENDING
+    cancelled_at: float | None = None
+
+
+class LoaderPairing(RequestTable[TrackedRequest]):
+    """Pairing that can forget an answered request, which nothing here looks up again."""
+
+    def knows(self, key: Key) -> bool:
+        """Return whether a request waits under this key."""
+        return key in self._asked
+
+    def forget(self, key: Key) -> None:
+        """Forget an answered request."""
+        self._answered.pop(key, None)
+
+
+class CauseInference:
+    """The cause of messages of the server that do not name one: the client's last message of a stream, and open requests.
+
+    Only their order tells: a server request, a log message or a `list_changed` follows the client's last message if
+    that is still unanswered or is itself a response, else the youngest open request, else the last message. Over
+    HTTP the exchange that carried it is the cause.
+    """
+
+    def __init__(self, store: InteractionStore) -> None:
+        self.exchanges: dict[int, int] = {}
+        """Open HTTP exchange → row of its request."""
+        self._store = store
         self._open: dict[str | None, dict[int, None]] = {}
-        """Rows of the requests that wait, by stream, the oldest first."""
+        """Rows of open requests, by stream, the oldest first."""
         self._last: dict[str | None, tuple[int, bool]] = {}
-        """The row of the client's last message in a stream, and whether that was an answer."""
+        """The row of the client's last message in a stream, and whether that was a response."""
         self._last_stream: str | None = None
 
-    def wait(self, row: int, stream: str | None) -> None:
-        """A request waits for its answer."""
+    def open_request(self, row: int, stream: str | None) -> None:
+        """Add an open request."""
         if (waiting := self._open.get(stream)) is None:
             self._open[stream] = {row: None}
         else:
             waiting[row] = None
 
-    def over(self, row: int, stream: str | None) -> None:
-        """A request waits no more."""
+    def close_request(self, row: int, stream: str | None) -> None:
+        """Remove a request that is no longer open."""
         waiting = self._open.get(stream)
         if waiting is not None and row in waiting:
             del waiting[row]
             if not waiting:
                 del self._open[stream]
 
-    def moves_on(self, stream: str | None, row: int, *, is_answer: bool = False) -> None:
-        """The client said something."""
+    def follow(self, stream: str | None, row: int, *, is_answer: bool = False) -> None:
+        """Take the client's next message."""
         self._last[stream], self._last_stream = (row, is_answer), stream
 
     def may_follow(self, row: int) -> bool:
-        """Whether something may still come after a message of the client, because it is what the client said last."""
+        """Return whether the server may still say something about a message, because it is the client's last."""
         last = self._last.get(self._last_stream)
         if last is not None and last[0] == row:
             return True
         # A modern request has a stream of its own over HTTP, in which nothing follows it.
-        return not self._shelf.flags(row) & MODERN and any(row == said for said, _ in self._last.values())
+        return not self._store.flags(row) & MODERN and any(
+            row == last_row for last_row, _ in self._last.values()
+        )
 
-    def place(self, frame: Frame, method: str) -> int:
-        """Return the row of the scene in which a message of the server has to come."""
+    def row_of(self, frame: Frame, method: str) -> int:
+        """Return the row of the interaction that a message of the server belongs to."""
         stream = frame.stream
-        if frame.http is not None and (posted := self.posted.get(frame.http)) is not None:
-            if not self._shelf.flags(posted) & SUBSCRIPTION or method == ACKNOWLEDGED:
-                return posted
+        if frame.http is not None and (row := self.exchanges.get(frame.http)) is not None:
+            if not self._store.flags(row) & SUBSCRIPTION or method == ACKNOWLEDGED:
+                return row
             stream = self._last_stream  # What it listens for was brought about in another stream.
         waiting = self._open.get(stream)
         if stream in self._last:
             row, is_answer = self._last[stream]
-            is_subscription = row != OPENING and self._shelf.flags(row) & SUBSCRIPTION
+            is_subscription = row != OPENING and self._store.flags(row) & SUBSCRIPTION
             if not waiting or is_answer or is_subscription or row in waiting:
                 return row
         return next(reversed(waiting)) if waiting else OPENING
 
 
-GONE: Place = (0, 0)
-"""Where a message is that never reached the client."""
+class InterceptionNotes:
+    """Changes to the server's messages by mcpspy while the session was recorded, from notes of kind `rule`.
 
+    A message that was corrupted is left whole: the same rule corrupts it again.
+    """
 
-class Tampering:
-    """The fold over notes of kind `rule`."""
-
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, store: InteractionStore) -> None:
         self.last: tuple[int, int] | None = None
-        """Row and place of the server's message, if it is what came last: notes on it come next."""
-        self._shelf = shelf
+        """Row and place of the entry before, if that is a message of the server: notes on it come next."""
+        self._store = store
         self._held: dict[object, tuple[int, int]] = {}
-        """The same of what is held, by ticket."""
+        """Row and place of held messages, by ticket."""
 
     def may_change(self, row: int) -> bool:
-        """Whether something may still be done to a message of this row."""
+        """Return whether a note may still change a message of this row."""
         return (self.last is not None and self.last[0] == row) or any(
             row == its for its, _ in self._held.values()
         )
@@ -143,93 +181,47 @@ class Tampering:
             seconds = 0.0
         later = max(0.0, seconds)
         if fields.get("why") in ("dropped", "connection closed"):
-            self._shelf.amend(*which, GONE)
+            self._store.amend(*which, GONE)
         elif isinstance(sent, str) and sent[:1] + sent[-1:] == "{}" and action in ("replace", "release"):
             where = (
-                self._shelf.noted(offset, len(line))
+                self._store.noted(offset, len(line))
                 if line
-                else self._shelf.keep(sent.encode("utf-8", "replace"))
+                else self._store.keep(sent.encode("utf-8", "replace"))
             )
-            self._shelf.amend(*which, where, later)
+            self._store.amend(*which, where, later)
         elif later:
-            self._shelf.amend(*which, None, later)
+            self._store.amend(*which, None, later)
 
 
-def is_heard(message: AnyMessage) -> TypeGuard[Said]:
-    """Whether the host said it, or heard it from its server.
+class InteractionLoader(Peers):
+    """The fold: entries in, interactions in a store."""
 
-    What we said to the server in the host's name, its answers to that, what we dropped, and what a viewer said to the
-    host is no part of their talk. An answer of ours is: the host had no other.
-    """
-    frame = message.frame
-    if isinstance(message, Malformed) or (frame.side == SERVER and frame.to is not None):
-        return False
-    return frame.by is None or (frame.side == SERVER and isinstance(message, Result | Failure))
-
-
-CONNECTION_CLOSED = -32000
-"""What SDK servers answer to everything that still waits when the client has closed its end."""
-
-
-class Slot(Struct, gc=False, eq=False):
-    """A request as pairing knows it, and the scene it belongs to."""
-
-    row: int
-    number: int
-    key: Key
-    place: int | None = None
-    """Of a request of the server: its place in the scene."""
-    is_owed: bool = False
-    """Whether the client's answer is still to come."""
-    introduced: Introduced | None = None
-    is_subscription: bool = False
-    is_modern: bool = False
-    is_task: bool = False
-    state: State = State.PENDING
-    cancelled_at: float | None = None
-
-
-class Waiting(RequestTable[Slot]):
-    """Pairing that can let go of a request that was answered: nothing here asks for it again."""
-
-    def knows(self, key: Key) -> bool:
-        """Whether a request waits under this key."""
-        return key in self._asked
-
-    def forget(self, key: Key) -> None:
-        """Keep nothing of it."""
-        self._answered.pop(key, None)
-
-
-class Script(Peers):
-    """The fold: entries in, scenes on a shelf."""
-
-    def __init__(self, shelf: Shelf, header: Header | None = None) -> None:
+    def __init__(self, store: InteractionStore, header: Header | None = None) -> None:
         super().__init__()
-        self.shelf = shelf
+        self.store = store
         self.has_server = False
-        """Whether a server said anything so far."""
-        self._pairing = Waiting()
+        """Whether a server sent anything so far."""
+        self._pairing = LoaderPairing()
         self.exchanges = 0
-        """How many requests there were so far, of both sides."""
+        """The number of requests so far, of both sides."""
         self._closed_at: float | None = None
         """When the client closed its end."""
         self._since: dict[int, tuple[tuple[int, ...], float]] = {}
-        """The gates of a scene so far, and when the last of them opened; none and its beginning, if it is not here."""
-        self.placement = Placement(shelf)
+        """The gates of an interaction so far, and when the last of them opened; absent while there are none."""
+        self.causes = CauseInference(store)
         self._owed: dict[int, int] = {}
-        """Rows that wait for answers of the client, or for what their tasks bring; how many."""
-        self._tampering = Tampering(shelf)
-        shelf.settles = self.is_settled
+        """Rows that wait for responses of the client, or for their tasks, and the number of these."""
+        self._interceptions = InterceptionNotes(store)
+        store.settles = self.is_settled
         if header is not None:
-            shelf.name, shelf.upstream = header.name, header.upstream
+            store.name, store.upstream = header.name, header.upstream
 
     def add(self, entry: Entry, line: bytes = b"", offset: int = 0) -> None:
-        """Take the next entry, and its line, if it is in a file; what is in none is kept."""
+        """Take the next entry, and its line if it is in a file; messages that are in no file are kept."""
         if isinstance(entry, Note) and entry.kind == RULE:
-            self._tampering.add(entry, line, offset)
+            self._interceptions.add(entry, line, offset)
             return
-        self._tampering.last = None
+        self._interceptions.last = None
         if isinstance(entry, Frame):
             if self._pairing.comes_again(entry):
                 return
@@ -242,29 +234,29 @@ class Script(Peers):
             self._add_note(entry)
 
     def end(self) -> None:
-        """Nothing more will come."""
-        self.shelf.is_whole, self.shelf.settles = True, None
-        self._pairing = Waiting()
-        self.placement = Placement(self.shelf)
+        """End the recording."""
+        self.store.is_whole, self.store.settles = True, None
+        self._pairing = LoaderPairing()
+        self.causes = CauseInference(self.store)
         self._since.clear()
         self._owed.clear()
 
     def is_settled(self, row: int) -> bool:
-        """Whether nothing that may still come belongs to a scene.
+        """Return whether the unread rest adds nothing to an interaction.
 
-        It may, as long as the scene waits for an answer of the server or of the
+        It may, as long as the interaction waits for an answer of the server or of the
         client, or is what the client said last.
         """
-        flags = self.shelf.flags(row)
-        if not flags & NOTICE and (flags & SUBSCRIPTION or not self.shelf.is_answered(row)):
+        flags = self.store.flags(row)
+        if not flags & NOTICE and (flags & SUBSCRIPTION or not self.store.is_answered(row)):
             return False
-        return not (self._owed.get(row) or self._tampering.may_change(row) or self.placement.may_follow(row))
+        return not (self._owed.get(row) or self._interceptions.may_change(row) or self.causes.may_follow(row))
 
-    def _where(self, data: bytes, line: bytes, offset: int) -> Place:
+    def _where(self, data: bytes, line: bytes, offset: int) -> Location:
         within = line.find(data)
-        return (offset + within, len(data)) if within >= 0 and line else self.shelf.keep(data)
+        return (offset + within, len(data)) if within >= 0 and line else self.store.keep(data)
 
-    def _add_message(self, message: Said, where: Place) -> None:
+    def _add_message(self, message: ValidMessage, where: Location) -> None:
         if message.side == CLIENT:
             if isinstance(message, Request):
                 self._client_asks(message, where)
@@ -281,103 +273,107 @@ class Script(Peers):
         else:
             self._server_answers(message, where)
 
-    def _client_asks(self, message: Request, where: Place) -> None:
-        frame, shelf = message.frame, self.shelf
-        wanted = asked(message, shelf.ignored)
-        slot = Slot(len(shelf), self.exchanges, (frame.stream, CLIENT, message.id))
-        slot.is_modern = wanted.version is not None
-        slot.is_subscription = message.method == SUBSCRIBE
+    def _client_asks(self, message: Request, where: Location) -> None:
+        frame, store = message.frame, self.store
+        wanted = request_key(message, store.ignored)
+        tracked = TrackedRequest(len(store), self.exchanges, (frame.stream, CLIENT, message.id))
+        tracked.is_modern = wanted.version is not None
+        tracked.is_subscription = message.method == SUBSCRIBE
         token = message.progress_token if bytes(message.body.meta) else None
-        self._pairing.request(slot, frame, message.id, token, modern=True)
-        self._begin(slot, message.at, where)
+        self._pairing.request(tracked, frame, message.id, token, modern=True)
+        self._begin(tracked, message.at, where)
         self.hear_request(message)
         if message.method in INTRODUCTIONS:
-            slot.introduced = Introduced(message.method, slot.row)
-            shelf.keys.introductions.setdefault(message.method, []).append(slot.introduced)
+            tracked.handshake = RecordedHandshake(message.method, tracked.row)
+            store.index.handshakes.setdefault(message.method, []).append(tracked.handshake)
         else:
             answers = wanted.question is not None
-            shelf.keys.file(slot.row, wanted.digest, message.method, wanted.subject, answers=answers)
+            store.index.add_request(
+                tracked.row, wanted.digest, message.method, wanted.subject, answers=answers
+            )
             if MARK in message.data:
-                shelf.keys.redacted.append(slot.row)
+                store.index.redacted.append(tracked.row)
             if wanted.version is not None:
-                shelf.keys.versions.add(wanted.version)
+                store.index.versions.add(wanted.version)
         if frame.http is not None:
-            self.placement.posted[frame.http] = slot.row
-        if not slot.is_subscription:
-            self.placement.wait(slot.row, frame.stream)
-        self.placement.moves_on(frame.stream, slot.row)
+            self.causes.exchanges[frame.http] = tracked.row
+        if not tracked.is_subscription:
+            self.causes.open_request(tracked.row, frame.stream)
+        self.causes.follow(frame.stream, tracked.row)
 
-    def _client_notifies(self, message: Notification, where: Place) -> None:
+    def _client_notifies(self, message: Notification, where: Location) -> None:
         frame = message.frame
         if message.method == "notifications/cancelled":
-            slot, flaw = self._pairing.cancel(frame, text(message.body.request_id))
-            if slot is not None:
-                if flaw is None and slot.cancelled_at is None:
-                    slot.cancelled_at = message.at
-                self._over(slot, frame.stream)
+            tracked, flaw = self._pairing.cancel(frame, text(message.body.request_id))
+            if tracked is not None:
+                if flaw is None and tracked.cancelled_at is None:
+                    tracked.cancelled_at = message.at
+                self._over(tracked, frame.stream)
         elif message.method != "notifications/progress":
-            row = self.shelf.begin(where, message.at, 0, NOTICE)
-            self.shelf.keys.notice(message.method, row)
-            self.placement.moves_on(frame.stream, row)
+            row = self.store.begin(where, message.at, 0, NOTICE)
+            self.store.index.add_notification(message.method, row)
+            self.causes.follow(frame.stream, row)
 
     def _client_answers(self, message: Result | Failure) -> None:
-        slot, _ = self._pairing.answer(message.frame, message.id, event_of(message))
-        if slot is None:
-            slot, _ = self._pairing.stray(message.frame, message.id)
-        if slot is not None and slot.place is not None:
-            self._gate(slot.row, slot.place, message.at)
-            if slot.is_owed:
-                slot.is_owed = False
-                self._owed[slot.row] -= 1
-            self.placement.moves_on(message.frame.stream, slot.row, is_answer=True)
+        tracked, _ = self._pairing.answer(message.frame, message.id, event_of(message))
+        if tracked is None:
+            tracked, _ = self._pairing.stray(message.frame, message.id)
+        if tracked is not None and tracked.place is not None:
+            self._gate(tracked.row, tracked.place, message.at)
+            if tracked.is_owed:
+                tracked.is_owed = False
+                self._owed[tracked.row] -= 1
+            self.causes.follow(message.frame.stream, tracked.row, is_answer=True)
 
-    def _server_answers(self, message: Result | Failure, where: Place) -> None:
-        slot, _ = self._pairing.answer(message.frame, message.id, event_of(message))
-        if slot is None:
+    def _server_answers(self, message: Result | Failure, where: Location) -> None:
+        tracked, _ = self._pairing.answer(message.frame, message.id, event_of(message))
+        if tracked is None:
             return
-        self._hear(slot, message)
+        self._hear(tracked, message)
         if isinstance(message, Result):
-            slot.is_task = message.is_task
-            if slot.is_task:  # What becomes of it may still be told.
-                self._owed[slot.row] = self._owed.get(slot.row, 0) + 1
+            tracked.is_task = message.is_task
+            if tracked.is_task:  # Its status may still be reported.
+                self._owed[tracked.row] = self._owed.get(tracked.row, 0) + 1
         kind = Result if isinstance(message, Result) else Failure
-        self._answered(slot, kind, message.at, where, message.code if isinstance(message, Failure) else None)
+        self._answered(
+            tracked, kind, message.at, where, message.code if isinstance(message, Failure) else None
+        )
 
-    def _server_asks(self, message: Request, where: Place) -> None:
+    def _server_asks(self, message: Request, where: Location) -> None:
         frame = message.frame
-        row = self.placement.place(frame, message.method)
-        slot = Slot(row, self.exchanges, (frame.stream, SERVER, message.id))
-        slot.place = self.shelf.count(row)
-        slot.is_owed = True
+        row = self.causes.row_of(frame, message.method)
+        tracked = TrackedRequest(row, self.exchanges, (frame.stream, SERVER, message.id))
+        tracked.place = self.store.count(row)
+        tracked.is_owed = True
         self.exchanges += 1
         self._owed[row] = self._owed.get(row, 0) + 1
         token = message.progress_token if bytes(message.body.meta) else None
-        self._pairing.request(slot, frame, message.id, token, modern=True)
+        self._pairing.request(tracked, frame, message.id, token, modern=True)
         self.hear_request(message)
         self._add(row, Request, message.at, where)
 
-    def _server_notifies(self, message: Notification, where: Place) -> None:
+    def _server_notifies(self, message: Notification, where: Location) -> None:
         frame, body = message.frame, message.body
         if message.method == "notifications/progress":
-            slot, _ = self._pairing.progress(frame, text(body.progress_token))
-            if slot is not None and slot.place is None:
-                self._add(slot.row, Notification, message.at, where)
+            tracked, _ = self._pairing.progress(frame, text(body.progress_token))
+            if tracked is not None and tracked.place is None:
+                self._add(tracked.row, Notification, message.at, where)
             return
         if message.method == "notifications/cancelled":
-            slot, flaw = self._pairing.cancel(frame, text(body.request_id))
-            if slot is not None and flaw is None and slot.cancelled_at is None:
-                slot.cancelled_at = message.at
+            tracked, flaw = self._pairing.cancel(frame, text(body.request_id))
+            if tracked is not None and flaw is None and tracked.cancelled_at is None:
+                tracked.cancelled_at = message.at
         else:
             listens = text(meta_raw(body.meta, META + "subscriptionId")) if bytes(body.meta) else None
-            slot = self._pairing.subscription(frame, listens)
-        if slot is None:
-            self._add(self.placement.place(frame, message.method), Notification, message.at, where)
-        elif slot.place is not None:
-            self._add(slot.row, Notification, message.at, where, withdraws=slot.place)
+            tracked = self._pairing.subscription(frame, listens)
+        if tracked is None:
+            self._add(self.causes.row_of(frame, message.method), Notification, message.at, where)
+        elif tracked.place is not None:
+            self._add(tracked.row, Notification, message.at, where, withdraws=tracked.place)
         else:
-            number = slot.number if slot.is_subscription else None
+            number = tracked.number if tracked.is_subscription else None
             self._add(
-                self.placement.place(frame, message.method), Notification, message.at, where, listens=number
+                self.causes.row_of(frame, message.method), Notification, message.at, where, listens=number
             )
 
     def _add_note(self, note: Note) -> None:
@@ -390,92 +386,109 @@ class Script(Peers):
             self._pairing.http(fields.get("http"), fields.get("status"))
         elif note.kind == "http-end":
             number = fields.get("http")
-            slot, flaw = self._pairing.http_end(number, fields.get("hung_up"))
-            if slot is not None:
-                if slot.state is State.REFUSED and not self.shelf.is_answered(slot.row):
-                    self._refused(slot, flaw or "refused", note.at)
-                self._over(slot, slot.key[0])
+            tracked, flaw = self._pairing.http_end(number, fields.get("hung_up"))
+            if tracked is not None:
+                if tracked.state is State.REFUSED and not self.store.is_answered(tracked.row):
+                    self._refused(tracked, flaw or "refused", note.at)
+                self._over(tracked, tracked.key[0])
             if isinstance(number, int):
-                self.placement.posted.pop(number, None)
+                self.causes.exchanges.pop(number, None)
 
-    def _refused(self, slot: Slot, why: str, at: float) -> None:
+    def _refused(self, tracked: TrackedRequest, why: str, at: float) -> None:
         """Take an HTTP error without a message for the answer it was."""
         data = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32000,"message":"%b"}}' % (
-            slot.key[2].encode(),
+            tracked.key[2].encode(),
             why.encode(),
         )
-        self._add(slot.row, Failure, at, self.shelf.keep(data))
+        self._add(tracked.row, Failure, at, self.store.keep(data))
 
-    def _over(self, slot: Slot, stream: str | None) -> None:
+    def _over(self, tracked: TrackedRequest, stream: str | None) -> None:
         """Nothing more comes of a request of the client that was cancelled or hung up."""
-        if slot.place is None:
-            if slot.state in (State.CANCELLED, State.LATE):
-                self.shelf.cancel(slot.row)
-            self.placement.over(slot.row, stream)
+        if tracked.place is None:
+            if tracked.state in (State.CANCELLED, State.LATE):
+                self.store.cancel(tracked.row)
+            self.causes.close_request(tracked.row, stream)
 
-    def _hear(self, slot: Slot, message: Result | Failure) -> None:
+    def _hear(self, tracked: TrackedRequest, message: Result | Failure) -> None:
         """Take what an answer says of the server."""
-        introduced = slot.introduced
-        self.hear_answer(message, "" if introduced is None else introduced.method)
-        self.shelf.server = self.server
-        if introduced is None:
+        handshake = tracked.handshake
+        self.hear_answer(message, "" if handshake is None else handshake.method)
+        self.store.server = self.server
+        if handshake is None:
             return
-        introduced.is_answered, introduced.is_taken = True, isinstance(message, Result)
+        handshake.is_answered, handshake.is_accepted = True, isinstance(message, Result)
         said = message.result if isinstance(message, Result) else None
         if not isinstance(said, dict):
             return
         if isinstance(revision := said.get("protocolVersion"), str):
-            introduced.revision = revision
-        if introduced.method == "server/discover" and isinstance(
+            handshake.revision = revision
+        if handshake.method == "server/discover" and isinstance(
             versions := said.get("supportedVersions"), list
         ):
-            self.shelf.keys.versions.update(version for version in versions if isinstance(version, str))
+            self.store.index.versions.update(version for version in versions if isinstance(version, str))
 
     def _answered(
-        self, slot: Slot, kind: type[Said], at: float, where: Place, code: int | None = None
+        self,
+        tracked: TrackedRequest,
+        kind: type[ValidMessage],
+        at: float,
+        where: Location,
+        code: int | None = None,
     ) -> None:
-        row, is_subscription = slot.row, slot.is_subscription
-        self._pairing.forget(slot.key)
-        if slot.cancelled_at is not None and kind is Failure:
-            self._gate(row, CANCEL, slot.cancelled_at)
+        row, is_subscription = tracked.row, tracked.is_subscription
+        self._pairing.forget(tracked.key)
+        if tracked.cancelled_at is not None and kind is Failure:
+            self._gate(row, CANCEL, tracked.cancelled_at)
         if self._closed_at is not None and (is_subscription or code == CONNECTION_CLOSED):
             self._gate(row, EOF, self._closed_at)
-        self._add(row, kind, at, where, listens=slot.number if is_subscription else None)
-        self.placement.over(row, slot.key[0])
+        self._add(row, kind, at, where, listens=tracked.number if is_subscription else None)
+        self.causes.close_request(row, tracked.key[0])
 
-    def _begin(self, slot: Slot, at: float, where: Place) -> None:
+    def _begin(self, tracked: TrackedRequest, at: float, where: Location) -> None:
         self.exchanges += 1
-        flags = MODERN if slot.is_modern else 0
-        if slot.is_subscription:
+        flags = MODERN if tracked.is_modern else 0
+        if tracked.is_subscription:
             flags |= SUBSCRIPTION
-        self.shelf.begin(where, at, slot.number, flags)
+        self.store.begin(where, at, tracked.number, flags)
 
     def _gate(self, row: int, gate: int, at: float) -> None:
-        gates, since = self._since.get(row) or ((), self.shelf.at(row))
+        gates, since = self._since.get(row) or ((), self.store.at(row))
         if gate not in gates:
             self._since[row] = (*gates, gate), max(since, at)
 
     def _add(
         self,
         row: int,
-        kind: type[Said],
+        kind: type[ValidMessage],
         at: float,
-        where: Place,
+        where: Location,
         *,
         listens: int | None = None,
         withdraws: int | None = None,
     ) -> None:
-        shelf = self.shelf
-        self._tampering.last = row, shelf.count(row)
-        gates, since = self._since.get(row) or ((), shelf.at(row))
+        store = self.store
+        self._interceptions.last = row, store.count(row)
+        gates, since = self._since.get(row) or ((), store.at(row))
         after = max(0.0, at - since)
         is_answer = kind is Result or kind is Failure
-        if gates or not is_answer or listens is not None or not shelf.answer(row, where, after, kind):
-            shelf.add(row, kind, where, after, gates=gates, listens=listens, withdraws=withdraws)
+        if gates or not is_answer or listens is not None or not store.answer(row, where, after, kind):
+            store.add(row, kind, where, after, gates=gates, listens=listens, withdraws=withdraws)
+
+
+def is_heard(message: AnyMessage) -> TypeGuard[ValidMessage]:
+    """Return whether a message passed between host and server.
+
+    Messages that mcpspy sent to the server, the responses to them, dropped messages, and what a viewer sent to the
+    host do not count. A response by mcpspy does: the host received no other.
+    """
+    frame = message.frame
+    if isinstance(message, Malformed) or (frame.side == SERVER and frame.to is not None):
+        return False
+    return frame.by is None or (frame.side == SERVER and isinstance(message, Result | Failure))
 
 
 def entries(session: Session) -> Iterator[Entry]:
-    """Yield the entries that a session was made of."""
+    """Yield the entries of a session."""
     before: Frame | None = None
     for change in session.changes:
         if isinstance(change.what, Note | Damaged):

@@ -1,8 +1,7 @@
-"""What one client asks the real server, because it was not recorded.
+"""The requests of one client that go to the real server, because they were not recorded.
 
-Owns what goes on to that server and under which ids what it says comes back: requests keep the
-client's own, as nothing else is ever asked there; the server's own requests get ids that no
-recorded one has.
+Owns the ids on the way: requests keep the client's own, as no other client shares the connection; the server's
+own requests get ids that no recorded one has.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from mcpspy.core.protocol.spec import SERVER
 from mcpspy.core.recording.decode import Frame
 
 
-class Said(NamedTuple):
+class RealServerMessage(NamedTuple):
     """A message of the real server, for the client."""
 
     data: bytes
@@ -24,35 +23,35 @@ class Said(NamedTuple):
     is_answer: bool
 
 
-class Relay:
-    """What is under way."""
+class Passthrough:
+    """The open requests in both directions."""
 
     def __init__(self) -> None:
-        self.introduction: bytes | None = None
+        self.initialize: bytes | None = None
         """The client's `initialize`."""
         self._outgoing: list[bytes] = []
         self._open: dict[str, None] = {}
-        self._asked: dict[str, bytes] = {}
-        """Requests of the server: our id → its own. Both are JSON text."""
+        self._server_ids: dict[str, bytes] = {}
+        """Requests of the server: the id that the client sees → the server's. Both are JSON text."""
         self._numbers = 0
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an answer is still to come."""
+        """Whether a response is still to come."""
         return bool(self._open)
 
-    def outgoing(self) -> list[bytes]:
-        """Return what is to be said to the server since the last call."""
-        said, self._outgoing = self._outgoing, []
-        return said
+    def take_outgoing(self) -> list[bytes]:
+        """Return the messages for the server since the last call."""
+        taken, self._outgoing = self._outgoing, []
+        return taken
 
-    def ask(self, message: Request) -> None:
-        """Send a request on."""
+    def forward(self, message: Request) -> None:
+        """Send a request to the server."""
         self._open[message.id] = None
         self._outgoing.append(one_line(message.data))
 
-    def cancel(self, id: str) -> None:  # noqa: A002
-        """Send a cancellation on, if what it cancels went there."""
+    def forward_cancellation(self, id: str) -> None:  # noqa: A002
+        """Send a cancellation to the server, if it has the request."""
         if id in self._open:
             del self._open[id]
             self._outgoing.append(
@@ -60,31 +59,33 @@ class Relay:
                 % id.encode()
             )
 
-    def answer(self, message: Result | Failure) -> bool:
-        """Send an answer on, if it is to a request of that server; whether it is."""
-        its = self._asked.pop(message.id or "", None)
-        if its is None:
+    def forward_response(self, message: Result | Failure) -> bool:
+        """Send the client's response to the server, if that asked; return whether it did."""
+        server_id = self._server_ids.pop(message.id or "", None)
+        if server_id is None:
             return False
-        self._outgoing.append(replaced(one_line(message.data), ("id",), its))
+        self._outgoing.append(replaced(one_line(message.data), ("id",), server_id))
         return True
 
-    def heard(self, data: bytes) -> list[Said]:
-        """Return what the client gets of a line or body of the server."""
-        # A notification does not say whose it is; most come while one request is open.
+    def received(self, data: bytes) -> list[RealServerMessage]:
+        """Return what the client receives of a line or body of the server."""
+        # A notification does not name its request; most come while one request is open.
         last = next(reversed(self._open), None)
         carrier = None if last is None else last.encode()
-        said = []
+        messages = []
         for message in read_frame(Frame(0.0, SERVER, data)):
             text = one_line(message.data)
             if isinstance(message, Result | Failure):
                 if message.id is not None and message.id in self._open:
                     del self._open[message.id]
-                    said.append(Said(text, message.id.encode(), True))
+                    messages.append(RealServerMessage(text, message.id.encode(), True))
             elif isinstance(message, Request):
                 self._numbers += 1
-                ours = f'"relayed-{self._numbers}"'
-                self._asked[ours] = message.id.encode()
-                said.append(Said(replaced(text, ("id",), ours.encode()), carrier, False))
+                client_id = f'"relayed-{self._numbers}"'
+                self._server_ids[client_id] = message.id.encode()
+                messages.append(
+                    RealServerMessage(replaced(text, ("id",), client_id.encode()), carrier, False)
+                )
             elif not isinstance(message, Malformed):
-                said.append(Said(text, carrier, False))
-        return said
+                messages.append(RealServerMessage(text, carrier, False))
+        return messages

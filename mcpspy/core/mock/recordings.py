@@ -1,8 +1,7 @@
-"""What was recorded, found by what is asked: shared by all clients, changed by none.
+"""The recordings of one server, searched by request: shared by all clients, changed by none.
 
-Owns the look-up over several recordings: of what two of them answer, the later
-one's word counts. It may be asked before all of them are read; it says of what
-it finds whether the rest could still change that.
+Owns the look-up over several recordings: of what two of them answer, the later one counts. It may be used before
+all of them are read, and reports whether the rest could still change what it finds.
 """
 
 from __future__ import annotations
@@ -10,308 +9,340 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from heapq import nsmallest
 from itertools import islice
+from typing import Any
 
-from mcpspy.core.jsontools import Pointer
-from mcpspy.core.mock.interaction import Scene
-from mcpspy.core.mock.loader import Script, entries
-from mcpspy.core.mock.matching import Asked
-from mcpspy.core.mock.store import OPENING, Introduced, Shelf, subject_number
-from mcpspy.core.protocol.message import Failure, Result
+from msgspec import Struct
+
+from mcpspy.core.jsontools import Pointer, differences
+from mcpspy.core.mock.interaction import Interaction
+from mcpspy.core.mock.loader import InteractionLoader, entries
+from mcpspy.core.mock.matching import RequestKey, compared_request
+from mcpspy.core.mock.store import OPENING, InteractionStore, RecordedHandshake, subject_number
+from mcpspy.core.protocol.message import Failure, Request, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.redact.placeholder import fits
 from mcpspy.core.session.session import Session
 
 SMALL = 1 << 16
-"""Bytes of an answer that may be kept until it is sent."""
+"""Bytes of a response that may be kept in memory until it is sent."""
+
+NEAREST = 3
+DIFFERENCES = 20
+COMPARED = 300
+"""Requests of the method, and of others, compared for a miss; a recording may have a hundred thousand."""
 
 
-class Queue:
-    """Scenes that are answered one after the other; it may grow while recordings are read."""
+class Near(Struct, frozen=True):
+    """A recorded request that is not quite the one that was asked for."""
 
-    def __init__(self, library: Library, orders: Sequence[int], base: int = 0) -> None:
-        self._library = library
+    key: RequestKey
+    differs: list[str]
+    """JSON pointers, at most `DIFFERENCES`."""
+
+
+class ResponseQueue:
+    """Interactions that answer a request one after the other; it may grow while recordings are read."""
+
+    def __init__(self, recordings: Recordings, orders: Sequence[int], base: int = 0) -> None:
+        self._recordings = recordings
         self._orders = orders
         self._base = base
 
     def __len__(self) -> int:
         return len(self._orders)
 
-    def __getitem__(self, number: int) -> Scene:
-        return self._library.scene(self._base + self._orders[number])
+    def __getitem__(self, number: int) -> Interaction:
+        return self._recordings.interaction(self._base + self._orders[number])
 
-    def __iter__(self) -> Iterator[Scene]:
+    def __iter__(self) -> Iterator[Interaction]:
         return map(self.__getitem__, range(len(self)))
 
     def is_settled(self, number: int) -> bool:
-        """Whether the scene at a place is there, and nothing that is still to be read could change it."""
-        return number < len(self._orders) and self._library.is_settled(self._base + self._orders[number])
+        """Return whether the interaction at a place is there, and the unread rest cannot change it."""
+        return number < len(self._orders) and self._recordings.is_settled(self._base + self._orders[number])
 
-    def answering(self, responses: str) -> Queue:
-        """Return those that give these answers to a question."""
+    def answering(self, responses: str) -> ResponseQueue:
+        """Return those whose requests give these responses to a question."""
         its = [
             order
-            for order, scene in zip(self._orders, self, strict=True)
-            if (asked := scene.asked) is not None and asked.responses == responses
+            for order, interaction in zip(self._orders, self, strict=True)
+            if (key := interaction.key) is not None and key.responses == responses
         ]
-        return Queue(self._library, its, self._base)
+        return ResponseQueue(self._recordings, its, self._base)
 
 
-class Library:
-    """The scenes of one server."""
+class Recordings:
+    """The interactions of one server."""
 
-    def __init__(self, shelves: Sequence[Shelf], ignored: Iterable[Pointer] = ()) -> None:
-        """Take the recordings, the one that counts most last."""
+    def __init__(self, stores: Sequence[InteractionStore], ignored: Iterable[Pointer] = ()) -> None:
+        """Take the recordings; the last one counts most."""
         self.ignored = tuple(ignored)
-        self._shelves = shelves
-        for number, shelf in enumerate(shelves):
-            shelf.number = number
+        self._stores = stores
+        for number, store in enumerate(stores):
+            store.number = number
 
     @classmethod
-    def of(cls, sessions: Iterable[tuple[str, Session]], ignored: Iterable[Pointer] = ()) -> Library:
-        """Read sessions, each with what to call it."""
-        shelves, ignored = [], tuple(ignored)
+    def of(cls, sessions: Iterable[tuple[str, Session]], ignored: Iterable[Pointer] = ()) -> Recordings:
+        """Read sessions, each with its label."""
+        stores, ignored = [], tuple(ignored)
         for label, session in sessions:
-            script = Script(Shelf(label, ignored), session.header)
+            loader = InteractionLoader(InteractionStore(label, ignored), session.header)
             for entry in entries(session):
-                script.add(entry)
-            script.end()
-            shelves.append(script.shelf)
-        return cls(shelves, ignored)
+                loader.add(entry)
+            loader.end()
+            stores.append(loader.store)
+        return cls(stores, ignored)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it was read."""
-        return all(shelf.is_whole for shelf in self._shelves)
+        """Whether all of them were read."""
+        return all(store.is_whole for store in self._stores)
 
     @property
     def is_modern(self) -> bool:
         """Whether the server speaks a revision without a handshake, as far as is known."""
-        return any(shelf.keys.versions for shelf in self._shelves)
+        return any(store.index.versions for store in self._stores)
 
     @property
     def versions(self) -> list[str]:
-        """Revisions without a handshake that the server took, the oldest first."""
-        return sorted({version for shelf in self._shelves for version in shelf.keys.versions})
+        """Revisions without a handshake that the server accepted, the oldest first."""
+        return sorted({version for store in self._stores for version in store.index.versions})
 
     @property
     def has_handshakes(self) -> bool:
-        """Whether each recording is known to be of one client with a handshake: then nobody probed the server in it."""
+        """Whether each recording is known to be of one client with a handshake: then no client probed the server in it."""
         return all(
-            shelf.upstream is None
-            and any(found.is_taken for found in shelf.keys.introductions.get("initialize", ()))
-            for shelf in self._shelves
+            store.upstream is None
+            and any(found.is_accepted for found in store.index.handshakes.get("initialize", ()))
+            for store in self._stores
         )
 
     @property
     def server(self) -> Peer | None:
-        """Who the server says it is."""
-        return next((shelf.server for shelf in reversed(self._shelves) if shelf.server is not None), None)
+        """The server's description of itself."""
+        return next((store.server for store in reversed(self._stores) if store.server is not None), None)
 
     @property
     def name(self) -> str:
-        """What the recording calls the server."""
-        return self._shelves[-1].name if self._shelves else ""
+        """The name of the server in the recording."""
+        return self._stores[-1].name if self._stores else ""
 
     @property
     def upstream(self) -> str | None:
-        """Where the server was, if it was recorded over HTTP."""
-        return self._shelves[-1].upstream if self._shelves else None
+        """The URL of the server, if it was recorded over HTTP."""
+        return self._stores[-1].upstream if self._stores else None
 
     @property
-    def opening(self) -> list[Scene]:
-        """What the server said before it had heard anything."""
-        found = (shelf for shelf in reversed(self._shelves) if OPENING in shelf.steps)
-        return [shelf.scene(OPENING) for shelf in islice(found, 1)]
+    def opening(self) -> list[Interaction]:
+        """What the server sent before it had received anything."""
+        found = (store for store in reversed(self._stores) if OPENING in store.steps)
+        return [store.interaction(OPENING) for store in islice(found, 1)]
 
     @property
     def methods(self) -> list[str]:
-        """What was asked of the server, introductions aside."""
-        return list(dict.fromkeys(method for shelf in self._shelves for method, _ in shelf.keys.methods))
+        """The recorded methods, except handshakes."""
+        return list(dict.fromkeys(method for store in self._stores for method, _ in store.index.methods))
 
     @property
-    def introductions(self) -> dict[str, list[Introduced]]:
-        """The recorded introductions, by method."""
-        return {
-            method: found for shelf in self._shelves for method, found in shelf.keys.introductions.items()
-        }
-
-    @property
-    def scenes(self) -> list[Scene]:
-        """The requests that can be asked for, introductions aside."""
-        return [self.scene(order) for order in self.orders()]
+    def interactions(self) -> list[Interaction]:
+        """The requests that can be answered, except handshakes."""
+        return [self.interaction(order) for order in self.orders()]
 
     def orders(self) -> Iterator[int]:
-        """Yield the `order` of each of `scenes`, key by key."""
-        for shelf, later in self._with_later():
-            for digest in shelf.keys.queues:
+        """Yield the `order` of each of `interactions`, key by key."""
+        for store, later in self._with_later():
+            for digest in store.index.queues:
                 if not _has(later, digest):
-                    yield from map(shelf.order, shelf.keys.rows(digest))
+                    yield from map(store.order, store.index.rows(digest))
 
-    def scene(self, order: int) -> Scene:
-        """Return a scene by its `order`."""
-        return self._shelves[order >> 32].scene(order & 0xFFFFFFFF)
+    def interaction(self, order: int) -> Interaction:
+        """Return an interaction by its `order`."""
+        return self._stores[order >> 32].interaction(order & 0xFFFFFFFF)
 
     def is_settled(self, order: int) -> bool:
-        """Whether nothing that is still to be read could change a scene, or take its place."""
+        """Return whether the unread rest can neither change an interaction nor take its place."""
         number, row = order >> 32, order & 0xFFFFFFFF
-        later = self._shelves[number + 1 :]
-        return self._shelves[number].is_settled(row) and all(shelf.is_whole for shelf in later)
+        later = self._stores[number + 1 :]
+        return self._stores[number].is_settled(row) and all(store.is_whole for store in later)
 
-    def queue(self, digest: bytes) -> Queue | None:
-        """Return the answers to exactly one request."""
-        for shelf in reversed(self._shelves):
-            if digest in shelf.keys.queues:
-                return Queue(self, shelf.keys.rows(digest), shelf.order(0))
+    def queue(self, digest: bytes) -> ResponseQueue | None:
+        """Return the interactions of one key."""
+        for store in reversed(self._stores):
+            if digest in store.index.queues:
+                return ResponseQueue(self, store.index.rows(digest), store.order(0))
         return None
 
-    def plain_answer(self, digest: bytes, number: int, *, repeats: bool) -> tuple[int, bytes] | None:
-        """Return what a request is answered after it was answered so often, and the scene's `order`.
+    def plain_response(self, digest: bytes, number: int, *, repeats: bool) -> tuple[int, bytes] | None:
+        """Return the `order` of an interaction and its response, for a request that was answered `number` times.
 
-        None if there is more to the scene than one answer at once, if that is better read when it is told, or if
-        the rest of the recordings has a say in it.
+        None if the interaction is more than one response, if the response is too large to be kept in memory, or if
+        the unread rest could change it.
         """
-        for shelf in reversed(self._shelves):
-            rows = shelf.keys.rows(digest)
+        for store in reversed(self._stores):
+            rows = store.index.rows(digest)
             if not rows:
-                if shelf.is_whole:
+                if store.is_whole:
                     continue
                 return None
             if number >= len(rows):
-                if not (repeats and shelf.is_whole):
+                if not (repeats and store.is_whole):
                     return None
                 number = len(rows) - 1
             row = rows[number]
-            place = shelf.plain_answer(row) if shelf.is_settled(row) else None
+            place = store.plain_response(row) if store.is_settled(row) else None
             if place is None or place[1] > SMALL:
                 return None
-            return shelf.order(row), shelf.read(*place)
+            return store.order(row), store.read(*place)
         return None
 
-    def queue_of(self, method: str, *, answers: bool) -> Queue | None:
-        """Return the answers to a method, whatever it asks for; of several recordings, once they are whole."""
+    def queue_of(self, method: str, *, answers: bool) -> ResponseQueue | None:
+        """Return the interactions of a method; of several recordings, once they are whole."""
         orders: Sequence[int]
-        if len(self._shelves) == 1:
-            orders = self._shelves[0].keys.methods.get((method, answers), ())
+        if len(self._stores) == 1:
+            orders = self._stores[0].index.methods.get((method, answers), ())
         else:
             orders = self._merged.get((method, answers), ()) if self.is_whole else ()
-        return Queue(self, orders) if orders else None
+        return ResponseQueue(self, orders) if orders else None
 
-    def redacted(self, asked: Asked) -> Iterator[bytes]:
-        """Yield the digests of the requests of which this may be what they were before they were redacted."""
+    def redacted(self, key: RequestKey) -> Iterator[bytes]:
+        """Yield the digests of recorded requests that may have been this one before they were redacted."""
         params = None
-        for shelf in reversed(self._shelves):
-            for row in shelf.keys.redacted:
-                recorded = shelf.scene(row).asked
-                if recorded is not None and recorded[:1] + recorded[2:4] == asked[:1] + asked[2:4]:
-                    params = json.loads(asked.params) if params is None else params
+        for store in reversed(self._stores):
+            for row in store.index.redacted:
+                recorded = store.interaction(row).key
+                if recorded is not None and recorded.request == key.request:
+                    params = json.loads(key.params) if params is None else params
                     try:
                         if fits(json.loads(recorded.params), params):
                             yield recorded.digest
                     except RecursionError:  # Nested too deep to be looked into.
                         continue
 
-    def only(self, asked: Asked) -> bytes | None:
+    def only(self, key: RequestKey) -> bytes | None:
         """Return the digest of the only request of its subject; None if there are others, or none."""
         digests = set()
-        for shelf in self._shelves:
-            first = shelf.keys.subjects.get(
-                subject_number(asked.method, asked.subject, answers=asked.question is not None)
+        for store in self._stores:
+            first = store.index.subjects.get(
+                subject_number(key.method, key.subject, answers=key.question is not None)
             )
             if first is not None:
-                recorded = shelf.scene(first).asked if first >= 0 else None
-                if recorded is None or recorded.subject != asked.subject:
+                recorded = store.interaction(first).key if first >= 0 else None
+                if recorded is None or recorded.subject != key.subject:
                     return None
                 digests.add(recorded.digest)
         return digests.pop() if len(digests) == 1 else None
 
-    def notice(self, method: str, number: int) -> Scene | None:
-        """Return what followed a notification of the client, the first, the second …; None if there was no such."""
-        for shelf in reversed(self._shelves):
-            if (rows := shelf.keys.notices.get(method)) is not None:
-                return shelf.scene(rows[number]) if number < len(rows) else None
+    def notified(self, method: str, number: int) -> Interaction | None:
+        """Return what followed the client's notification of this number; None if there was none."""
+        for store in reversed(self._stores):
+            if (rows := store.index.notifications.get(method)) is not None:
+                return store.interaction(rows[number]) if number < len(rows) else None
         return None
 
-    def introduced(self, method: str) -> list[tuple[Introduced, int]]:
-        """Return the recorded introductions of a method, and the `order` of each."""
-        for shelf in reversed(self._shelves):
-            if (found := shelf.keys.introductions.get(method)) is not None:
-                return [(each, shelf.order(each.row)) for each in found]
+    def handshakes(self, method: str) -> list[tuple[RecordedHandshake, int]]:
+        """Return the recorded handshakes of a method, and the `order` of each."""
+        for store in reversed(self._stores):
+            if (found := store.index.handshakes.get(method)) is not None:
+                return [(each, store.order(each.row)) for each in found]
         return []
 
-    def near(self, asked: Asked, most: int) -> Iterator[Scene]:
-        """Yield requests that might nearly be what is asked: of its subject, of its method, of others."""
-        number = subject_number(asked.method, asked.subject, answers=asked.question is not None)
-        for shelf in self._shelves:
-            if (first := shelf.keys.subjects.get(number)) is not None:
-                yield shelf.scene(first if first >= 0 else ~first)
+    def nearest(self, request: Request, key: RequestKey) -> list[Near]:
+        """Return the recorded requests that are most similar, and the exact places at which they differ."""
+        live = compared_request(request, self.ignored)
+        found: dict[bytes, tuple[tuple[bool, bool, int], Near]] = {}
+        for interaction in self._similar(key):
+            other = interaction.key
+            if other is not None and other.digest not in found:
+                differs = _differences(live, interaction.compared)
+                rank = (other.method != key.method, other.subject != key.subject, len(differs))
+                found[other.digest] = rank, Near(other, differs)
+        return [near for _, near in nsmallest(NEAREST, found.values(), key=lambda entry: entry[0])]
+
+    def _similar(self, key: RequestKey) -> Iterator[Interaction]:
+        """Yield requests that may be similar: of the same subject, of the same method, of others."""
+        number = subject_number(key.method, key.subject, answers=key.question is not None)
+        for store in self._stores:
+            if (first := store.index.subjects.get(number)) is not None:
+                yield store.interaction(first if first >= 0 else ~first)
         here = (
-            shelf.scene(row) for shelf in self._shelves for row in shelf.keys.firsts.get(asked.method, ())
+            store.interaction(row) for store in self._stores for row in store.index.firsts.get(key.method, ())
         )
         there = (
-            shelf.scene(row)
-            for shelf in self._shelves
-            for method, rows in shelf.keys.firsts.items()
-            if method != asked.method
+            store.interaction(row)
+            for store in self._stores
+            for method, rows in store.index.firsts.items()
+            if method != key.method
             for row in rows
         )
-        yield from islice(here, most)
-        yield from islice(there, most)
+        yield from islice(here, COMPARED)
+        yield from islice(there, COMPARED)
 
     @cached_property
     def conflicts(self) -> list[str]:
-        """What two recordings answer otherwise, one line each; ask when it is whole."""
+        """Requests that two recordings answer differently, one line each; read it when all are whole."""
         found = []
-        for number, shelf in enumerate(self._shelves[1:]):
-            earlier = self._shelves[number::-1]
-            for digest in shelf.keys.queues:
-                other = next((each for each in earlier if digest in each.keys.queues), None)
-                if other is not None and _answers(shelf, shelf.keys.rows(digest)) != _answers(
-                    other, other.keys.rows(digest)
+        for number, store in enumerate(self._stores[1:]):
+            earlier = self._stores[number::-1]
+            for digest in store.index.queues:
+                other = next((each for each in earlier if digest in each.index.queues), None)
+                if other is not None and _answers(store, store.index.rows(digest)) != _answers(
+                    other, other.index.rows(digest)
                 ):
-                    asked = shelf.scene(shelf.keys.rows(digest)[0]).asked
-                    about = asked.about if asked is not None else ""
-                    found.append(f"{about}: answered as in {shelf.label}, not as in {other.label}")
-            for method, introduced in shelf.keys.introductions.items():
-                other = next((each for each in earlier if method in each.keys.introductions), None)
+                    key = store.interaction(store.index.rows(digest)[0]).key
+                    about = key.about if key is not None else ""
+                    found.append(f"{about}: answered as in {store.label}, not as in {other.label}")
+            for method, shaken in store.index.handshakes.items():
+                other = next((each for each in earlier if method in each.index.handshakes), None)
                 if other is None:
                     continue
-                one, two = (
-                    [each.row for each in its] for its in (introduced, other.keys.introductions[method])
-                )
-                if _answers(shelf, one) != _answers(other, two):
-                    found.append(f"{method}: answered as in {shelf.label}, not as in {other.label}")
+                one, two = ([each.row for each in its] for its in (shaken, other.index.handshakes[method]))
+                if _answers(store, one) != _answers(other, two):
+                    found.append(f"{method}: answered as in {store.label}, not as in {other.label}")
         return found
 
     @cached_property
     def _merged(self) -> dict[tuple[str, bool], list[int]]:
         """The requests of a method in several recordings, in their order."""
         merged: dict[tuple[str, bool], list[int]] = {}
-        for shelf, later in self._with_later():
+        for store, later in self._with_later():
             replaced = {
-                row for digest in shelf.keys.queues if _has(later, digest) for row in shelf.keys.rows(digest)
+                row
+                for digest in store.index.queues
+                if _has(later, digest)
+                for row in store.index.rows(digest)
             }
-            for key, rows in shelf.keys.methods.items():
-                kept = (shelf.order(row) for row in rows if row not in replaced)
+            for key, rows in store.index.methods.items():
+                kept = (store.order(row) for row in rows if row not in replaced)
                 merged.setdefault(key, []).extend(kept)
         return merged
 
-    def _with_later(self) -> Iterator[tuple[Shelf, Sequence[Shelf]]]:
-        for number, shelf in enumerate(self._shelves):
-            yield shelf, self._shelves[number + 1 :]
+    def _with_later(self) -> Iterator[tuple[InteractionStore, Sequence[InteractionStore]]]:
+        for number, store in enumerate(self._stores):
+            yield store, self._stores[number + 1 :]
 
 
-def _has(shelves: Sequence[Shelf], digest: bytes) -> bool:
-    return any(digest in shelf.keys.queues for shelf in shelves)
+def _differences(live: dict[str, Any], recorded: dict[str, Any]) -> list[str]:
+    if live["method"] != recorded["method"]:
+        return ["/method"]
+    try:
+        return list(islice(differences(live, recorded), DIFFERENCES))
+    except RecursionError:
+        return ["/params"]
 
 
-def _answers(shelf: Shelf, rows: Sequence[int]) -> list[bytes]:
-    """Return what is answered, ids aside."""
-    said = []
+def _has(stores: Sequence[InteractionStore], digest: bytes) -> bool:
+    return any(digest in store.index.queues for store in stores)
+
+
+def _answers(store: InteractionStore, rows: Sequence[int]) -> list[bytes]:
+    """Return the responses without their ids."""
+    answers = []
     for row in rows:
-        answer = shelf.scene(row).answer
+        answer = store.interaction(row).answer
         if isinstance(answer, Result):
-            said.append(bytes(answer.raw_result))
+            answers.append(bytes(answer.raw_result))
         else:
-            said.append(bytes(answer.raw_error) if isinstance(answer, Failure) else b"")
-    return said
+            answers.append(bytes(answer.raw_error) if isinstance(answer, Failure) else b"")
+    return answers

@@ -1,168 +1,220 @@
-"""Which recorded answer is next, for one client.
+"""The answers to one client: the recorded interaction that comes next, or what stands in for it.
 
-Owns `--match` and `--on-exhausted`: each conversation takes the answers of a
-key from the first on. What was asked for, and what was not, is kept for the end.
-
-The short way from a request to its answer.
-
-Owns the requests of which nothing is odd and that were answered with one message and nothing besides:
-nearly all of a session, at a quarter of what any message takes. Refuses the rest, and what the server
-keeps in mind of a client. That goes the way of `conversation`.
+Owns `--match` and `--on-exhausted`: each client takes the interactions of a key from the first on. What was asked
+for, and what was not, is kept for the end. Owns handshakes: a legacy server does not know `server/discover`, a
+modern one refuses `initialize`, and a server answers a revision it lacks with one it has. Owns the fast path, too:
+a plain request whose whole interaction is one response, nearly all of a session, in a quarter of the time.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any
 
-from msgspec import DecodeError, Raw, Struct
-from msgspec.json import Decoder
+from msgspec import UNSET, Struct
 
-from mcpspy.core.jsontools import Pointer, one_line, replaced
-from mcpspy.core.mock.interaction import Scene
-from mcpspy.core.mock.matching import Asked, glance, is_plain
-from mcpspy.core.mock.recordings import Library, Queue
+from mcpspy.core.jsontools import one_line, replaced
+from mcpspy.core.mock import responses
+from mcpspy.core.mock.interaction import Interaction
+from mcpspy.core.mock.matching import RequestKey, plain_key
+from mcpspy.core.mock.recordings import Recordings, ResponseQueue
+from mcpspy.core.mock.responses import Miss
+from mcpspy.core.protocol.message import AnyMessage, Notification, Request
+from mcpspy.core.protocol.peers import INTRODUCTIONS
+from mcpspy.core.protocol.spec import REVISIONS
+from mcpspy.core.recording.plain_line import plain_id, plain_message
+
+SET_LEVEL = "logging/setLevel"
+"""The request that changes what the client receives from then on."""
+
+NEVER_MISSED = ("ping", "resources/subscribe", "resources/unsubscribe", SET_LEVEL)
+"""Requests whose result is always empty: one that was not recorded has it, too."""
+
+CANCELLED = "notifications/cancelled"
 
 
-class Match(StrEnum):
+class MatchMode(StrEnum):
     """What has to be the same."""
 
     EXACT = "exact"
     LENIENT = "lenient"
     """As exact; else the same tool, resource … with other arguments, if only one was recorded."""
     METHOD = "method"
-    """The method alone: requests take the answers in their order."""
+    """The method alone: requests take the responses in their order."""
 
 
-class Choice:
-    """The place of one client in each queue."""
+class Selection(Struct, frozen=True, kw_only=True):
+    """A recorded interaction, or else a result, a miss or an error in its place."""
 
-    def __init__(self, library: Library, match: Match = Match.EXACT, *, repeats: bool = True) -> None:
+    interaction: Interaction | None = None
+    result: dict[str, Any] | None = None
+    miss: Miss | None = None
+    code: int = 0
+    why: str = ""
+    data: Any = None
+    revision: str | None = None
+    """The revision that `initialize` agrees on."""
+
+    def response(self, id: bytes) -> bytes:  # noqa: A002
+        """Return the result or the error for a request; `id` is JSON text."""
+        if self.result is not None:
+            return responses.result(id, self.result)
+        return responses.error(id, self.code, self.why, self.data)
+
+
+class Selector:
+    """The place of one client in each queue of responses."""
+
+    def __init__(
+        self, recordings: Recordings, mode: MatchMode = MatchMode.EXACT, *, repeats: bool = True
+    ) -> None:
         self.misses: list[str] = []
-        """What was asked for and not answered as recorded, one line each."""
-        self._library = library
-        self._match = match
+        """Requests that were not answered as recorded, one line each."""
+        self._recordings = recordings
+        self._mode = mode
         self._repeats = repeats
         self._taken: dict[object, int] = {}
-        self._noticed: dict[str, int] = {}
-        self._stands: dict[bytes, bytes] = {}
+        self._notified: dict[str, int] = {}
+        self._redacted: dict[bytes, bytes] = {}
         """Digest of a live request → that of the redacted one it was taken for."""
         self._used: set[int] = set()
 
-    def answer(self, asked: Asked) -> Scene | None:
-        """Return what is answered to a request; None if nothing is."""
-        place, queue = self._find(asked)
-        if not queue:
+    def fast_response(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """Return the response to a plain request, and the request's id; None if `select` has to find it."""
+        plain = plain_message(data)
+        if plain is None or plain.method is UNSET or plain.result is not UNSET or plain.method == SET_LEVEL:
             return None
-        number = self._taken.get(place, 0)
-        if number >= len(queue) and not self._repeats:
+        if self._mode is MatchMode.METHOD or (id := plain_id(plain.id)) is None:  # noqa: A001
             return None
-        self._taken[place] = number + 1
-        scene = queue[min(number, len(queue) - 1)]
-        self._used.add(scene.order)
-        return scene
-
-    def plain_answer(self, digest: bytes) -> bytes | None:
-        """Return what is answered to a plain request, by its digest; None if `answer` has to say."""
-        if self._match is Match.METHOD:
+        params = b"" if plain.params is UNSET else bytes(plain.params)
+        key = plain_key(plain.method, params, self._recordings.ignored)
+        if key is None:
             return None
-        number = self._taken.get(digest, 0)
-        found = self._library.plain_answer(digest, number, repeats=self._repeats)
+        number = self._taken.get(key.digest, 0)
+        found = self._recordings.plain_response(key.digest, number, repeats=self._repeats)
         if found is None:
             return None
-        order, data = found
-        self._taken[digest] = number + 1
-        self._used.add(order)
-        return data
+        self._taken[key.digest] = number + 1
+        self._used.add(found[0])
+        return replaced(one_line(found[1]), ("id",), id.encode()), id.encode()
 
-    def notice(self, method: str) -> Scene | None:
+    def select(self, request: Request, key: RequestKey) -> Selection:
+        """Return how a request is answered."""
+        recordings = self._recordings
+        if request.method in INTRODUCTIONS:
+            return self._handshake(request)
+        supported = recordings.versions if key.version is not None else []
+        if supported and key.version not in supported:
+            return _unsupported(supported, key.version)
+        place, queue = self._find(key)
+        number = self._taken.get(place, 0)
+        if queue and (number < len(queue) or self._repeats):
+            self._taken[place] = number + 1
+            interaction = queue[min(number, len(queue) - 1)]
+            self._used.add(interaction.order)
+            return Selection(interaction=interaction)
+        if request.method in NEVER_MISSED:
+            return Selection(result={})
+        is_exhausted = recordings.queue(key.digest) is not None
+        miss = Miss(key, is_exhausted, [] if is_exhausted else recordings.nearest(request, key))
+        self.misses.append(miss.text)
+        return Selection(miss=miss)
+
+    def select_notified(self, method: str) -> Interaction | None:
         """Return what follows a notification of the client; None if nothing does, or no more."""
-        number = self._noticed.get(method, 0)
-        self._noticed[method] = number + 1
-        return self._library.notice(method, number)
+        number = self._notified.get(method, 0)
+        self._notified[method] = number + 1
+        return self._recordings.notified(method, number)
 
-    def is_sure(self, asked: Asked) -> bool:
-        """Whether what has been read of the recordings is enough to answer a request as all of it would."""
-        if self._library.is_whole:
+    def is_settled(self, message: AnyMessage, key: RequestKey | None) -> bool:
+        """Return whether the rest of the recordings cannot change what follows a message."""
+        recordings = self._recordings
+        if recordings.is_whole:
             return True
-        place, queue = self._find(asked)
+        if isinstance(message, Notification):
+            if message.method == CANCELLED:
+                return True
+            interaction = recordings.notified(message.method, self._notified.get(message.method, 0))
+            return interaction is not None and recordings.is_settled(interaction.order)
+        if not isinstance(message, Request) or key is None:
+            return True
+        if message.method in INTRODUCTIONS:
+            return self._is_handshake_settled(message)
+        if key.version is not None and key.version not in recordings.versions:
+            return False  # It may be refused for its revision.
+        place, queue = self._find(key)
         return queue is not None and queue.is_settled(self._taken.get(place, 0))
 
-    def is_noticed(self, method: str) -> bool:
-        """Whether it is enough to know what follows a notification."""
-        if self._library.is_whole:
-            return True
-        scene = self._library.notice(method, self._noticed.get(method, 0))
-        return scene is not None and self._library.is_settled(scene.order)
-
-    def unused(self) -> list[Scene]:
+    def unused(self) -> list[Interaction]:
         """Return the recorded requests that were never asked for."""
-        library = self._library
-        return [library.scene(order) for order in library.orders() if order not in self._used]
+        recordings = self._recordings
+        return [recordings.interaction(order) for order in recordings.orders() if order not in self._used]
 
-    def _redacted(self, asked: Asked, digest: bytes) -> bytes | None:
-        """Return the digest of what was redacted, if a request may be that: of several, one that stands for no other yet."""
-        if digest not in self._stands:
-            taken = set(self._stands.values())
-            found = list(self._library.redacted(asked))
+    def _find_redacted(self, key: RequestKey) -> bytes | None:
+        """Return the digest of a redacted request that this may have been, preferably one not yet taken for another."""
+        if key.digest not in self._redacted:
+            taken = set(self._redacted.values())
+            found = list(self._recordings.redacted(key))
             free = [each for each in found if each not in taken]
             if not found:
                 return None
-            self._stands[digest] = (free or found)[0]
-        return self._stands[digest]
+            self._redacted[key.digest] = (free or found)[0]
+        return self._redacted[key.digest]
 
-    def _find(self, asked: Asked) -> tuple[object, Queue | None]:
-        """Return the queue that a request is answered from, and what this client's place in it is kept under."""
-        library, answers = self._library, asked.question is not None
-        if self._match is Match.METHOD:
-            return (asked.method, answers), library.queue_of(asked.method, answers=answers)
-        digest = asked.digest
-        queue = library.queue(digest)
-        if queue is None and library.is_whole and (redacted := self._redacted(asked, digest)) is not None:
-            digest, queue = redacted, library.queue(redacted)
-        if queue is None and self._match is Match.LENIENT and (only := library.only(asked)) is not None:
-            digest, queue = only, library.queue(only) if library.is_whole else None
-        if queue is not None and asked.responses is not None:
-            # Of one question, the answer to what the user said; else the next.
-            heard = queue.answering(asked.responses)
-            if heard or not library.is_whole:
-                return (digest, asked.responses), heard
+    def _find(self, key: RequestKey) -> tuple[object, ResponseQueue | None]:
+        """Return the queue that answers a request, and the key of this client's place in it."""
+        recordings, answers, digest = self._recordings, key.question is not None, key.digest
+        if self._mode is MatchMode.METHOD:
+            return (key.method, answers), recordings.queue_of(key.method, answers=answers)
+        queue = recordings.queue(digest)
+        if queue is None and recordings.is_whole and (redacted := self._find_redacted(key)) is not None:
+            digest, queue = redacted, recordings.queue(redacted)
+        if queue is None and self._mode is MatchMode.LENIENT and (only := recordings.only(key)) is not None:
+            digest, queue = only, recordings.queue(only) if recordings.is_whole else None
+        if queue is not None and key.responses is not None:
+            # Of one question, the response to what the user said; else the next.
+            matching = queue.answering(key.responses)
+            if matching or not recordings.is_whole:
+                return (digest, key.responses), matching
         return digest, queue
 
+    def _handshake(self, request: Request) -> Selection:
+        """Answer `initialize` of a client of any name, or the probe of a client of 2026-07-28."""
+        recordings, params = self._recordings, request.params
+        is_probe = request.method == "server/discover"
+        version = params.get("protocolVersion") if isinstance(params, dict) else None
+        recorded = [pair for pair in recordings.handshakes(request.method) if pair[0].is_answered]
+        accepted = [pair for pair in recorded if pair[0].is_accepted]
+        if recorded:
+            same = [] if is_probe else [pair for pair in accepted if pair[0].revision == version]
+            shaken, order = same[0] if same else (accepted or recorded)[-1]
+            return Selection(interaction=recordings.interaction(order), revision=shaken.revision)
+        if is_probe and recordings.is_modern:
+            return Selection(result=responses.discovered(recordings))
+        if is_probe:
+            return Selection(code=responses.METHOD_NOT_FOUND, why="Method not found")
+        if recordings.is_modern:
+            return _unsupported(recordings.versions, version)
+        revision = version if version in REVISIONS[:-1] else REVISIONS[-2]
+        result = {"protocolVersion": revision, **responses.initialized(recordings)}
+        return Selection(result=result, revision=revision)
 
-_KEPT = "logging/setLevel"
-"""The request that the server keeps in mind."""
+    def _is_handshake_settled(self, request: Request) -> bool:
+        recordings, params = self._recordings, request.params
+        found = self._handshake(request)
+        interaction = found.interaction
+        is_settled = interaction is not None and recordings.is_settled(interaction.order)
+        if request.method == "server/discover":
+            if interaction is None:
+                return recordings.has_handshakes
+            return interaction.is_answered and is_settled
+        version = params.get("protocolVersion") if isinstance(params, dict) else None
+        return found.revision is not None and found.revision == version and is_settled
 
 
-class _Asking(Struct, gc=False):
-    """The members of a request."""
-
-    jsonrpc: str
-    id: Raw
-    method: str
-    params: Raw = Raw(b"")
-
-
-_decode = Decoder(_Asking).decode
-
-
-class Ready(NamedTuple):
-    """The answer to a request."""
-
-    id: bytes
-    """The request's, JSON text."""
-    data: bytes
-
-
-def ready(data: bytes, choice: Choice, ignored: tuple[Pointer, ...]) -> Ready | None:
-    """Return what is answered to a line or body; None if that takes more than a look, and nothing was done."""
-    try:
-        asking = _decode(data)
-    except (DecodeError, RecursionError):
-        return None
-    id = bytes(asking.id)  # noqa: A001
-    if asking.jsonrpc != "2.0" or asking.method == _KEPT or not (is_plain(id) and id.isascii()):
-        return None
-    wanted = glance(asking.method, bytes(asking.params), ignored)
-    answer = None if wanted is None else choice.plain_answer(wanted.digest)
-    return None if answer is None else Ready(id, replaced(one_line(answer), ("id",), id))
+def _unsupported(supported: list[str], requested: object) -> Selection:
+    return Selection(
+        code=responses.UNSUPPORTED_VERSION,
+        why="Unsupported protocol version",
+        data={"supported": supported, "requested": requested},
+    )

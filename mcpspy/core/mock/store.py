@@ -1,14 +1,8 @@
-"""The scenes of one recording, kept small: numbers in columns, and every message left where it is.
+"""The interactions of one recording: numbers in columns, and every message left in its file.
 
-Owns what is kept of a scene; under what it is found is `keys`'. A recording may have
-a million: most are a request and its answer, which take a row of numbers; what
-is more than that takes a list of steps besides. Who reads the messages again
-is the owner of the file; what is in no file is kept here.
-
-Under what the scenes of one recording are found: numbers of rows, by what their requests ask for.
-
-Owns the tables, kept small for a recording of a million requests: a key that came once takes no list.
-What a row holds is `shelf`'s.
+A recording may have a million interactions: most are a request and its response, which take a row of numbers;
+others take a list of steps as well. The index finds rows by request. The owner of the file reads the messages;
+those that are in no file are kept here.
 """
 
 from __future__ import annotations
@@ -20,28 +14,56 @@ from struct import Struct as Packed
 from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer
-from mcpspy.core.mock.interaction import Read, Said, Scene, Step
+from mcpspy.core.mock.interaction import Interaction, ReadBytes, RecordedStep, ValidMessage
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result, loads
 from mcpspy.core.protocol.peers import Peer
 
+SUBSCRIPTION, CANCELLED, MODERN, FAILED, NOTICE = 1, 2, 4, 8, 16
+"""Flags of a row."""
+
+KINDS: tuple[type[ValidMessage], ...] = (Request, Notification, Result, Failure)
+ANSWERS = (2, 3)
+"""Indexes of the kinds that are responses."""
+
+STEP = Packed("<BQIdIii")
+"""A step: kind, offset, length, seconds after, number of its gates, `listens` and `withdraws`; -1 is none."""
+
+OPENING = -1
+"""The row of what the server sent before it had received anything."""
+
+NOTED = 1 << 59
+"""Offsets from here on are of notes, whose `sent` is the message."""
+
+KEPT = 1 << 60
+"""Offsets from here on are of messages kept in memory."""
+
+LOST = (
+    b'{"jsonrpc":"2.0","id":0,"error":'
+    b'{"code":-32603,"message":"mcpspy mock: the recording was changed while it was served"}}'
+)
+
+
+Location = tuple[int, int]
+"""Offset and length of a message."""
+
 FIRSTS = 300
-"""Keys of a method that a miss is compared with."""
+"""Rows of a method that a miss is compared with."""
 
 
-class Introduced(Struct, gc=False):
+class RecordedHandshake(Struct, gc=False):
     """A recorded `initialize` or `server/discover`."""
 
     method: str
     row: int
     is_answered: bool = False
-    is_taken: bool = False
+    is_accepted: bool = False
     """Whether the server answered it with a result."""
     revision: str | None = None
-    """What the result of `initialize` agrees on."""
+    """The revision that the result of `initialize` agrees on."""
 
 
-class Keys:
-    """The tables of one recording."""
+class InteractionIndex:
+    """Rows by what their requests ask for; a key that came once takes no list."""
 
     def __init__(self) -> None:
         self.queues: dict[bytes, int | array[int]] = {}
@@ -54,18 +76,20 @@ class Keys:
         """Method → rows of the first keys."""
         self.redacted: list[int] = []
         """Rows of requests in which secrets were redacted."""
-        self.notices: dict[str, array[int]] = {}
-        """Notifications of the client, by method."""
-        self.introductions: dict[str, list[Introduced]] = {}
+        self.notifications: dict[str, array[int]] = {}
+        """Rows of the client's notifications, by method."""
+        self.handshakes: dict[str, list[RecordedHandshake]] = {}
         self.versions: set[str] = set()
-        """Revisions without a handshake that the server took."""
+        """Revisions without a handshake that the server accepted."""
 
-    def file(self, row: int, digest: bytes, method: str, subject: str | None, *, answers: bool) -> None:
-        """Have a row be found by what its request asks for."""
+    def add_request(
+        self, row: int, digest: bytes, method: str, subject: str | None, *, answers: bool
+    ) -> None:
+        """Index a row by the key of its request."""
         rows = self.queues.get(digest)
         if rows is None:
             self.queues[digest] = row
-            self._file_new(row, method, subject, answers)
+            self._add_key(row, method, subject, answers)
         elif isinstance(rows, int):
             self.queues[digest] = array("I", (rows, row))
         else:
@@ -75,10 +99,10 @@ class Keys:
             queue = self.methods[method, answers] = array("I")
         queue.append(row)
 
-    def notice(self, method: str, row: int) -> None:
-        """Have a row be found by its notification."""
-        if (rows := self.notices.get(method)) is None:
-            rows = self.notices[method] = array("I")
+    def add_notification(self, method: str, row: int) -> None:
+        """Index a row by its notification."""
+        if (rows := self.notifications.get(method)) is None:
+            rows = self.notifications[method] = array("I")
         rows.append(row)
 
     def rows(self, digest: bytes) -> Sequence[int]:
@@ -86,7 +110,7 @@ class Keys:
         rows = self.queues.get(digest)
         return () if rows is None else (rows,) if isinstance(rows, int) else rows
 
-    def _file_new(self, row: int, method: str, subject: str | None, answers: bool) -> None:
+    def _add_key(self, row: int, method: str, subject: str | None, answers: bool) -> None:
         number = subject_number(method, subject, answers=answers)
         first = self.subjects.get(number)
         if first is None:
@@ -103,58 +127,31 @@ def subject_number(method: str, subject: str | None, *, answers: bool) -> int:
     return hash((method, subject, answers))
 
 
-SUBSCRIPTION, CANCELLED, MODERN, FAILED, NOTICE = 1, 2, 4, 8, 16
-"""Flags of a row."""
+class InteractionStore:
+    """The interactions of one recording, in the order of their causes."""
 
-KINDS: tuple[type[Said], ...] = (Request, Notification, Result, Failure)
-ANSWERS = (2, 3)
-"""Which of the kinds are answers."""
-
-STEP = Packed("<BQIdIii")
-"""A step: its kind, where it is, how long after, which gates, what it listens for and withdraws; -1 is nothing."""
-
-OPENING = -1
-"""The row of what the server said before it had heard anything."""
-
-NOTED = 1 << 59
-"""Places from here on are of notes, whose `sent` is the message."""
-
-OURS = 1 << 60
-"""Places from here on are not in a file but with us."""
-
-LOST = (
-    b'{"jsonrpc":"2.0","id":0,"error":'
-    b'{"code":-32603,"message":"mcpspy mock: the recording was changed while it was served"}}'
-)
-
-
-Place = tuple[int, int]
-"""Where a message is, and its length."""
-
-
-class Shelf:
-    """The scenes of one recording, in the order of their causes."""
-
-    def __init__(self, label: str = "", ignored: Iterable[Pointer] = (), read: Read | None = None) -> None:
+    def __init__(
+        self, label: str = "", ignored: Iterable[Pointer] = (), read: ReadBytes | None = None
+    ) -> None:
         self.label = label
-        """What to call the recording."""
+        """The name of the recording."""
         self.number = 0
-        """Place among the recordings of a library."""
+        """Place among the recordings that are served together."""
         self.ignored = tuple(ignored)
         self.is_whole = False
-        """Whether nothing more will come."""
-        self.keys = Keys()
+        """Whether all of the recording was read."""
+        self.index = InteractionIndex()
         self.server: Peer | None = None
         self.name = ""
         self.upstream: str | None = None
         self.settles: Callable[[int], bool] | None = None
-        """Who knows of a row whether nothing is added to it any more, as long as the recording is read."""
+        """Returns whether a row is complete, while the recording is read."""
         self.steps: dict[int, bytearray] = {}
-        """Of the scenes that are more than a request and its answer."""
+        """The steps of interactions that are more than a request and its response, by row."""
         self._gates: dict[tuple[int, ...], int] = {(): 0}
-        """What steps wait for, and its number."""
+        """Every combination of gates, and its number."""
         self._read = read
-        self._ours = bytearray()
+        self._kept = bytearray()
         self._cause, self._answer = array("Q"), array("Q")
         self._cause_length, self._answer_length = array("I"), array("I")
         self._at, self._after = array("d"), array("d")
@@ -164,8 +161,8 @@ class Shelf:
     def __len__(self) -> int:
         return len(self._flags)
 
-    def begin(self, where: Place, at: float, number: int, flags: int) -> int:
-        """Take a cause; return its row."""
+    def begin(self, where: Location, at: float, number: int, flags: int) -> int:
+        """Add an interaction, by its cause; return its row."""
         row = len(self._flags)
         place, length = where
         self._cause.append(place)
@@ -178,8 +175,8 @@ class Shelf:
         self._flags.append(flags)
         return row
 
-    def answer(self, row: int, where: Place, after: float, kind: type[Said]) -> bool:
-        """Take the answer of a request, if that is all there is to its scene; say whether it is."""
+    def answer(self, row: int, where: Location, after: float, kind: type[ValidMessage]) -> bool:
+        """Add the response of a request; return False, with nothing added, if its interaction has more steps."""
         if row in self.steps or row == OPENING or self._answer_length[row]:
             return False
         self._answer[row], self._answer_length[row] = where
@@ -191,15 +188,15 @@ class Shelf:
     def add(
         self,
         row: int,
-        kind: type[Said],
-        where: Place,
+        kind: type[ValidMessage],
+        where: Location,
         after: float,
         *,
         gates: tuple[int, ...] = (),
         listens: int | None = None,
         withdraws: int | None = None,
     ) -> None:
-        """Take any message of the server; see `Step`."""
+        """Add any message of the server; see `RecordedStep`."""
         steps = self.steps.get(row)
         if steps is None:
             steps = self.steps[row] = bytearray()
@@ -215,8 +212,8 @@ class Shelf:
             -1 if withdraws is None else withdraws,
         )
 
-    def amend(self, row: int, place: int, where: Place | None, later: float = 0.0) -> None:
-        """Have a message of a scene be where it was not, or nowhere (with no length), or come later."""
+    def amend(self, row: int, place: int, where: Location | None, later: float = 0.0) -> None:
+        """Change where a message of an interaction is, remove it (length 0), or delay it."""
         steps = self.steps.get(row)
         if steps is None:
             if where is not None:
@@ -229,17 +226,17 @@ class Shelf:
         STEP.pack_into(steps, place * STEP.size, kind, at, length, after + later, *rest)
 
     def count(self, row: int) -> int:
-        """Return how many steps a scene has."""
+        """Return the number of steps of an interaction."""
         if row in self.steps:
             return len(self.steps[row]) // STEP.size
         return 1 if row != OPENING and self._answer_length[row] else 0
 
     def cancel(self, row: int) -> None:
-        """The client cancelled it."""
+        """Mark a request as cancelled by the client."""
         self._flags[row] |= CANCELLED
 
     def flags(self, row: int) -> int:
-        """Return what is known of a row."""
+        """Return the flags of a row."""
         return self._flags[row]
 
     def number_of(self, row: int) -> int:
@@ -247,38 +244,38 @@ class Shelf:
         return self._number[row]
 
     def at(self, row: int) -> float:
-        """Return when the cause came."""
+        """Return the time of the cause."""
         return 0.0 if row == OPENING else self._at[row]
 
     def is_answered(self, row: int) -> bool:
-        """Whether a request was answered."""
+        """Return whether a request was answered."""
         if row in self.steps:
             return any(kind in ANSWERS for kind in self.steps[row][:: STEP.size])
         return bool(self._answer_length[row])
 
-    def plain_answer(self, row: int) -> Place | None:
-        """Return where the answer of a request is, if that is all there is to its scene."""
+    def plain_response(self, row: int) -> Location | None:
+        """Return the location of a response, if its interaction has no other step."""
         length = 0 if row in self.steps else self._answer_length[row]
         return (self._answer[row], length) if length else None
 
     def is_settled(self, row: int) -> bool:
-        """Whether nothing is added to a scene any more."""
+        """Return whether an interaction is complete."""
         return self.is_whole or (self.settles is not None and self.settles(row))
 
-    def keep(self, data: bytes) -> Place:
-        """Keep a message that is in no file as it is; return its place and length."""
-        place = OURS + len(self._ours)
-        self._ours += data
+    def keep(self, data: bytes) -> Location:
+        """Keep a message that is in no file; return its location."""
+        place = KEPT + len(self._kept)
+        self._kept += data
         return place, len(data)
 
-    def noted(self, offset: int, length: int) -> Place:
-        """Return the place and length of the message that a note of the file says was sent."""
+    def noted(self, offset: int, length: int) -> Location:
+        """Return the location of the message that a note of the file holds."""
         return NOTED + offset, length
 
     def read(self, place: int, length: int) -> bytes:
-        """Return a message; an error in its place if it is not there any more."""
-        if place >= OURS:
-            return bytes(self._ours[place - OURS : place - OURS + length])
+        """Return a message, or an error if it is no longer there."""
+        if place >= KEPT:
+            return bytes(self._kept[place - KEPT : place - KEPT + length])
         if place >= NOTED:
             note = loads(self.read(place - NOTED, length))
             sent = note.get("sent") if isinstance(note, dict) else None
@@ -286,17 +283,17 @@ class Shelf:
         data = self._read(place, length) if self._read is not None else b""
         return data if len(data) == length and data[-1:] in b"}] \t\r\n" else LOST
 
-    def scene(self, row: int) -> Scene:
-        """Return the scene of a row."""
+    def interaction(self, row: int) -> Interaction:
+        """Return the interaction of a row."""
         if row == OPENING:
-            return Scene(None, self._steps_of(row), told=self.label, order=self.order(row))
+            return Interaction(None, self._steps_of(row), recording=self.label, order=self.order(row))
         flags = self._flags[row]
         place, length = self._cause[row], self._cause_length[row]
-        return Scene(
+        return Interaction(
             lambda: self.read(place, length),
             self._steps_of(row),
             None if flags & NOTICE else self._number[row],
-            told=self.label,
+            recording=self.label,
             order=self.order(row),
             cancelled=bool(flags & CANCELLED),
             is_subscription=bool(flags & SUBSCRIPTION),
@@ -304,25 +301,24 @@ class Shelf:
             ignored=self.ignored,
         )
 
-    def scenes(self) -> Iterator[Scene]:
+    def interactions(self) -> Iterator[Interaction]:
         """Yield all of them."""
         if OPENING in self.steps:
-            yield self.scene(OPENING)
-        yield from map(self.scene, range(len(self)))
+            yield self.interaction(OPENING)
+        yield from map(self.interaction, range(len(self)))
 
     def order(self, row: int) -> int:
         """Return the place of a row among those of all recordings."""
         return (self.number << 32) + row
 
-    def _kind(self, row: int) -> type[Said]:
-        """Return what a plain answer is."""
+    def _kind(self, row: int) -> type[ValidMessage]:
         return Failure if self._flags[row] & FAILED else Result
 
-    def _steps_of(self, row: int) -> list[Step]:
+    def _steps_of(self, row: int) -> list[RecordedStep]:
         if row in self.steps:
             gates = list(self._gates)
             return [
-                Step(
+                RecordedStep(
                     KINDS[kind],
                     self.read,
                     place,
@@ -339,4 +335,4 @@ class Shelf:
         length = self._answer_length[row]
         if not length:
             return []
-        return [Step(self._kind(row), self.read, self._answer[row], length, self._after[row])]
+        return [RecordedStep(self._kind(row), self.read, self._answer[row], length, self._after[row])]

@@ -35,6 +35,7 @@ class PlainHead(Struct, gc=False, forbid_unknown_fields=True):
     side: Literal["client", "server"] = field(name="from")
     stream: str | None = None
     http: int | None = None
+    event: str | None = None
     eol: Literal["\n", "\r\n"] = "\n"
 
 

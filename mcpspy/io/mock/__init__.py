@@ -1,1 +1,1 @@
-"""`mcpspy mock`: a recording in the place of its server; `core.mock` says what, these modules say it."""
+"""`mcpspy mock`: recordings in the place of their server, on stdio and over HTTP."""

@@ -1,9 +1,8 @@
-"""One client of the mock over HTTP: its conversation, and the streams its messages go out on.
+"""One client of the mock over HTTP: its session, and the streams that carry its messages.
 
-Owns which stream carries a message, what is kept for a client that lost one, and the clock.
-Sources: basic/transports, 2025-03-26 to 2025-11-25 ("Sending Messages", "Listening",
-"Resumability and Redelivery"), and 2026-07-28 (a response stream that is closed is a
-cancellation). HTTP's own forms are `http`'s.
+Owns which stream carries a message, what is kept for a client that lost a stream, and the clock. Sources:
+basic/transports, 2025-03-26 to 2025-11-25 ("Sending Messages", "Listening", "Resumability and Redelivery"), and
+2026-07-28 (closing a response stream is a cancellation).
 """
 
 from __future__ import annotations
@@ -13,62 +12,62 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice, takewhile
 
-from mcpspy.core.mock.session import Outgoing, Patient
-from mcpspy.io.mock.upstream import Elsewhere, Real
+from mcpspy.core.mock.session import MockSession, Outgoing
+from mcpspy.io.mock.upstream import RealServer, RealServerConnection
 
 KEPT = 1000
-"""Messages of a stream that are kept for who comes back to it, and of the general one while nobody reads it."""
+"""Messages that are kept of a stream for a client that resumes it, and of the general stream while it has no reader."""
 
 FINISHED = 16
-"""Streams of one client that are kept after their end, for the same."""
+"""Ended streams of one client that are kept to be resumed."""
 
 
-class Stream:
-    """Messages for a client, in their order, each under a number that no other stream of the client has."""
+class ClientStream:
+    """Messages for a client, in order, each with a number that is unique among the client's streams."""
 
     def __init__(self, number: int, owed: int = 0) -> None:
         self.number = number
-        """Of the event that names the stream before it has a message."""
+        """The number of the event that names the stream before it has a message."""
         self.messages: deque[tuple[int, Outgoing]] = deque()
         self.owed = owed
-        """Answers that are still to come."""
+        """Responses that are still to come."""
         self.is_over = False
         self.reader: object = None
-        """Who writes it to the client; another that comes takes over."""
+        """The response that writes it to the client; a later one takes over."""
         self._more = asyncio.Event()
 
     def add(self, number: int, message: Outgoing) -> None:
-        """Put a message at the end."""
+        """Append a message."""
         self.messages.append((number, message))
         self._more.set()
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """End the stream."""
         self.is_over = True
         self._more.set()
 
     def take_over(self) -> object:
-        """Become the one who writes it to the client."""
+        """Become its reader."""
         self.reader = object()
         self._more.set()
         return self.reader
 
     def has(self, number: int) -> bool:
-        """Whether it is the stream of this number."""
+        """Return whether a message of this number is on the stream."""
         return number == self.number or any(its == number for its, _ in self.messages)
 
     def after(self, number: int) -> list[tuple[int, Outgoing]]:
-        """Return what is there and has a higher number."""
+        """Return the messages with a higher number."""
         newer = sum(1 for _ in takewhile(lambda entry: entry[0] > number, reversed(self.messages)))
         return list(islice(self.messages, len(self.messages) - newer, None))
 
     def trim(self) -> None:
-        """Let go of the oldest messages."""
+        """Drop the oldest messages."""
         while len(self.messages) > KEPT:
             self.messages.popleft()
 
     async def more(self, seconds: float | None) -> bool:
-        """Wait until something has changed since the last call; whether it has in time."""
+        """Wait for a change since the last call; return whether there was one in time."""
         try:
             await asyncio.wait_for(self._more.wait(), seconds)
         except TimeoutError:
@@ -77,90 +76,90 @@ class Stream:
         return True
 
 
-class Visitor:
+class MockClient:
     """A client, from its first message on."""
 
     def __init__(
         self,
-        conversation: Patient,
+        session: MockSession,
         complain: Callable[[str], None],
-        real: Real | None = None,
+        real: RealServer | None = None,
         *,
         one_stream: bool = False,
     ) -> None:
-        self.conversation = conversation
-        self.elsewhere = None if real is None else Elsewhere(real, self._hear)
+        self.session = session
+        self.real_server = None if real is None else RealServerConnection(real, self._receive_from_server)
         self._number = 0
-        self.general = Stream(self._next())
-        """What belongs to no request: the GET stream."""
+        self.general = ClientStream(self._next())
+        """The GET stream: messages that belong to no request."""
         self.is_over = False
         self._complain = complain
         self._one_stream = one_stream
-        self._streams: dict[bytes, list[Stream]] = {}
-        self._finished: deque[Stream] = deque(maxlen=FINISHED)
-        self._receiving: Stream | None = None
+        self._streams: dict[bytes, list[ClientStream]] = {}
+        self._finished: deque[ClientStream] = deque(maxlen=FINISHED)
+        self._receiving: ClientStream | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self.flush()
 
-    def post(self, body: bytes, ids: list[bytes]) -> Stream:
-        """Take what the client sent, with the ids of the requests in it; return the stream of their answers."""
-        stream = Stream(self._next(), len(ids))
+    def post(self, body: bytes, ids: list[bytes]) -> ClientStream:
+        """Take a body, with the ids of its requests; return the stream of their responses."""
+        stream = ClientStream(self._next(), len(ids))
         for id in ids:  # noqa: A001
             self._streams.setdefault(id, []).append(stream)
         self._receiving = stream
-        self.conversation.receive(body, self._loop.time())
-        for line in self.conversation.complaints():
+        self.session.receive(body, self._loop.time())
+        for line in self.session.complaints():
             self._complain(line)
         self.flush()
         self._receiving = None
         return stream
 
     def flush(self) -> None:
-        """Put what is due on its streams, and come again when more is."""
+        """Put the due messages on their streams, and schedule the next flush."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         now = self._loop.time()
-        relay = self.conversation.relay
-        if relay is not None and self.elsewhere is not None:
-            for data in relay.outgoing():
-                self.elsewhere.send(data, relay.introduction)
-        for message in self.conversation.take(now):
+        passthrough = self.session.passthrough
+        if passthrough is not None and self.real_server is not None:
+            for data in passthrough.take_outgoing():
+                self.real_server.send(data, passthrough.initialize)
+        for message in self.session.take(now):
             self._route(message)
-        due = self.conversation.next_at
+        due = self.session.next_at
         if due is not None and not self.is_over:
             self._timer = self._loop.call_at(due, self.flush)
 
-    def go_on(self) -> None:
-        """More of the recording has been read."""
-        if self.conversation.waits:
-            self.conversation.go_on(self._loop.time())
+    def resume(self) -> None:
+        """Take what waited, after more of the recording was read."""
+        if self.session.waits:
+            self.session.resume(self._loop.time())
             self.flush()
 
     def hang_up(self, ids: list[bytes]) -> None:
-        """A client of 2026-07-28 closed the response of these requests, and so cancelled them."""
+        """Cancel requests whose response a client of 2026-07-28 closed."""
         for id in ids:  # noqa: A001
             self._streams.pop(id, None)
-            self.conversation.cancel(id.decode(), self._loop.time())
+            self.session.cancel(id.decode(), self._loop.time())
         self.flush()
 
-    def stream_of(self, number: int) -> Stream | None:
-        """Return the stream that has the message of this number, for a client that comes back to it."""
+    def stream_of(self, number: int) -> ClientStream | None:
+        """Return the stream with the message of this number, for a client that resumes it."""
         waiting = (stream for streams in self._streams.values() for stream in streams)
         streams = (self.general, *self._finished, *waiting)
         return next((stream for stream in streams if stream.has(number)), None)
 
     def close(self) -> None:
-        """The client ended its session, or its only stream."""
+        """End the session, or the client's only stream."""
         self.is_over = True
-        self.conversation.close(self._loop.time())
+        self.session.close(self._loop.time())
         self.flush()
         for stream in (self.general, *(one for streams in self._streams.values() for one in streams)):
             stream.end()
 
-    def _hear(self, data: bytes) -> None:
-        self.conversation.hear(data, self._loop.time())
+    def _receive_from_server(self, data: bytes) -> None:
+        self.session.receive_from_server(data, self._loop.time())
         self.flush()
 
     def _route(self, message: Outgoing) -> None:
@@ -180,16 +179,16 @@ class Visitor:
             stream.end()
             self._finished.append(stream)
 
-    def _answered(self, id: bytes, stream: Stream) -> None:  # noqa: A002
+    def _answered(self, id: bytes, stream: ClientStream) -> None:  # noqa: A002
         self._streams[id].remove(stream)
         if not self._streams[id]:
             del self._streams[id]
 
-    def _stream(self, message: Outgoing) -> Stream | None:
+    def _stream(self, message: Outgoing) -> ClientStream | None:
         if message.request is not None:
             streams = self._streams.get(message.request)
             return streams[0] if streams else None
-        # An answer to what has no id answers what is being read.
+        # A response without an id answers the body that is being read.
         return self._receiving if message.is_answer else None
 
     def _next(self) -> int:

@@ -1,11 +1,7 @@
-"""What a client posted to the mock, read; and what is refused in HTTP's own way.
+"""HTTP messages of the mock: what clients post, what is refused, and streams of server-sent events.
 
-Owns the body, its limit, and what of the headers says how it is to be answered.
-
-A stream of the mock, written to a client as server-sent events.
-
-Owns the form of the events, and that a silent stream stays open. Sources: basic/transports,
-2025-03-26 to 2026-07-28; HTML Living Standard, 9.2.
+Owns the body, its limit, the headers that decide how it is answered, the form of the events, and keepalive.
+Sources: basic/transports, 2025-03-26 to 2026-07-28; HTML Living Standard, 9.2.
 """
 
 from __future__ import annotations
@@ -16,23 +12,29 @@ from typing import NamedTuple
 from aiohttp import hdrs, web
 
 from mcpspy.core.mock import responses
-from mcpspy.core.mock.session import Outgoing, refused
+from mcpspy.core.mock.session import Outgoing
 from mcpspy.core.protocol.message import AnyMessage, Malformed, Request, read_frame
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Frame
-from mcpspy.io.mock.http_client import Stream, Visitor
+from mcpspy.io.mock.http_client import ClientStream, MockClient
 
 JSON, EVENTS = "application/json", "text/event-stream"
 
 LARGEST = 64 << 20
-"""Bytes of a body that are taken."""
+"""The most bytes of a body."""
 
 SERVER_ERROR = -32000
-"""The code of what HTTP refuses and JSON-RPC has no word for."""
+"""The code of errors for which JSON-RPC has no code of its own."""
+
+KEEPALIVE_SECONDS = 15.0
+"""Seconds of silence on a stream, after which a comment keeps the connection alive, as SDK servers do."""
+
+PRIMED = "2025-11-25"
+"""From this revision on an event without data names a stream before it has a message."""
 
 
-class Post(NamedTuple):
-    """What a client sent."""
+class ParsedPost(NamedTuple):
+    """A POST of a client, decoded."""
 
     request: web.BaseRequest
     body: bytes
@@ -45,17 +47,17 @@ class Post(NamedTuple):
 
     @property
     def only(self) -> AnyMessage | None:
-        """The message, if it is one and no batch."""
+        """The message, unless it is a batch."""
         return self.messages[0] if len(self.messages) == 1 and self.messages[0].index is None else None
 
     def takes(self, kind: str) -> bool:
-        """Whether the client reads this type of content; one that does not say reads all."""
+        """Return whether the client accepts this content type; without `Accept` it accepts all."""
         accept = self.request.headers.get(hdrs.ACCEPT, "*/*").lower()
         return kind in accept or "*/*" in accept or f"{kind.partition('/')[0]}/*" in accept
 
 
-class Refused(Exception):  # noqa: N818 - reads as what it says at every raise.
-    """An HTTP exchange that ends with an error of ours."""
+class HttpRefusal(Exception):  # noqa: N818 - reads as what it says at every raise.
+    """An HTTP exchange that ends with an error of the mock."""
 
     def __init__(self, status: int, code: int, why: str, **headers: str) -> None:
         super().__init__(why)
@@ -64,43 +66,36 @@ class Refused(Exception):  # noqa: N818 - reads as what it says at every raise.
         )
 
 
-async def read_post(request: web.BaseRequest) -> Post:
-    """Read a body that should be messages."""
+async def read_post(request: web.BaseRequest) -> ParsedPost:
+    """Read the messages of a body, or raise HttpRefusal."""
     if JSON not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
-        raise Refused(415, SERVER_ERROR, f"Content-Type must be {JSON}")
+        raise HttpRefusal(415, SERVER_ERROR, f"Content-Type must be {JSON}")
     pieces, size = [], 0
     async for piece in request.content.iter_any():
         pieces.append(piece)
         size += len(piece)
         if size > LARGEST:
-            raise Refused(413, SERVER_ERROR, f"a message of more than {LARGEST} bytes")
+            raise HttpRefusal(413, SERVER_ERROR, f"a message of more than {LARGEST} bytes")
     body = b"".join(pieces)
-    post = Post(request, body, read_frame(Frame(0.0, CLIENT, body)))
+    post = ParsedPost(request, body, read_frame(Frame(0.0, CLIENT, body)))
     for message in post.messages:
         if isinstance(message, Malformed):
-            refused_ = Refused(400, responses.PARSE_ERROR, "")
-            refused_.response.body = refused(message)
-            raise refused_
+            refusal = HttpRefusal(400, responses.PARSE_ERROR, "")
+            refusal.response.body = responses.rejection(message)
+            raise refusal
     return post
 
 
-PATIENCE = 15.0
-"""Seconds without a word on a stream, after which the connection is kept alive by a comment, as SDK servers do."""
-
-PRIMED = "2025-11-25"
-"""From here on an event without data names a stream before it has a message."""
-
-
-async def write(
+async def write_stream(
     request: web.BaseRequest,
-    stream: Stream,
+    stream: ClientStream,
     last: int,
     preface: bytes = b"",
     headers: dict[str, str] | None = None,
     *,
     is_numbered: bool = True,
 ) -> web.StreamResponse:
-    """Send what is on a stream after the message of number `last`, until it is over or somebody else reads it."""
+    """Send the messages of a stream after number `last`, until it is over or another response takes it over."""
     response = web.StreamResponse(
         headers={hdrs.CONTENT_TYPE: EVENTS, hdrs.CACHE_CONTROL: "no-cache", **(headers or {})}
     )
@@ -113,12 +108,12 @@ async def write(
             new = stream.after(last)
             if new:
                 last = new[-1][0]
-                written = [_event(number if is_numbered else None, said) for number, said in new]
+                written = [_event(number if is_numbered else None, message) for number, message in new]
                 await response.write(b"".join(written))
                 stream.trim()
             elif stream.is_over:
                 break
-            elif not await stream.more(PATIENCE):
+            elif not await stream.more(KEEPALIVE_SECONDS):
                 await response.write(b": keepalive\n\n")
         await response.write_eof()
     finally:
@@ -127,9 +122,9 @@ async def write(
     return response
 
 
-def naming(visitor: Visitor, stream: Stream) -> bytes:
+def priming_event(client: MockClient, stream: ClientStream) -> bytes:
     """Return the event that names a stream before it has a message, for clients that know such events."""
-    is_known = (visitor.conversation.revision or "") >= PRIMED
+    is_known = (client.session.revision or "") >= PRIMED
     return b"id: %d\ndata: \n\n" % stream.number if is_known else b""
 
 

@@ -1,7 +1,6 @@
 """`mcpspy mock` on stdio: a recording in the place of the server it was made from.
 
-Owns the descriptors, the clock and the signals; what is said, and when, is
-`core.mock`'s. Reads in a thread and writes in the main one (`io.stdio.lines`).
+Owns the descriptors, the clock and the signals. Reads in a thread and writes in the main one (`io.stdio.lines`).
 """
 
 from __future__ import annotations
@@ -14,104 +13,106 @@ from time import monotonic
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
-from mcpspy.core.mock.selector import Choice
-from mcpspy.core.mock.session import Conversation, Options, Patient
-from mcpspy.io.mock.loader import Served
+from mcpspy.core.mock.selector import Selector
+from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.stdio.lines import END, STDOUT, read_together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mcpspy.io.mock.upstream import InThread, Real
+    from mcpspy.io.mock.upstream import RealServer, RealServerThread
 
 LONGEST = 3600.0
 """Seconds of one wait: a recording may hold a time that no clock can wait for."""
 
 TOGETHER = 64
-"""Lines of a flood whose answers go out in one write."""
+"""Lines of a flood whose responses are sent in one write."""
 
 LARGE = 1 << 20
-"""Bytes of answers that are written before more are read from the recording."""
+"""Bytes of responses that are written before more are read from the recording."""
 
 ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
-class Ended(BaseException):
-    """A signal asks us to end. Not an Exception, so that nothing on the way takes it for a failure."""
+class EndedBySignal(BaseException):
+    """A signal ends the mock. Not an Exception, so that no handler takes it for a failure."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
-        self.choice: Choice | None = None
-        """What was asked for until then."""
+        self.selector: Selector | None = None
+        """The requests until then."""
 
 
-class Relayed(NamedTuple):
-    """What the real server said."""
+class FromRealServer(NamedTuple):
+    """A line or body of the real server."""
 
     data: bytes
 
 
-class Input:
-    """The lines of stdin, those that came at once together, and what else comes from outside."""
+class StdinQueue:
+    """The lines of stdin, in the batches they came in, and messages of the real server."""
 
     def __init__(self) -> None:
-        self._lines: SimpleQueue[list[bytes] | Relayed | None] = SimpleQueue()
+        self._lines: SimpleQueue[list[bytes] | FromRealServer | None] = SimpleQueue()
         read_together(self._lines.put)
 
-    def get(self, seconds: float | None) -> list[bytes] | Relayed | None:
+    def get(self, seconds: float | None) -> list[bytes] | FromRealServer | None:
         """Return the next, END at the end of stdin; raise Empty if none comes in time."""
         return self._lines.get(timeout=seconds)
 
-    def relay(self, data: bytes) -> None:
-        """Put what the real server said behind the lines that are there; from any thread."""
-        self._lines.put(Relayed(data))
+    def put_from_server(self, data: bytes) -> None:
+        """Append a message of the real server; from any thread."""
+        self._lines.put(FromRealServer(data))
 
 
 def serve(
-    served: Served, options: Options, complain: Callable[[str], None], real: Real | None = None
-) -> Choice:
-    """Serve on stdin and stdout until the client has closed its end; return what was asked for.
+    loader: RecordingsLoader,
+    options: MockOptions,
+    complain: Callable[[str], None],
+    real: RealServer | None = None,
+) -> Selector:
+    """Serve on stdin and stdout until the client has closed its end; return the selector, which knows the requests.
 
-    Raises UsageError or CannotStart, of a small recording before anything is
-    served, and Ended, with what was asked for until then, for a signal.
+    Raises UsageError or CannotStart, for a small recording before the first response, and EndedBySignal for a signal.
     """
-    lines = Input()
-    conversation: Patient | None = None
-    behind: InThread | None = None
+    lines = StdinQueue()
+    session: MockSession | None = None
+    behind: RealServerThread | None = None
     if real is not None:
-        # Not at the top: without a real server nobody should wait for asyncio.
-        from mcpspy.io.mock.upstream import InThread
+        # Not at the top: without a real server the import of asyncio would only take time.
+        from mcpspy.io.mock.upstream import RealServerThread
 
-        behind = InThread(real, lines.relay)
+        behind = RealServerThread(real, lines.put_from_server)
     try:
-        conversation = Patient(served.begin(), options, monotonic())
+        session = MockSession(loader.begin(), options, monotonic())
         try:
-            _talk(conversation, served, lines, complain, behind)
+            _talk(session, loader, lines, complain, behind)
         except BrokenPipeError:
             pass  # The client is gone, and needs nothing more.
-    except Ended as ended:
-        ended.choice = conversation.choice if conversation is not None else None
+    except EndedBySignal as ended:
+        ended.selector = session.selector if session is not None else None
         raise
     finally:
         if behind is not None:
             behind.close()
-    return conversation.choice
+    return session.selector
 
 
 def end_by_signals() -> None:
-    """Have the first SIGTERM or SIGINT raise Ended; a second one ends us at once."""
+    """Have the first SIGTERM or SIGINT raise EndedBySignal; a second one ends the process at once."""
 
     def end(number: int, _frame: FrameType | None) -> NoReturn:
         for each in ENDING:
             signal.signal(each, signal.SIG_DFL)
-        raise Ended(number)
+        raise EndedBySignal(number)
 
     for number in ENDING:
         signal.signal(number, end)
 
 
 def _undisturbed(step: Callable[[], bool]) -> bool:
-    """Do something that a signal must not leave half done; it ends us after that."""
+    """Do something that a signal must not interrupt; the signal is raised again after that."""
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in ENDING}
     try:
@@ -124,60 +125,60 @@ def _undisturbed(step: Callable[[], bool]) -> bool:
 
 
 def _talk(
-    conversation: Patient,
-    served: Served,
-    lines: Input,
+    session: MockSession,
+    loader: RecordingsLoader,
+    lines: StdinQueue,
     complain: Callable[[str], None],
-    behind: InThread | None,
+    behind: RealServerThread | None,
 ) -> None:
-    """Pass lines in and messages out, until the client has closed its end and has got what it is owed.
+    """Pass lines in and messages out, until the client has closed its end and has every response.
 
-    Reads on in the recording whenever there is nothing to say.
+    Reads more of the recording whenever there is nothing to send.
     """
     is_open = is_more = True
     while True:
-        _send(conversation)
-        if not (is_open or conversation.owes):
+        _send(session)
+        if not (is_open or session.owes):
             return
         is_quiet = False
         try:
-            said = lines.get(0.0 if is_more else _until(conversation.next_at))
+            said = lines.get(0.0 if is_more else _until(session.next_at))
         except Empty:
             is_quiet = True
         else:
             if said is END:
                 is_open = False
-                conversation.close(monotonic())
-            elif isinstance(said, Relayed):
-                conversation.hear(said.data, monotonic())
+                session.close(monotonic())
+            elif isinstance(said, FromRealServer):
+                session.receive_from_server(said.data, monotonic())
             else:
-                _hear(conversation, said)
-        if is_more and (is_quiet or conversation.waits):
-            is_more = _undisturbed(served.read_on)
-            conversation.go_on(monotonic())
-        relay = conversation.relay
-        if relay is not None and behind is not None:
-            for data in relay.outgoing():
-                behind.send(data, relay.introduction)
-        for text in (*served.take_remarks(), *conversation.complaints()):
+                _receive(session, said)
+        if is_more and (is_quiet or session.waits):
+            is_more = _undisturbed(loader.read_on)
+            session.resume(monotonic())
+        passthrough = session.passthrough
+        if passthrough is not None and behind is not None:
+            for data in passthrough.take_outgoing():
+                behind.send(data, passthrough.initialize)
+        for text in (*loader.take_remarks(), *session.complaints()):
             complain(text)
 
 
-def _hear(conversation: Conversation, lines: list[bytes]) -> None:
+def _receive(session: MockSession, lines: list[bytes]) -> None:
     for number, line in enumerate(lines):
         if number and not number % TOGETHER:
-            _send(conversation)
-        conversation.receive(line, monotonic())
+            _send(session)
+        session.receive(line, monotonic())
 
 
 def _until(due: float | None) -> float | None:
     return None if due is None else min(max(0.0, due - monotonic()), LONGEST)
 
 
-def _send(conversation: Conversation) -> None:
+def _send(session: MockSession) -> None:
     pieces: list[bytes] = []
     size = 0
-    for outgoing in conversation.take(monotonic()):
+    for outgoing in session.take(monotonic()):
         pieces += outgoing.data, b"\n"
         size += len(outgoing.data)
         if size > LARGE:

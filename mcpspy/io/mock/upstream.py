@@ -1,8 +1,7 @@
 """The real server behind a mock, asked by one client for what was not recorded.
 
-Owns the connection: it is made when it is first needed, introduced as the client introduced
-itself, and what cannot be asked is answered with an error that says why. What it says may be
-recorded, as a session of its own.
+Owns the connection: it is made when it is first needed, with the client's own `initialize`. A request that cannot
+be sent gets an error that says why. The exchange may be recorded, as a session of its own.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from mcpspy.io.client.base import INITIALIZED, OURS, under_our_id
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 
 
-class Real:
-    """Where the real server is, and where what it says is kept."""
+class RealServer:
+    """The address of the real server, and the file of its recording."""
 
     def __init__(self, target: ServerTarget, name: str, append: str | None) -> None:
         self.target = target
@@ -52,38 +51,38 @@ class Real:
         return Recorder(where, {"transport": "http", "upstream": self.target.url, "name": self._name})
 
 
-class Elsewhere:
+class RealServerConnection:
     """One client's connection to the real server, in the running loop."""
 
-    def __init__(self, real: Real, hear: Callable[[bytes], None]) -> None:
+    def __init__(self, real: RealServer, hear: Callable[[bytes], None]) -> None:
         self._real = real
         self._hear = hear
         self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
         self._open: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def send(self, data: bytes, introduction: bytes | None) -> None:
-        """Send a message on; `introduction` is the client's `initialize`, if it sent one."""
+    def send(self, data: bytes, initialize: bytes | None) -> None:
+        """Send a message; `initialize` is the client's own, if it sent one."""
         for message in read_frame(Frame(0.0, CLIENT, data)):
             if isinstance(message, Request):
                 self._open[message.id] = None
         self._outgoing.put_nowait(data)
         if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._run(introduction))
+            self._task = asyncio.ensure_future(self._run(initialize))
 
     async def close(self) -> None:
-        """Leave nothing of it."""
+        """Close the connection."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _run(self, introduction: bytes | None) -> None:
+    async def _run(self, initialize: bytes | None) -> None:
         recorder = self._real.recorder()
         connection: ServerConnection | None = None
         try:
             async with await connect(self._real.target, recorder) as connection:
-                if introduction is not None:
-                    await self._introduce(connection, introduction)
+                if initialize is not None:
+                    await self._handshake(connection, initialize)
                 sending = asyncio.ensure_future(self._send(connection))
                 try:
                     async for event in connection:
@@ -94,15 +93,15 @@ class Elsewhere:
             self._fail(f"{connection.name} ended" + (f": {why}" if why else ""))
         except McpspyError as error:
             self._fail(str(error))
-        except Exception as error:  # Nobody may wait for an answer that a bug of ours swallowed.
+        except Exception as error:  # No client may wait for a response that a bug swallowed.
             self._fail(f"a bug in mcpspy: {type(error).__name__}: {error}")
         finally:
             if recorder is not None:
                 ended = connection.ended if connection is not None else None
                 recorder.finish(ended.code if ended else None, ended.signal if ended else None)
 
-    async def _introduce(self, connection: ServerConnection, introduction: bytes) -> None:
-        await connection.send(under_our_id(introduction))
+    async def _handshake(self, connection: ServerConnection, initialize: bytes) -> None:
+        await connection.send(under_our_id(initialize))
         async for event in connection:
             if isinstance(event, ReceivedMessage):
                 for message in read_frame(Frame(0.0, SERVER, event.data)):
@@ -134,7 +133,7 @@ class Elsewhere:
             self._refuse(event.request, event.why)
 
     def _fail(self, why: str) -> None:
-        """Answer everything that waits."""
+        """Answer every open request with an error."""
         while not self._outgoing.empty():
             self._outgoing.get_nowait()
         for id in list(self._open):  # noqa: A001
@@ -146,22 +145,22 @@ class Elsewhere:
         self._hear(responses.error(id.encode(), responses.INTERNAL_ERROR, text))
 
 
-class InThread:
-    """An `Elsewhere` for a caller without a loop; `hear` is called in its thread."""
+class RealServerThread:
+    """A `RealServerConnection` for a caller without a loop; `hear` is called in its thread."""
 
-    def __init__(self, real: Real, hear: Callable[[bytes], None]) -> None:
-        self._elsewhere = Elsewhere(real, hear)
+    def __init__(self, real: RealServer, hear: Callable[[bytes], None]) -> None:
+        self._real_server = RealServerConnection(real, hear)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="real server", daemon=True)
         self._thread.start()
 
-    def send(self, data: bytes, introduction: bytes | None) -> None:
-        """Send a message on."""
-        self._loop.call_soon_threadsafe(self._elsewhere.send, data, introduction)
+    def send(self, data: bytes, initialize: bytes | None) -> None:
+        """Send a message."""
+        self._loop.call_soon_threadsafe(self._real_server.send, data, initialize)
 
     def close(self) -> None:
-        """Leave nothing of it."""
-        asyncio.run_coroutine_threadsafe(self._elsewhere.close(), self._loop).result()
+        """Close the connection."""
+        asyncio.run_coroutine_threadsafe(self._real_server.close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -6,13 +6,13 @@ import argparse
 
 from mcpspy.core.jsontools import Pointer, pointer
 from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
-from mcpspy.core.mock.selector import Choice, Match
-from mcpspy.core.mock.session import Options
+from mcpspy.core.mock.selector import MatchMode, Selector
+from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.mock.loader import Served
-from mcpspy.io.mock.stdio import Ended, end_by_signals, serve
+from mcpspy.io.mock.loader import RecordingsLoader
+from mcpspy.io.mock.stdio import EndedBySignal, end_by_signals, serve
 from mcpspy.io.recording.reader import find
 from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.arguments import listen_address, read_endpoint, read_headers
@@ -20,7 +20,7 @@ from mcpspy.ui.cli.options import FOLDER, VARIABLE, describe, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mcpspy.io.mock.upstream import Real
+    from mcpspy.io.mock.upstream import RealServer
 
 TAKES_COMMAND = True
 
@@ -56,8 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     describe(parser, http, repeated=("--allow-host",))
     parser.add_argument(
         "--match",
-        choices=[str(match) for match in Match],
-        default=str(Match.EXACT),
+        choices=[str(match) for match in MatchMode],
+        default=str(MatchMode.EXACT),
         help="what has to be the same: all (default), all or the only one of its tool or uri, the method alone",
     )
     ignore = {
@@ -101,27 +101,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     ignored = [_ignored(text) for text in args.ignore]
-    served = Served([find(which, args.dir) for which in args.recordings], ignored, merge=args.merge)
+    loader = RecordingsLoader([find(which, args.dir) for which in args.recordings], ignored, merge=args.merge)
     real = _real(args)
-    options = Options(
-        match=Match(args.match),
+    options = MockOptions(
+        match=MatchMode(args.match),
         repeats=args.on_exhausted == "repeat",
         miss=METHOD_NOT_FOUND if args.on_miss == "method-not-found" else INTERNAL_ERROR,
         forwards=real is not None,
         speed=args.speed,
     )
     if args.http is not None:
-        choices, code = _serve_http(served, options, args, real), 0
+        selectors, code = _serve_http(loader, options, args, real), 0
     else:
-        choices, code = _serve(served, options, real)
+        selectors, code = _serve(loader, options, real)
     if args.strict:
-        served.library()  # A client that was quick may have left before all of it was read.
-        if _reports(choices):
+        loader.recordings()  # A client that was quick may have left before all of it was read.
+        if _reports(selectors):
             return FINDINGS
     return code
 
 
-def _real(args: argparse.Namespace) -> Real | None:
+def _real(args: argparse.Namespace) -> RealServer | None:
     """Return the real server that the options name, if they ask for one."""
     named = [*(["--upstream"] if args.upstream else []), *(["-- COMMAND"] if args.command else [])]
     if args.on_miss != "forward":
@@ -139,29 +139,31 @@ def _real(args: argparse.Namespace) -> Real | None:
         )
     # Not at the top: without a real server nobody should wait for asyncio.
     from mcpspy.io.client import ServerAddress, ServerCommand
-    from mcpspy.io.mock.upstream import Real
+    from mcpspy.io.mock.upstream import RealServer
     from mcpspy.io.settings import session_name
 
     if args.command:
         if args.header:
             raise UsageError("mock: --header is for --upstream")
-        return Real(ServerCommand(args.command), session_name(args.command), args.append)
+        return RealServer(ServerCommand(args.command), session_name(args.command), args.append)
     upstream = read_endpoint("mock: --upstream", args.upstream)
     headers = read_headers("mock: --header", args.header)
-    return Real(ServerAddress(args.upstream, headers), upstream.host, args.append)
+    return RealServer(ServerAddress(args.upstream, headers), upstream.host, args.append)
 
 
-def _serve(served: Served, options: Options, real: Real | None) -> tuple[list[Choice], int]:
+def _serve(
+    loader: RecordingsLoader, options: MockOptions, real: RealServer | None
+) -> tuple[list[Selector], int]:
     end_by_signals()
     try:
-        return [serve(served, options, _complain, real)], 0
-    except Ended as ended:
-        return [] if ended.choice is None else [ended.choice], 128 + ended.number
+        return [serve(loader, options, _complain, real)], 0
+    except EndedBySignal as ended:
+        return [] if ended.selector is None else [ended.selector], 128 + ended.number
 
 
 def _serve_http(
-    served: Served, options: Options, args: argparse.Namespace, real: Real | None
-) -> list[Choice]:
+    loader: RecordingsLoader, options: MockOptions, args: argparse.Namespace, real: RealServer | None
+) -> list[Selector]:
     host, port = listen_address("mock: --http", args.http)
     # Not at the top: on stdio nobody should wait for aiohttp.
     import asyncio
@@ -170,39 +172,39 @@ def _serve_http(
     from mcpspy.io.mock import http
 
     def read_on() -> bool:
-        is_more = served.read_on()
-        for line in served.take_remarks():
+        is_more = loader.read_on()
+        for line in loader.take_remarks():
             _complain(line)
         return is_more
 
     with listening(host, port, "another port, or 0 for any that is free") as listener:
         if host not in LOOPBACK:
             _complain(f"warning: listening on {host}, so other machines can ask for what was recorded")
-        library = served.begin()
-        for line in served.take_remarks():
+        recordings = loader.begin()
+        for line in loader.take_remarks():
             _complain(line)
         allowed = [*args.allow_host, *(() if host in LOOPBACK else (host,))]
-        mock = http.Mock(library, options, _complain, allowed, real)
+        mock = http.Mock(recordings, options, _complain, allowed, real)
         asyncio.run(http.serve(mock, listener, host, read_on))
-    return mock.choices
+    return mock.selectors
 
 
-def _reports(choices: list[Choice]) -> bool:
+def _reports(selectors: list[Selector]) -> bool:
     """Say what --strict does not let pass; whether there was any."""
-    misses = [line for choice in choices for line in choice.misses]
+    misses = [line for selector in selectors for line in selector.misses]
     # What one client asked for has been asked for.
-    still = [{scene.order for scene in choice.unused()} for choice in choices[1:]]
+    still = [{interaction.order for interaction in selector.unused()} for selector in selectors[1:]]
     unused = [
-        scene
-        for scene in (choices[0].unused() if choices else [])
-        if all(scene.order in orders for orders in still)
+        interaction
+        for interaction in (selectors[0].unused() if selectors else [])
+        if all(interaction.order in orders for orders in still)
     ]
     for line in misses:
         _complain(f"strict: {line}")
-    for scene in unused:
-        if scene.asked is not None:
+    for interaction in unused:
+        if interaction.key is not None:
             _complain(
-                f"strict: never asked for: {scene.asked.about} (request {scene.number} of {scene.told})"
+                f"strict: never asked for: {interaction.key.about} (request {interaction.number} of {interaction.recording})"
             )
     return bool(misses or unused)
 

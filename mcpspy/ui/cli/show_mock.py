@@ -9,8 +9,8 @@ from typing import NamedTuple
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.core.mock.interaction import Scene
-from mcpspy.core.mock.recordings import Library
+from mcpspy.core.mock.interaction import Interaction
+from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.terminal import Output, columns
 
@@ -29,16 +29,16 @@ class MockListingEntry(NamedTuple):
     """Recorded answers, to be given one after the other."""
 
 
-def entries(scenes: Iterable[Scene]) -> list[MockListingEntry]:
+def entries(interactions: Iterable[Interaction]) -> list[MockListingEntry]:
     """Count what can be asked for, in the order of its first request."""
     found: dict[tuple[str, str | None], tuple[set[bytes], int, int]] = {}
-    for scene in scenes:
-        asked = scene.asked
-        if asked is not None:
-            place = asked.method, asked.subject
-            digests, answers, order = found.get(place, (set(), 0, scene.order))
-            digests.add(asked.digest)
-            found[place] = digests, answers + scene.is_answered, min(order, scene.order)
+    for interaction in interactions:
+        key = interaction.key
+        if key is not None:
+            place = key.method, key.subject
+            digests, answers, order = found.get(place, (set(), 0, interaction.order))
+            digests.add(key.digest)
+            found[place] = digests, answers + interaction.is_answered, min(order, interaction.order)
     ordered = sorted(found.items(), key=lambda item: item[1][2])
     return [
         MockListingEntry(method, about, len(digests), answers)
@@ -46,9 +46,9 @@ def entries(scenes: Iterable[Scene]) -> list[MockListingEntry]:
     ]
 
 
-def print_repertoire(library: Library, *, as_json: bool) -> None:
+def print_repertoire(recordings: Recordings, *, as_json: bool) -> None:
     """Print what a mock of it can answer: a table, or one JSON object a line."""
-    found = entries(library.scenes)
+    found = entries(recordings.interactions)
     if as_json:
         for entry in found:
             sys.stdout.write(orjson.dumps(entry._asdict()).decode() + "\n")

@@ -13,8 +13,8 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from mcpspy.core.jsontools import pointer
-from mcpspy.core.mock.selector import Match
-from mcpspy.core.mock.session import Options
+from mcpspy.core.mock.selector import MatchMode
+from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
@@ -173,8 +173,10 @@ class McpRecording:
         redaction = redaction_of(asked.config)
         if not self.is_anew:
             behind = real(asked.server, asked.upstream, f"{self._added}/") if asked.is_recorded else None
-            answering = Options(
-                match=Match(asked.match), repeats=asked.on_exhausted == "repeat", forwards=behind is not None
+            answering = MockOptions(
+                match=MatchMode(asked.match),
+                repeats=asked.on_exhausted == "repeat",
+                forwards=behind is not None,
             )
             ignored = [pointer(text) for text in asked.ignore]
             return ServedEndpoint(

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any, Final
 
 from mcpspy.core.jsontools import Pointer, differences, pointer
-from mcpspy.core.mock.matching import whole
-from mcpspy.core.mock.responses import DIFFERENCES
+from mcpspy.core.mock.matching import compared_request
+from mcpspy.core.mock.recordings import DIFFERENCES
 from mcpspy.core.protocol.message import Failure, Request
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.redact.placeholder import fits
@@ -44,7 +44,7 @@ def _told(
     request: Request, answer: Failure, recorded: Sequence[Request], ignored: Sequence[Pointer]
 ) -> Iterator[str]:
     yield short(answer.text.removeprefix(SAID))
-    live = whole(request, ignored)
+    live = compared_request(request, ignored)
     yield f"  asked: {short(one_line(live['params']))}"
     nearest = _nearest(answer)
     # Of another method is nothing but the method itself: worth a line if there is no better.
@@ -88,7 +88,7 @@ def _found(
     """Return the recorded request that the mock means: the first that differs where it says."""
     for request in recorded:
         if request.method == near["method"] == live["method"] and request.subject == near.get("about"):
-            its = whole(request, ignored)
+            its = compared_request(request, ignored)
             if list(islice(differences(live, its), DIFFERENCES)) == near["differs"]:
                 return its
     return None

@@ -15,7 +15,7 @@ import pytest
 from msgspec import Struct
 
 from mcpspy.core.jsontools import pointer
-from mcpspy.core.mock.selector import Match
+from mcpspy.core.mock.selector import MatchMode
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.redaction import RedactionOptions, redactor
@@ -38,7 +38,7 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
     """Its id, for people."""
     path: Path
     mode: str
-    match: str = str(Match.EXACT)
+    match: str = str(MatchMode.EXACT)
     ignore: tuple[str, ...] = ()
     """JSON pointers, as `mcpspy mock --ignore` has them."""
     on_exhausted: str = ON_EXHAUSTED[0]
@@ -76,7 +76,7 @@ def read_asked(request: pytest.FixtureRequest, modes: Sequence[str]) -> PluginOp
             or _default_mode(),
             modes,
         ),
-        match=_one_of("match", given.get("match", "exact"), [str(match) for match in Match]),
+        match=_one_of("match", given.get("match", "exact"), [str(match) for match in MatchMode]),
         ignore=tuple(_pointer(text) for text in _list("ignore", given.get("ignore", ()))),
         on_exhausted=_one_of("on_exhausted", given.get("on_exhausted", "repeat"), ON_EXHAUSTED),
         config=config.rootpath / config.getini("mcpspy_config") if config.getini("mcpspy_config") else None,

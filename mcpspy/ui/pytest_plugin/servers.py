@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer
-from mcpspy.core.mock.session import Options as Answering
+from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
@@ -25,8 +25,8 @@ from mcpspy.io.client import ServerAddress, ServerCommand
 from mcpspy.io.http.listener import accepting, listening, origin
 from mcpspy.io.http.proxy import HttpOptions, proxying
 from mcpspy.io.mock.http import SSE, Mock
-from mcpspy.io.mock.loader import Served
-from mcpspy.io.mock.upstream import Real
+from mcpspy.io.mock.loader import RecordingsLoader
+from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.settings import session_name
@@ -42,8 +42,8 @@ class MockedRecordings(Struct, frozen=True):
 
     recordings: Sequence[Path]
     ignored: Sequence[Pointer]
-    answering: Answering
-    real: Real | None
+    answering: MockOptions
+    real: RealServer | None
 
 
 class ServedEndpoint:
@@ -106,20 +106,20 @@ class ServedEndpoint:
 @asynccontextmanager
 async def _mocking(mocked: MockedRecordings) -> AsyncIterator[str]:
     """Serve recordings; yield the URL."""
-    library = Served(mocked.recordings, mocked.ignored, merge=False).library()
+    recordings = RecordingsLoader(mocked.recordings, mocked.ignored, merge=False).recordings()
     with listening(HOST, 0, "") as listener:
-        mock = Mock(library, mocked.answering, lambda line: say(sanitize(line)), real=mocked.real)
+        mock = Mock(recordings, mocked.answering, lambda line: say(sanitize(line)), real=mocked.real)
         async with accepting(mock.handle, listener):
-            is_sse = urlsplit(library.upstream or "").path == SSE
+            is_sse = urlsplit(recordings.upstream or "").path == SSE
             try:
                 yield origin(HOST, listener) + (SSE if is_sse else mock.path)
             finally:
                 await mock.close()
 
 
-def real(command: Sequence[str], url: str | None, append: str) -> Real:
+def real(command: Sequence[str], url: str | None, append: str) -> RealServer:
     """Return the real server, for what was not recorded; what it says is recorded into the folder `append`."""
     if url is None:
-        return Real(ServerCommand(list(command)), session_name(list(command)), append)
+        return RealServer(ServerCommand(list(command)), session_name(list(command)), append)
     upstream = read_upstream(url)
-    return Real(ServerAddress(url), upstream.host if upstream is not None else url, append)
+    return RealServer(ServerAddress(url), upstream.host if upstream is not None else url, append)

@@ -1,4 +1,4 @@
-"""Sessions in the making, and clients of what was made of them."""
+"""Sessions made message by message, and clients of their mocks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 from mcpspy.core.jsontools import pointer
-from mcpspy.core.mock.interaction import Scene
-from mcpspy.core.mock.loader import Script, entries
-from mcpspy.core.mock.recordings import Library
-from mcpspy.core.mock.session import Conversation, Options
-from mcpspy.core.mock.store import Shelf
+from mcpspy.core.mock.interaction import Interaction
+from mcpspy.core.mock.loader import InteractionLoader, entries
+from mcpspy.core.mock.recordings import Recordings
+from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.recording.decode import Frame, Header, Note
 from mcpspy.core.session.session import Session
 
@@ -65,24 +65,24 @@ class Talk:
         self.client(id=0, method="initialize", params=params).server(id=0, result=result)
         return self.client(method="notifications/initialized")
 
-    def library(self, *ignored: str) -> Library:
+    def recordings(self, *ignored: str) -> Recordings:
         self.session.end()
-        return Library.of([("r.jsonl", self.session)], [pointer(text) for text in ignored])
+        return Recordings.of([("r.jsonl", self.session)], [pointer(text) for text in ignored])
 
     def live(self, **options: Any) -> Live:
-        return Live(self.library(), **options)
+        return Live(self.recordings(), **options)
 
 
 class Live:
     """A client, with a clock that it moves itself."""
 
-    def __init__(self, library: Library, **options: Any) -> None:
+    def __init__(self, recordings: Recordings, **options: Any) -> None:
         self.now = 100.0
-        self.conversation = Conversation(library, Options(**options), self.now)
+        self.session = MockSession(recordings, MockOptions(**options), self.now)
 
     def send(self, data: bytes) -> list[Json]:
         """Send bytes; return what comes at once."""
-        self.conversation.receive(data, self.now)
+        self.session.receive(data, self.now)
         return self.heard()
 
     def say(self, **members: Any) -> list[Json]:
@@ -112,20 +112,20 @@ class Live:
         return self.heard()
 
     def heard(self) -> list[Json]:
-        return [json.loads(outgoing.data) for outgoing in self.conversation.take(self.now)]
+        return [json.loads(outgoing.data) for outgoing in self.session.take(self.now)]
 
 
-def scripted(session: Session) -> Script:
-    """Return the script of a session."""
-    script = Script(Shelf("r.jsonl"), session.header)
+def loaded(session: Session) -> InteractionLoader:
+    """Return the loader of a session."""
+    loader = InteractionLoader(InteractionStore("r.jsonl"), session.header)
     for entry in entries(session):
-        script.add(entry)
-    return script
+        loader.add(entry)
+    return loader
 
 
-def scenes(session: Session) -> list[Scene]:
-    """Return the scenes of a session."""
-    return list(scripted(session).shelf.scenes())
+def interactions(session: Session) -> list[Interaction]:
+    """Return the interactions of a session."""
+    return list(loaded(session).store.interactions())
 
 
 def log(level: str = "info") -> Json:

@@ -2,8 +2,60 @@
 
 from __future__ import annotations
 
-from mcpspy.core.mock.selector import Match
-from tests.core.mock.talking import Talk, asking, log, modern, names, slow
+from typing import Any
+
+import pytest
+
+from mcpspy.core.mock.delivery import Playback
+from mcpspy.core.mock.interaction import Interaction
+from mcpspy.core.mock.selector import MatchMode
+from tests.core.mock.talking import Talk, asking, interactions, log, modern, names, slow
+
+LOG: dict[str, Any] = {"method": "notifications/message", "params": {"level": "info", "data": "x"}}
+
+
+def interaction(*, cancelled: bool = False) -> Interaction:
+    talk = Talk().client(id=1, method="a").server(**LOG).server(id=1, method="roots/list")
+    if cancelled:
+        talk.client(method="notifications/cancelled", params={"requestId": 1})
+        talk.server(id=1, error={"code": 0, "message": "Request cancelled"})
+    else:
+        talk.client(id=1, result={}).server(id=1, result={})
+    return interactions(talk.session)[0]
+
+
+def due(playback: Playback, *, skips: bool = False) -> list[tuple[float, int]]:
+    return [(at, place) for at, place, _ in playback.due(lambda _: skips)]
+
+
+@pytest.mark.parametrize(("speed", "scale"), [(0.0, 0.0), (1.0, 1.0), (2.0, 0.5), (0.5, 2.0)])
+def test_steps_come_at_their_recorded_distance_scaled(speed: float, scale: float) -> None:
+    playback = Playback(interaction(), 100.0, speed)
+    assert due(playback) == [(100 + scale, 0), (100 + 2 * scale, 1)]
+    playback.open(1, 200.0)
+    assert due(playback) == [(200 + scale, 2)]
+    assert due(playback) == []
+
+
+def test_steps_keep_their_order_even_if_the_client_answers_early() -> None:
+    playback = Playback(interaction(), 100.0, 1.0)
+    playback.open(1, 100.0)
+    assert due(playback) == [(101.0, 0), (102.0, 1), (102.0, 2)]
+
+
+def test_a_request_that_is_skipped_counts_as_answered() -> None:
+    assert due(Playback(interaction(), 100.0, 1.0), skips=True) == [(101.0, 0), (103.0, 2)]
+
+
+def test_after_a_cancellation_only_what_waited_for_it_comes() -> None:
+    playback = Playback(interaction(cancelled=True), 100.0, 1.0)
+    due(playback)
+    playback.cancel(150.0)
+    assert due(playback) == [(151.0, 2)]
+    stopped = Playback(interaction(), 100.0, 1.0)
+    due(stopped)
+    stopped.cancel(150.0)
+    assert due(stopped) == []
 
 
 def test_each_request_of_the_server_has_an_id_of_its_own_and_takes_it_as_a_string() -> None:
@@ -63,7 +115,7 @@ def test_a_subscription_is_fed_under_its_live_id_as_long_as_it_is_open() -> None
         assert said["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "live"}
     assert live.say(method="notifications/cancelled", params={"requestId": "live"}) == []
     assert names(live.ask(3, "touch", _meta=modern())) == [3]
-    assert not live.conversation.owes
+    assert not live.session.owes
 
 
 def test_a_client_that_wants_no_progress_gets_none() -> None:
@@ -71,6 +123,6 @@ def test_a_client_that_wants_no_progress_gets_none() -> None:
 
 
 def test_a_modern_client_of_a_legacy_answer_is_asked_nothing() -> None:
-    live = asking().live(match=Match.METHOD)
+    live = asking().live(match=MatchMode.METHOD)
     live.initialize(roots={})
     assert names(live.ask("a", "tools/call", name="ask", _meta=modern())) == ["a"]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from mcpspy.core.mock.interaction import Scene
-from tests.core.mock.talking import Talk, scenes
+from mcpspy.core.mock.interaction import Interaction
+from tests.core.mock.talking import Talk, interactions
 
 
-def test_a_scene_knows_its_answer_and_whether_it_stays_open() -> None:
-    (call,) = scenes(Talk().call(1).session)
+def test_an_interaction_knows_its_answer_and_whether_it_stays_open() -> None:
+    (call,) = interactions(Talk().call(1).session)
     assert call.answer is not None
     assert call.steps[-1].is_answer
     assert not call.is_subscription
-    (listen,) = scenes(Talk().client(id="l", method="subscriptions/listen", params={}).session)
+    (listen,) = interactions(Talk().client(id="l", method="subscriptions/listen", params={}).session)
     assert listen.is_subscription
     assert listen.answer is None
-    assert Scene(None, []).answer is None
+    assert Interaction(None, []).answer is None

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from mcpspy.core.mock.interaction import CANCEL, EOF, Scene
-from tests.core.mock.talking import Talk, modern, scenes, scripted
+import pytest
+
+from mcpspy.core.mock.interaction import CANCEL, EOF, Interaction
+from mcpspy.core.mock.loader import InteractionLoader
+from mcpspy.core.mock.loader_fast import FastInteractionLoader
+from mcpspy.core.mock.recordings import Recordings
+from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.store import InteractionStore
+from mcpspy.core.recording.decode import read_entry
+from tests.core.mock.talking import Json, Live, Talk, interactions, loaded, modern, progress
 
 LOG: dict[str, Any] = {"method": "notifications/message", "params": {"level": "info", "data": "x"}}
 CHANGED: dict[str, Any] = {"method": "notifications/tools/list_changed"}
 
 
-def told(scene: Scene) -> list[tuple[str, float]]:
-    """Return what a scene says, and how long after its last gate."""
-    return [(getattr(step.message, "method", "answer"), step.after) for step in scene.steps]
+def told(interaction: Interaction) -> list[tuple[str, float]]:
+    """Return what an interaction says, and how long after its last gate."""
+    return [(getattr(step.message, "method", "answer"), step.after) for step in interaction.steps]
 
 
 def test_progress_belongs_to_the_token_and_nobody_else() -> None:
@@ -23,7 +32,7 @@ def test_progress_belongs_to_the_token_and_nobody_else() -> None:
     }
     talk = Talk().client(id=1, method="slow", params={"_meta": {"progressToken": "t"}})
     talk.client(id=2, method="other").server(**progress).server(id=2, result={}).server(id=1, result={})
-    slow, other = scenes(talk.session)
+    slow, other = interactions(talk.session)
     assert told(slow) == [("notifications/progress", 2.0), ("answer", 4.0)]
     assert told(other) == [("answer", 2.0)]
 
@@ -31,9 +40,9 @@ def test_progress_belongs_to_the_token_and_nobody_else() -> None:
 def test_what_follows_the_client_s_answer_waits_for_it() -> None:
     talk = Talk().client(id=1, method="ask").server(id=1, method="roots/list")
     talk.client(id=1, result={"roots": []}).server(**LOG).server(id=1, result={})
-    (scene,) = scenes(talk.session)
-    assert [step.gates for step in scene.steps] == [(), (0,), (0,)]
-    assert told(scene) == [("roots/list", 1.0), ("notifications/message", 1.0), ("answer", 2.0)]
+    (interaction,) = interactions(talk.session)
+    assert [step.gates for step in interaction.steps] == [(), (0,), (0,)]
+    assert told(interaction) == [("roots/list", 1.0), ("notifications/message", 1.0), ("answer", 2.0)]
 
 
 def test_an_error_after_a_cancellation_waits_for_one_and_a_late_result_does_not() -> None:
@@ -42,29 +51,33 @@ def test_an_error_after_a_cancellation_waits_for_one_and_a_late_result_does_not(
     refused = Talk().client(id=1, method="a").client(**cancel).server(id=1, error=error)
     late = Talk().client(id=1, method="a").client(**cancel).server(id=1, result={})
     never = Talk().client(id=1, method="a").client(**cancel)
-    assert [step.gates for scene in scenes(refused.session) for step in scene.steps] == [(CANCEL,)]
-    assert [step.gates for scene in scenes(late.session) for step in scene.steps] == [()]
-    assert [(scene.cancelled, scene.steps) for scene in scenes(never.session)] == [(True, [])]
+    assert [step.gates for interaction in interactions(refused.session) for step in interaction.steps] == [
+        (CANCEL,)
+    ]
+    assert [step.gates for interaction in interactions(late.session) for step in interaction.steps] == [()]
+    assert [(interaction.cancelled, interaction.steps) for interaction in interactions(never.session)] == [
+        (True, [])
+    ]
 
 
 def test_a_subscription_that_ended_with_the_connection_waits_for_its_end() -> None:
     talk = Talk().client(id="l", method="subscriptions/listen").note("eof", **{"from": "client"})
     talk.server(id="l", error={"code": -32000, "message": "Connection closed"})
-    (scene,) = scenes(talk.session)
-    assert [step.gates for step in scene.steps] == [(EOF,)]
+    (interaction,) = interactions(talk.session)
+    assert [step.gates for step in interaction.steps] == [(EOF,)]
 
 
 def test_answers_to_a_client_that_had_closed_its_end_do_not_wait() -> None:
     talk = Talk().client(id=1, method="a").note("eof", **{"from": "client"}).server(id=1, result={})
-    assert [step.gates for scene in scenes(talk.session) for step in scene.steps] == [()]
+    assert [step.gates for interaction in interactions(talk.session) for step in interaction.steps] == [()]
 
 
 def test_an_http_error_without_a_message_is_an_answer() -> None:
     talk = Talk().client("s", 1, id=1, method="a")
     talk.note("http", http=1, stream="s", status=404).note("http-end", http=1, stream="s", hung_up=None)
-    (scene,) = scenes(talk.session)
-    assert scene.answer is not None
-    assert b"HTTP 404" in scene.answer.data
+    (interaction,) = interactions(talk.session)
+    assert interaction.answer is not None
+    assert b"HTTP 404" in interaction.answer.data
 
 
 def test_a_client_that_hung_up_waits_for_nothing() -> None:
@@ -72,18 +85,18 @@ def test_a_client_that_hung_up_waits_for_nothing() -> None:
     talk.note("http-end", http=1, stream="s", hung_up="client").client("s", id=2, method="b").server(
         "s", **LOG
     )
-    hung_up, other = scenes(talk.session)
+    hung_up, other = interactions(talk.session)
     assert (hung_up.cancelled, hung_up.steps) == (True, [])
     assert told(other) == [("notifications/message", 1.0)]
 
 
 def settled(talk: Talk) -> list[int]:
     """Return the rows to which nothing is added any more, as far as is known."""
-    shelf = scripted(talk.session).shelf
-    return [row for row in range(len(shelf)) if shelf.is_settled(row)]
+    store = loaded(talk.session).store
+    return [row for row in range(len(store)) if store.is_settled(row)]
 
 
-def test_a_scene_is_over_when_it_is_answered_and_the_client_has_gone_on() -> None:
+def test_an_interaction_is_over_when_it_is_answered_and_the_client_has_gone_on() -> None:
     talk = Talk().client(id=1, method="a")
     assert settled(talk) == []
     assert settled(talk.server(id=1, result={})) == []
@@ -94,14 +107,14 @@ def test_a_scene_is_over_when_it_is_answered_and_the_client_has_gone_on() -> Non
     assert settled(talk.note("stderr")) == [0, 1, 3]
 
 
-def test_a_scene_is_not_over_while_the_client_owes_an_answer() -> None:
+def test_an_interaction_is_not_over_while_the_client_owes_an_answer() -> None:
     talk = Talk().client(id=1, method="a").server(id=7, method="ping").server(id=1, result={}).call(2)
     assert settled(talk.call(3)) == [1]
     assert settled(talk.client(id=7, result={})) == [1, 2]
     assert settled(talk.server(**LOG).client(id=4, method="b")) == [0, 1, 2]
 
 
-def test_a_scene_is_not_over_while_its_task_goes_on() -> None:
+def test_an_interaction_is_not_over_while_its_task_goes_on() -> None:
     talk = Talk().client(id=1, method="a").server(id=1, result={"task": {"taskId": "t"}})
     assert settled(talk.call(2).call(3)) == [1]
 
@@ -120,12 +133,258 @@ def test_answers_that_nobody_asked_for_and_garbage_are_left_out() -> None:
     talk = (
         Talk().call(1).server(id=1, result={"again": 1}).server(id=9, result={}).frame("server", b"DEBUG: x")
     )
-    (scene,) = scenes(talk.session)
-    assert told(scene) == [("answer", 1.0)]
+    (interaction,) = interactions(talk.session)
+    assert told(interaction) == [("answer", 1.0)]
 
 
 def test_nothing_is_kept_of_what_was_answered_but_its_scene() -> None:
-    script = scripted(Talk().handshake().call(1).call(2).session)
-    assert not script._pairing._answered
-    assert not script.placement._open
-    assert not script._owed
+    loader = loaded(Talk().handshake().call(1).call(2).session)
+    assert not loader._pairing._answered
+    assert not loader.causes._open
+    assert not loader._owed
+
+
+def test_what_comes_while_nobody_waits_follows_the_last_message_of_the_client() -> None:
+    talk = Talk().call(1).server(**CHANGED).client(method="notifications/initialized").server(**CHANGED)
+    call, notice = interactions(talk.session)
+    assert told(call) == [("answer", 1.0), ("notifications/tools/list_changed", 2.0)]
+    assert told(notice) == [("notifications/tools/list_changed", 1.0)]
+
+
+def test_of_two_requests_the_one_that_still_waits_is_meant() -> None:
+    talk = Talk().client(id=1, method="slow").call(2).server(**LOG).server(id=1, result={})
+    slow, call = interactions(talk.session)
+    assert told(slow) == [("notifications/message", 3.0), ("answer", 4.0)]
+    assert told(call) == [("answer", 1.0)]
+
+
+def test_what_is_listened_for_comes_after_what_brought_it_about() -> None:
+    meta: dict[str, Any] = {"_meta": {"io.modelcontextprotocol/subscriptionId": "l"}}
+    talk = Talk().client(id="l", method="subscriptions/listen")
+    talk.server(method="notifications/subscriptions/acknowledged", params=meta)
+    talk.client(id=1, method="tools/call").server(method="notifications/resources/updated", params=meta)
+    talk.server(id=1, result={})
+    listen, call = interactions(talk.session)
+    assert told(listen) == [("notifications/subscriptions/acknowledged", 1.0)]
+    assert told(call) == [("notifications/resources/updated", 1.0), ("answer", 2.0)]
+    assert call.steps[0].listens == listen.number
+
+
+def test_over_http_the_exchange_that_carried_it_says_what_it_belongs_to() -> None:
+    talk = Talk().client("s", 1, id=1, method="a").client("s", 2, id=2, method="b")
+    talk.server("s", 1, **LOG).server("s", 2, id=2, result={}).server("s", 1, id=1, result={})
+    one, other = interactions(talk.session)
+    assert told(one) == [("notifications/message", 2.0), ("answer", 4.0)]
+    assert told(other) == [("answer", 2.0)]
+
+
+def test_what_comes_before_the_answer_belongs_to_the_request_that_waits() -> None:
+    talk = Talk().client(id=1, method="a").server(**LOG).server(id=1, result={})
+    (interaction,) = interactions(talk.session)
+    assert told(interaction) == [("notifications/message", 1.0), ("answer", 2.0)]
+
+
+def test_what_the_server_says_first_opens_the_session() -> None:
+    opening, call = interactions(Talk().server(**LOG).call(1).session)
+    assert opening.cause is None
+    assert told(opening) == [("notifications/message", 1.0)]
+    assert told(call) == [("answer", 1.0)]
+
+
+OURS = {"by": "mcpspy"}
+KEPT = {"to": "mcpspy"}
+
+
+def entry(side: str, message: Json, **head: Any) -> Json:
+    return {"from": side, **head, "msg": {"jsonrpc": "2.0", **message}}
+
+
+def asks(id: Any, text: str = "a", **head: Any) -> Json:  # noqa: A002
+    params = {"name": "echo", "arguments": {"text": text}}
+    return entry("client", {"id": id, "method": "tools/call", "params": params}, **head)
+
+
+def answers(id: Any, said: str, **head: Any) -> Json:  # noqa: A002
+    return entry("server", {"id": id, "result": {"said": said}}, **head)
+
+
+def done(action: str, **fields: Any) -> Json:
+    return {"note": "rule", "action": action, "from": "server", "id": "1", **fields}
+
+
+def changed(said: str, action: str = "replace", **fields: Any) -> Json:
+    return done(action, sent=json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"said": said}}), **fields)
+
+
+def loader(*said: Json, lines: bool = True) -> InteractionLoader:
+    """Read a recording, its entries a second apart: line by line, or as what is in no file."""
+    texts = [
+        json.dumps({"t": float(at), **each}, separators=(",", ":")).encode() for at, each in enumerate(said)
+    ]
+    whole = b"".join(text + b"\n" for text in texts)
+    read = FastInteractionLoader(
+        InteractionStore("r.jsonl", (), lambda place, length: whole[place : place + length])
+    )
+    if lines:
+        read.add_lines(texts, 0)
+    else:
+        for text in texts:
+            InteractionLoader.add(read, read_entry(text))
+    return read
+
+
+def live(*said: Json, lines: bool = True, **options: Any) -> Live:
+    read = loader(*said, lines=lines)
+    read.end()
+    return Live(Recordings([read.store]), **options)
+
+
+def test_what_we_asked_in_the_hosts_name_answers_nobody() -> None:
+    client = live(
+        *(asks(1), answers(1, "one")),
+        *(asks("m-1", **OURS), done("inject", viewer="send", **{"from": "client"})),
+        entry("server", progress(1, 1), **KEPT),
+        answers("m-1", "ours", **KEPT),
+        *(asks("m-2", "only we", **OURS), answers("m-2", "ours", **KEPT)),
+        *(asks(2), answers(2, "two")),
+    )
+    assert [client.answered(id, text="a") for id in "xyz"] == ["one", "two", "two"]  # noqa: A001
+    assert client.answered("w", text="only we") == -32603
+    numbers = [interaction.number for interaction in client.session.recordings.interactions]
+    assert numbers == [0, 3], "as `mcpspy show` counts them"
+
+
+@pytest.mark.parametrize("lines", [True, False], ids=["in a file", "in none"])
+def test_a_changed_answer_is_played_as_the_host_heard_it(lines: bool) -> None:
+    client = live(
+        asks(1),
+        answers(1, "was"),
+        changed("once"),
+        changed("became"),
+        asks(2),
+        answers(2, "was"),
+        lines=lines,
+    )
+    assert [client.answered(id, text="a") for id in "xy"] == ["became", "was"]  # noqa: A001
+    reported = asks(1)
+    reported["msg"]["params"]["_meta"] = {"progressToken": 1}
+    client = live(
+        reported, entry("server", progress(1, 1)), answers(1, "was"), changed("became"), lines=lines
+    )
+    assert client.answered("x", text="a") == "became"
+
+
+def test_what_was_corrupted_is_played_whole() -> None:
+    client = live(asks(1), answers(1, "was"), changed("torn", "corrupt", how="half-line"))
+    assert client.answered("x", text="a") == "was"
+
+
+@pytest.mark.parametrize(
+    "fate",
+    [
+        [answers(1, "was", **KEPT), done("drop")],
+        [answers(1, "was"), done("hold", ticket=7), done("release", ticket=7, why="dropped")],
+    ],
+    ids=["by a rule", "by a viewer"],
+)
+def test_an_answer_that_was_dropped_is_not_given(fate: list[Json]) -> None:
+    client = live(asks(1), *fate, asks(2, "b"), answers(2, "yes"))
+    assert client.call("x", text="a") == []
+    (said,) = client.session.complaints()
+    assert said.startswith("tools/call echo: was never answered")
+    assert client.answered("y", text="b") == "yes"
+
+
+def test_an_answer_that_was_dropped_after_a_log_is_not_given_either() -> None:
+    log = entry("server", {"method": "notifications/message", "params": {"level": "info", "data": "x"}})
+    held = (log, answers(1, "was"), done("hold", ticket=7), done("release", ticket=7, why="dropped"))
+    client = live(asks(1), *held)
+    assert [said["method"] for said in client.call("x", text="a")] == ["notifications/message"]
+    assert len(client.session.complaints()) == 1
+
+
+def test_what_was_dropped_on_the_way_to_an_answer_is_left_out() -> None:
+    log = entry("server", {"method": "notifications/message", "params": {"level": "info", "data": "x"}})
+    held = (log, done("hold", ticket=7), answers(1, "yes"), done("release", ticket=7, why="dropped"))
+    assert [said.get("id") for said in live(asks(1), *held).call("x", text="a")] == ["x"]
+    kept = (
+        log,
+        done("hold", ticket=7),
+        answers(1, "yes"),
+        done("release", ticket=7, why="timeout", seconds=2),
+    )
+    assert [said.get("id") for said in live(asks(1), *kept).call("x", text="a")] == [None, "x"]
+
+
+@pytest.mark.parametrize(
+    "delay",
+    [
+        [done("delay", seconds=3)],
+        [done("hold", ticket=7), done("release", ticket=7, why="timeout", seconds=3)],
+        [done("hold", ticket=7), changed("yes", "release", ticket=7, why="edited", seconds=3)],
+    ],
+    ids=["by a rule", "by a viewer", "by one who edits"],
+)
+def test_what_was_delayed_comes_when_it_came(delay: list[Json]) -> None:
+    client = live(asks(1), answers(1, "yes"), *delay, speed=1.0)
+    assert client.call("x", text="a") == []
+    assert client.wait(3.5) == []
+    assert [said["result"]["said"] for said in client.wait(0.5)] == ["yes"]
+
+
+def test_our_answer_is_played_and_not_the_one_we_kept() -> None:
+    failed = entry("server", {"id": 1, "error": {"code": -32001, "message": "hung"}}, **OURS)
+    cancelled = entry("client", {"method": "notifications/cancelled", "params": {"requestId": 1}}, **OURS)
+    late = answers(1, "late", **KEPT)
+    for said in ([cancelled, failed, late], [failed, cancelled, late]):
+        assert live(asks(1, **KEPT), *said).answered("x", text="a") == -32001
+
+
+def test_what_a_viewer_said_to_the_host_is_not_said_again() -> None:
+    roots = {"id": "m-1", "method": "roots/list"}
+    client = live(
+        *(asks(1), entry("server", roots, **OURS), entry("client", {"id": "m-1", "result": {}}, **KEPT)),
+        *(entry("server", {"method": "notifications/tools/list_changed"}, **OURS), answers(1, "yes")),
+    )
+    client.initialize(roots={})
+    assert [said.get("id") for said in client.call("x", text="a")] == ["x"]
+
+
+def test_what_may_still_be_changed_is_not_sure() -> None:
+    first = [asks(1), asks(2, "b"), answers(1, "was")]
+    fates = (
+        [changed("became"), answers(2, "yes")],
+        [done("hold", ticket=7), answers(2, "yes"), done("release", ticket=7)],
+    )
+    for fate in fates:
+        for count in range(len(fate) + 1):
+            client = Live(Recordings([loader(*first, *fate[:count]).store]))
+            client.session = MockSession(client.session.recordings, MockOptions(), client.now)
+            assert bool(client.call("x", text="a")) == (count == len(fate)), count
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        done("hold", ticket=[1]),
+        done("release", ticket={}),
+        done("release", ticket=9, why="dropped"),
+        done("delay", seconds="long"),
+        done("delay", seconds=-5),
+        done("replace", sent=5),
+        done("replace", sent="what is that?"),
+        done("replace", failed="why not"),
+        {"note": "rule"},
+    ],
+    ids=lambda note: json.dumps(note)[15:60],
+)
+def test_a_note_that_makes_no_sense_changes_nothing(odd: Json) -> None:
+    assert live(asks(1), answers(1, "was"), odd).answered("x", text="a") == "was"
+
+
+@pytest.mark.parametrize("lines", [True, False], ids=["in a file", "in none"])
+def test_a_change_that_is_no_text_is_played_as_far_as_it_is(lines: bool) -> None:
+    client = live(
+        asks(1), answers(1, "was"), done("replace", sent='{"id":1,"result":{"said":"\ud800"}}'), lines=lines
+    )
+    assert client.answered("x", text="a") == "?"

@@ -1,4 +1,4 @@
-"""The short way gives the scenes that the long way gives."""
+"""The short way gives the interactions that the long way gives."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.core.jsontools import Pointer
-from mcpspy.core.mock.interaction import Scene
-from mcpspy.core.mock.loader import Script
-from mcpspy.core.mock.loader_fast import QuickScript
-from mcpspy.core.mock.store import Shelf
+from mcpspy.core.mock.interaction import Interaction
+from mcpspy.core.mock.loader import InteractionLoader
+from mcpspy.core.mock.loader_fast import FastInteractionLoader
+from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.recording.decode import read_entry
 from tests.core.mock.talking import VERSION, Json, modern
 
@@ -29,31 +29,39 @@ def frame(
     return b'{"t":%.6f,"from":"%b",%b"msg":%b}' % (at, side.encode(), carried, data)
 
 
-def told(scene: Scene) -> Any:
-    """Return all that a scene is."""
+def told(interaction: Interaction) -> Any:
+    """Return all that an interaction is."""
     steps = [
-        (step.kind, step.data, step.after, step.gates, step.listens, step.withdraws) for step in scene.steps
+        (step.kind, step.data, step.after, step.gates, step.listens, step.withdraws)
+        for step in interaction.steps
     ]
-    cause = scene.cause.data if scene.cause is not None else None
-    return cause, scene.number, scene.cancelled, scene.is_subscription, scene.is_modern, steps
-
-
-def kept(script: Script) -> Any:
-    """Return all that a shelf is."""
-    shelf = script.shelf
-    rows = range(len(shelf))
+    cause = interaction.cause.data if interaction.cause is not None else None
     return (
-        [told(scene) for scene in shelf.scenes()],
-        {digest: list(shelf.keys.rows(digest)) for digest in shelf.keys.queues},
-        {key: list(queue) for key, queue in shelf.keys.methods.items()},
-        shelf.keys.subjects,
-        shelf.keys.firsts,
-        {method: list(queue) for method, queue in shelf.keys.notices.items()},
-        {method: [str(each) for each in found] for method, found in shelf.keys.introductions.items()},
-        shelf.keys.versions,
-        shelf.server,
-        (script.has_server, script.exchanges),
-        [row for row in rows if not shelf.is_settled(row)],
+        cause,
+        interaction.number,
+        interaction.cancelled,
+        interaction.is_subscription,
+        interaction.is_modern,
+        steps,
+    )
+
+
+def kept(loader: InteractionLoader) -> Any:
+    """Return all that a store is."""
+    store = loader.store
+    rows = range(len(store))
+    return (
+        [told(interaction) for interaction in store.interactions()],
+        {digest: list(store.index.rows(digest)) for digest in store.index.queues},
+        {key: list(queue) for key, queue in store.index.methods.items()},
+        store.index.subjects,
+        store.index.firsts,
+        {method: list(queue) for method, queue in store.index.notifications.items()},
+        {method: [str(each) for each in found] for method, found in store.index.handshakes.items()},
+        store.index.versions,
+        store.server,
+        (loader.has_server, loader.exchanges),
+        [row for row in rows if not store.is_settled(row)],
     )
 
 
@@ -64,7 +72,10 @@ def both(lines: list[bytes], ignored: tuple[Pointer, ...] = (), cut: int = 0) ->
     def read(place: int, length: int) -> bytes:
         return text[place : place + length]
 
-    long, short = Script(Shelf("r", ignored, read)), QuickScript(Shelf("r", ignored, read))
+    long, short = (
+        InteractionLoader(InteractionStore("r", ignored, read)),
+        FastInteractionLoader(InteractionStore("r", ignored, read)),
+    )
     for line in lines:
         long.add(read_entry(line))
     offset = short.add_lines(lines[:cut], 0)
@@ -190,8 +201,8 @@ def test_a_real_recording_makes_the_same_scenes(path: Path) -> None:
 
 
 def test_what_is_plain_takes_no_steps_of_its_own() -> None:
-    script = QuickScript(Shelf())
+    loader = FastInteractionLoader(InteractionStore())
     lines = [frame(0.0, "client", id=1, method="ping"), frame(0.5, "server", id=1, result={})]
-    script.add_lines(lines, 0)
-    assert script.shelf.steps == {}
-    assert script.shelf.is_answered(0)
+    loader.add_lines(lines, 0)
+    assert loader.store.steps == {}
+    assert loader.store.is_answered(0)

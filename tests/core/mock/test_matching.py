@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from mcpspy.core.jsontools import pointer
-from mcpspy.core.mock.matching import Asked, asked, whole
+from mcpspy.core.mock.matching import RequestKey, compared_request, plain_key, request_key
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.decode import Frame
 from tests.core.mock.talking import VERSION, modern
@@ -19,53 +23,56 @@ def request(method: str = "tools/call", **params: Any) -> Request:
     return message
 
 
-def of(**params: Any) -> Asked:
-    return asked(request(**params))
+def of(**params: Any) -> RequestKey:
+    return request_key(request(**params))
 
 
 def test_what_a_client_says_of_itself_is_not_asked_for() -> None:
-    assert of(name="x", _meta={"progressToken": 1, "traceparent": "00"}).key == of(name="x").key
-    assert of(name="x", _meta=modern()).key == of(name="x", _meta=modern(progressToken=4)).key
+    assert of(name="x", _meta={"progressToken": 1, "traceparent": "00"}).digest == of(name="x").digest
+    assert of(name="x", _meta=modern()).digest == of(name="x", _meta=modern(progressToken=4)).digest
 
 
 def test_the_revision_is_part_of_it_in_the_era_that_says_it() -> None:
-    assert of(name="x", _meta=modern()).key != of(name="x").key
+    assert of(name="x", _meta=modern()).digest != of(name="x").digest
     assert of(name="x", _meta=modern()).version == "2026-07-28"
-    assert of(name="x", _meta={VERSION: "2025-11-25"}).key == of(name="x").key
+    assert of(name="x", _meta={VERSION: "2025-11-25"}).digest == of(name="x").digest
 
 
 def test_no_arguments_are_empty_arguments_and_no_params_are_empty_params() -> None:
-    assert of(name="x", arguments={}).key == of(name="x").key
+    assert of(name="x", arguments={}).digest == of(name="x").digest
     (bare,) = read_frame(Frame(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'))
     assert isinstance(bare, Request)
-    assert asked(bare).key == asked(request("tools/list")).key
+    assert request_key(bare).digest == request_key(request("tools/list")).digest
 
 
 def test_a_cursor_and_a_task_id_are_part_of_it() -> None:
-    assert asked(request("tools/list", cursor="a")).key != asked(request("tools/list")).key
-    assert asked(request("tasks/get", taskId="a")).key != asked(request("tasks/get", taskId="b")).key
+    assert request_key(request("tools/list", cursor="a")).digest != request_key(request("tools/list")).digest
+    assert (
+        request_key(request("tasks/get", taskId="a")).digest
+        != request_key(request("tasks/get", taskId="b")).digest
+    )
 
 
 def test_an_answered_question_is_another_request_than_the_one_that_led_to_it() -> None:
     first = of(name="ask")
     again = of(name="ask", requestState="s", inputResponses={"a": 1})
-    assert first.key != again.key
-    assert again.key == of(name="ask", requestState="s", inputResponses={"a": 2}).key
+    assert first.digest != again.digest
+    assert again.digest == of(name="ask", requestState="s", inputResponses={"a": 2}).digest
     assert again.responses != of(name="ask", requestState="s", inputResponses={"a": 2}).responses
-    assert of(name="ask", inputResponses={"a": 1}).key == of(name="ask", inputResponses={"a": 2}).key
+    assert of(name="ask", inputResponses={"a": 1}).digest == of(name="ask", inputResponses={"a": 2}).digest
 
 
 def test_what_is_ignored_is_no_part_of_it() -> None:
     ignored = [pointer("/params/arguments/now"), pointer("/params/arguments/list/1")]
     one = request(name="x", arguments={"now": 1, "list": [1, 2]})
     other = request(name="x", arguments={"now": 2, "list": [1, 3]})
-    assert asked(one, ignored).key == asked(other, ignored).key
-    assert asked(one).key != asked(other).key
-    assert asked(one, [("params",)]).params == "{}"
+    assert request_key(one, ignored).digest == request_key(other, ignored).digest
+    assert request_key(one).digest != request_key(other).digest
+    assert request_key(one, [("params",)]).params == b"{}"
 
 
 def test_all_that_decides_is_laid_out_as_in_the_message() -> None:
-    said = whole(request(name="x", requestState="s", _meta=modern(progressToken=1)))
+    said = compared_request(request(name="x", requestState="s", _meta=modern(progressToken=1)))
     assert said == {
         "method": "tools/call",
         "params": {"name": "x", "requestState": "s", "_meta": {VERSION: "2026-07-28"}},
@@ -76,6 +83,45 @@ def test_params_that_nobody_should_send_are_compared_all_the_same() -> None:
     deep = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":' + b"[" * 990 + b"]" * 990 + b"}}"
     (message,) = read_frame(Frame(0.0, "client", deep))
     if isinstance(message, Request):
-        assert asked(message).key == asked(message).key
-    assert asked(request("x")).about == "x"
+        assert request_key(message).digest == request_key(message).digest
+    assert request_key(request("x")).about == "x"
     assert of(name="y").about == "tools/call y"
+
+
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.sampled_from([1, 1.0, 1.5, 10**30, None, True, "1.2", "e", "é", "\ud800", {}]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
+)
+META = VALUES | st.sampled_from([modern(), modern(progressToken="t"), {VERSION: "2025-11-25"}])
+NAMES = ["name", "uri", "ref", "arguments", "cursor", "inputResponses"]
+PARAMS = (
+    VALUES
+    | st.dictionaries(st.sampled_from(NAMES), VALUES)
+    | st.builds(
+        lambda params, meta: {**params, "_meta": meta}, st.dictionaries(st.sampled_from(NAMES), VALUES), META
+    )
+)
+
+
+@given(st.sampled_from(["tools/call", "resources/read", "completion/complete", "x"]), PARAMS, st.booleans())
+def test_it_is_what_a_longer_look_says(method: str, params: Any, ignores: bool) -> None:
+    ignored = (("params", "arguments", "a"),) if ignores else ()
+    said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    (request,) = read_frame(Frame(0.0, "client", json.dumps(said).encode()))
+    assert isinstance(request, Request)
+    found, wanted = plain_key(method, bytes(request.raw_params), ignored), request_key(request, ignored)
+    if found is not None:
+        assert found.digest == wanted.digest
+        assert (found.subject, found.version) == (wanted.subject, wanted.version)
+        assert found.token == request.progress_token
+
+
+@pytest.mark.parametrize("data", [b'{"a":1}', b"{}", b"", b'{"n":1e40}', b'{"_meta":{"progressToken":1}}'])
+def test_what_is_plain_is_told(data: bytes) -> None:
+    assert plain_key("tools/call", data) is not None
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{", b'{"requestState":"s"}', b'{"name":1}', b'{"_meta":5}'])
+def test_of_what_is_odd_nothing_is_said(data: bytes) -> None:
+    assert plain_key("tools/call", data) is None

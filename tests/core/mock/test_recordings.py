@@ -11,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from mcpspy.core.mock.recordings import Library
-from tests.core.mock.talking import Live, Talk, modern, scripted
+from mcpspy.core.mock.recordings import Recordings
+from tests.core.mock.talking import Live, Talk, loaded, modern
 
 
-def merged(*talks: Talk) -> Library:
-    return Library.of([(f"{number}.jsonl", talk.session) for number, talk in enumerate(talks)])
+def merged(*talks: Talk) -> Recordings:
+    return Recordings.of([(f"{number}.jsonl", talk.session) for number, talk in enumerate(talks)])
 
 
 def test_answers_of_one_key_queue_in_recorded_order() -> None:
     talk = Talk().call(1, answer="a").call(2, "other").call(3, answer="b")
-    library = talk.library()
-    keys = [scene.asked for scene in library.scenes]
-    queues = [library.queue(asked.digest) for asked in keys if asked is not None]
-    assert [[scene.number for scene in queue] for queue in queues if queue is not None] == [
+    recordings = talk.recordings()
+    keys = [interaction.key for interaction in recordings.interactions]
+    queues = [recordings.queue(key.digest) for key in keys if key is not None]
+    assert [[interaction.number for interaction in queue] for queue in queues if queue is not None] == [
         [0, 2],
         [0, 2],
         [1],
@@ -32,11 +32,11 @@ def test_answers_of_one_key_queue_in_recorded_order() -> None:
 
 
 def test_of_what_two_recordings_answer_the_later_one_counts_and_that_is_said() -> None:
-    library = merged(Talk().call(1, answer="old").call(2, "first"), Talk().call(1, answer="new"))
-    live = Live(library)
+    recordings = merged(Talk().call(1, answer="old").call(2, "first"), Talk().call(1, answer="new"))
+    live = Live(recordings)
     assert live.answered(1) == "new"
     assert live.answered(2, "first") == "yes"
-    assert library.conflicts == ["tools/call echo: answered as in 1.jsonl, not as in 0.jsonl"]
+    assert recordings.conflicts == ["tools/call echo: answered as in 1.jsonl, not as in 0.jsonl"]
 
 
 def test_recordings_that_agree_are_no_conflict() -> None:
@@ -44,29 +44,29 @@ def test_recordings_that_agree_are_no_conflict() -> None:
 
 
 def test_two_handshakes_that_differ_are_one() -> None:
-    library = merged(Talk().handshake(name="a"), Talk().handshake(name="b"))
-    assert library.conflicts == ["initialize: answered as in 1.jsonl, not as in 0.jsonl"]
-    assert library.server is not None
-    assert library.server.name == "b"
+    recordings = merged(Talk().handshake(name="a"), Talk().handshake(name="b"))
+    assert recordings.conflicts == ["initialize: answered as in 1.jsonl, not as in 0.jsonl"]
+    assert recordings.server is not None
+    assert recordings.server.name == "b"
 
 
 def test_the_revisions_of_a_modern_server_are_those_it_took() -> None:
     refused = Talk().client(id=1, method="server/discover", params={"_meta": modern()})
     refused.server(id=1, error={"code": -32601, "message": "no"})
-    assert not refused.call(2).library().is_modern
-    assert Talk().client(id=1, method="tools/list", params={"_meta": modern()}).library().versions == [
+    assert not refused.call(2).recordings().is_modern
+    assert Talk().client(id=1, method="tools/list", params={"_meta": modern()}).recordings().versions == [
         "2026-07-28"
     ]
 
 
 def test_revisions_that_are_no_list_are_none() -> None:
     talk = Talk().client(id=1, method="server/discover", params={"_meta": modern()})
-    assert talk.server(id=1, result={"supportedVersions": 1}).library().versions == []
+    assert talk.server(id=1, result={"supportedVersions": 1}).recordings().versions == []
 
 
 def test_a_recording_in_which_no_server_speaks_has_none() -> None:
-    assert not scripted(Talk().client(id=1, method="ping").session).has_server
-    assert scripted(Talk().call(1).session).has_server
+    assert not loaded(Talk().client(id=1, method="ping").session).has_server
+    assert loaded(Talk().call(1).session).has_server
 
 
 JUNK = st.recursive(
@@ -122,7 +122,7 @@ def test_whatever_was_recorded_can_be_served(
         if side == "client":
             live.say(**members)
             live.wait(1.0)
-    live.conversation.close(live.now)
+    live.session.close(live.now)
     live.wait(100.0)
     assert live.ask("still here", "ping")
 
@@ -137,13 +137,13 @@ class Clients(RuleBasedStateMachine):
         for number, (tool, kind) in enumerate((("a", 1), ("b", 1), ("a", 1), ("a", 2), ("a", 1), ("b", 1))):
             talk.call(number, tool, answer=f"{tool}{number}", n=kind)
             self.recorded.setdefault((tool, kind), []).append(f"{tool}{number}")
-        self.library = talk.library()
+        self.recordings = talk.recordings()
         self.clients: list[tuple[Live, Counter[tuple[str, int]], bool]] = []
         self.ids = itertools.count()
 
     @rule(repeats=st.booleans())
     def come(self, repeats: bool) -> None:
-        self.clients.append((Live(self.library, repeats=repeats), Counter(), repeats))
+        self.clients.append((Live(self.recordings, repeats=repeats), Counter(), repeats))
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data(), tool=st.sampled_from("ab"), n=st.integers(1, 3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from mcpspy.core.mock import responses
+from mcpspy.core.mock.recordings import DIFFERENCES
 from tests.core.mock.talking import Talk, modern
 
 
@@ -20,15 +21,57 @@ def test_results_and_errors_carry_the_id_as_it_was_written() -> None:
 def test_a_server_whose_handshake_is_missing_has_what_was_used_of_it() -> None:
     talk = Talk("weather").call(1).client(id=2, method="resources/subscribe", params={"uri": "x:"})
     talk.client(id=3, method="completion/complete", params={})
-    said = responses.initialized(talk.library(), "2025-06-18")
+    said = talk.live().initialize("2025-06-18")["result"]
     assert said["protocolVersion"] == "2025-06-18"
     assert said["serverInfo"]["name"] == "weather"
     assert said["capabilities"] == {"tools": {}, "resources": {"subscribe": True}, "completions": {}}
-    assert responses.initialized(talk.library(), "1999")["protocolVersion"] == "2025-11-25"
+    assert talk.live().initialize("1999")["result"]["protocolVersion"] == "2025-11-25"
 
 
 def test_a_modern_server_that_was_never_probed_says_what_it_took() -> None:
-    library = Talk().client(id=1, method="tools/list", params={"_meta": modern()}).library()
-    said = responses.discovered(library)
+    recordings = Talk().client(id=1, method="tools/list", params={"_meta": modern()}).recordings()
+    said = responses.discovered(recordings)
     assert said["supportedVersions"] == ["2026-07-28"]
     assert said["capabilities"] == {"tools": {}}
+
+
+def test_a_miss_names_the_three_nearest_and_where_they_differ() -> None:
+    talk = Talk().call(1, n=1, m=1).call(2, n=2, m=1).call(3, n=3, m=3).call(4, "other", n=9, m=1)
+    talk.client(id=5, method="prompts/get", params={"name": "echo"}).server(id=5, result={})
+    live = talk.live()
+    (said,) = live.call(1, n=9, m=1)
+    assert said["error"]["message"] == "mcpspy mock: not recorded: tools/call echo"
+    assert said["error"]["data"]["nearest"] == [
+        {"method": "tools/call", "about": "echo", "differs": ["/params/arguments/n"]},
+        {"method": "tools/call", "about": "echo", "differs": ["/params/arguments/n"]},
+        {"method": "tools/call", "about": "echo", "differs": ["/params/arguments/n", "/params/arguments/m"]},
+    ]
+    (complaint,) = live.session.complaints()
+    assert (
+        "not recorded: tools/call echo; nearest: tools/call echo differs at /params/arguments/n; "
+        in complaint
+    )
+
+
+def test_a_modern_request_to_a_legacy_recording_is_told_that_it_is_the_revision() -> None:
+    talk = Talk().client(id=1, method="tools/call", params={"name": "echo"}).server(id=1, result={})
+    (said,) = talk.live().ask(1, "tools/call", name="echo", _meta=modern())
+    assert said["error"]["data"]["nearest"][0]["differs"] == ["/params/_meta"]
+
+
+def test_a_method_that_was_never_used_is_told_which_were() -> None:
+    (said,) = Talk().call(1).live().ask(1, "prompts/get", name="echo")
+    near = {"method": "tools/call", "about": "echo", "differs": ["/method"]}
+    assert said["error"]["data"] == {"mcpspy": "not recorded", "nearest": [near]}
+
+
+def test_of_a_recording_without_requests_nothing_is_near() -> None:
+    live = Talk().handshake().live()
+    (said,) = live.call(1)
+    assert said["error"]["data"]["nearest"] == []
+    assert live.session.complaints() == ["not recorded: tools/call echo"]
+
+
+def test_of_many_differences_the_first_are_named() -> None:
+    (said,) = Talk().call(1, n=list(range(100))).live().call(1, n=list(range(1, 101)))
+    assert len(said["error"]["data"]["nearest"][0]["differs"]) == DIFFERENCES

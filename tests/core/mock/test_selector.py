@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from typing import Any
 
-from mcpspy.core.mock.selector import Match
-from tests.core.mock.talking import Live, Talk, modern
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcpspy.core.mock.loader import InteractionLoader, entries
+from mcpspy.core.mock.matching import request_key
+from mcpspy.core.mock.recordings import SMALL, Recordings
+from mcpspy.core.mock.selector import MatchMode, Selector
+from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.store import InteractionStore
+from mcpspy.core.protocol.message import Request, read_frame
+from mcpspy.core.recording.decode import Frame
+from tests.core.mock.talking import VERSION, Live, Talk, asking, loaded, log, modern, slow
 
 MISS = -32603
 
@@ -18,12 +30,12 @@ def test_answers_of_one_request_come_in_their_order_and_the_last_is_repeated() -
 def test_a_used_up_answer_is_a_miss_if_that_was_asked_for() -> None:
     live = Talk().call(1, answer="a").live(repeats=False)
     assert [live.answered(1), live.answered(2)] == ["a", MISS]
-    assert live.conversation.complaints() == ["every recorded answer is used up: tools/call echo"]
+    assert live.session.complaints() == ["every recorded answer is used up: tools/call echo"]
 
 
 def test_every_client_begins_with_the_first_answer() -> None:
-    library = Talk().call(1, answer="a").call(2, answer="b").library()
-    assert [Live(library).answered(1), Live(library).answered(1)] == ["a", "a"]
+    recordings = Talk().call(1, answer="a").call(2, answer="b").recordings()
+    assert [Live(recordings).answered(1), Live(recordings).answered(1)] == ["a", "a"]
 
 
 def test_exact_takes_no_other_arguments() -> None:
@@ -32,7 +44,7 @@ def test_exact_takes_no_other_arguments() -> None:
 
 def test_lenient_takes_the_only_one_of_a_tool_whatever_its_arguments() -> None:
     talk = Talk().call(1, answer="a", n=1).call(2, answer="b", n=1).call(3, "two", n=1).call(4, "two", n=2)
-    live = talk.live(match=Match.LENIENT)
+    live = talk.live(match=MatchMode.LENIENT)
     assert [live.answered(1, n=9), live.answered(2, n=1), live.answered(3, n=5)] == ["a", "b", "b"]
     assert live.answered(4, "two", n=3) == MISS
     assert live.answered(5, "two", n=2) == "yes"
@@ -40,14 +52,17 @@ def test_lenient_takes_the_only_one_of_a_tool_whatever_its_arguments() -> None:
 
 
 def test_method_takes_the_next_of_the_method() -> None:
-    live = Talk().call(1, "x", "a").call(2, "y", "b").call(3, "x", "c").live(match=Match.METHOD)
+    live = Talk().call(1, "x", "a").call(2, "y", "b").call(3, "x", "c").live(match=MatchMode.METHOD)
     assert [live.answered(1, "anything", n=n) for n in range(4)] == ["a", "b", "c", "c"]
     assert "error" in live.ask(9, "prompts/get", name="x")[0]
 
 
 def test_what_is_ignored_may_differ() -> None:
-    library = Talk().call(1, now=1, n=1).library("/params/arguments/now")
-    assert [Live(library).answered(1, now=2, n=1), Live(library).answered(1, now=1, n=2)] == ["yes", MISS]
+    recordings = Talk().call(1, now=1, n=1).recordings("/params/arguments/now")
+    assert [Live(recordings).answered(1, now=2, n=1), Live(recordings).answered(1, now=1, n=2)] == [
+        "yes",
+        MISS,
+    ]
 
 
 def test_pages_follow_their_cursors() -> None:
@@ -101,14 +116,14 @@ def test_what_was_never_asked_for_is_known_at_the_end() -> None:
     live = Talk().handshake().call(1, n=1).call(2, n=1).call(3, n=2).live()
     live.initialize()
     live.answered(1, n=1)
-    assert [scene.number for scene in live.conversation.choice.unused()] == [2, 3]
+    assert [interaction.number for interaction in live.session.selector.unused()] == [2, 3]
     live.answered(2, n=1)
     live.answered(3, n=2)
-    assert live.conversation.choice.unused() == []
+    assert live.session.selector.unused() == []
 
 
-@pytest.mark.parametrize("match", list(Match))
-def test_a_recording_of_nothing_answers_nothing(match: Match) -> None:
+@pytest.mark.parametrize("match", list(MatchMode))
+def test_a_recording_of_nothing_answers_nothing(match: MatchMode) -> None:
     assert Talk().handshake().live(match=match).answered(1) == MISS
 
 
@@ -123,7 +138,7 @@ def test_a_placeholder_of_redaction_stands_for_what_it_may_have_been() -> None:
     assert live.answered(2, "login", key="s3cret", user="ada") == "in again"
     assert live.answered(3, "login", key="s3cret", user="eve") == MISS
     assert live.answered(4, "logout", key="s3cret", user="ada") == MISS
-    assert [scene.number for scene in live.conversation.choice.unused()] == [3]
+    assert [interaction.number for interaction in live.session.selector.unused()] == [3]
 
 
 def test_different_values_stand_for_different_placeholders_in_their_order() -> None:
@@ -137,3 +152,241 @@ def test_different_values_stand_for_different_placeholders_in_their_order() -> N
     live.initialize()
     said = [live.answered(number, k=value) for number, value in enumerate("abab")]
     assert said == ["one", "two", "one", "two"]
+
+
+class SlowSelector(Selector):
+    """A selector without the fast path."""
+
+    def fast_response(self, data: bytes) -> None:
+        return None
+
+
+def request(method: str = "tools/call", id: Any = 7, **params: Any) -> bytes:  # noqa: A002
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
+
+
+def twice() -> Talk:
+    """The same call with two answers, and another; and what the server keeps in mind."""
+    talk = Talk().handshake().call(1, answer="a", n=1).call(2, answer="b", n=1).call(3, answer="c", n=2)
+    return talk.client(id=4, method="logging/setLevel", params={"level": "info"}).server(id=4, result={})
+
+
+def said(data: bytes, selector: Selector) -> Any:
+    answer = selector.fast_response(data)
+    return None if answer is None else json.loads(answer[0])
+
+
+ECHO = request(name="echo", arguments={"n": 1})
+
+
+def test_a_plain_request_is_answered_and_its_place_taken() -> None:
+    selector = Selector(twice().recordings())
+    assert said(ECHO, selector) == {"jsonrpc": "2.0", "id": 7, "result": {"said": "a"}}
+    assert [said(ECHO, selector)["result"]["said"] for _ in range(2)] == ["b", "b"]
+    assert [interaction.number for interaction in selector.unused()] == [3, 4]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        request("initialize"),
+        request("logging/setLevel", level="info"),
+        request(name="echo", arguments={"n": 3}),
+        request(name="echo", arguments={"n": 1}, requestState="s"),
+        request(id=1.5, name="echo", arguments={"n": 1}),
+        request(id="é", name="echo", arguments={"n": 1}),
+        ECHO.replace(b'"2.0"', b'"1.0"'),
+        b"[" + ECHO + b"]",
+        ECHO.replace(b'"id": 7, ', b""),
+        b"[" * 100_000,
+        b"\xff",
+        b"",
+    ],
+    ids=lambda data: ascii(data[:60]),
+)
+def test_what_is_not_plain_takes_nobodys_place(data: bytes) -> None:
+    selector = Selector(twice().recordings())
+    assert selector.fast_response(data) is None
+    assert len(selector.unused()) == 4
+
+
+@pytest.mark.parametrize("talk", [slow(), asking()], ids=["progress", "a question"])
+def test_what_comes_with_something_besides_takes_the_long_way(talk: Talk) -> None:
+    name = "slow" if len(talk.session.exchanges) == 1 else "ask"
+    assert Selector(talk.recordings()).fast_response(request(name=name)) is None
+
+
+def test_a_large_answer_is_read_when_it_is_told() -> None:
+    talk = Talk().call(1, answer="x" * SMALL)
+    assert Selector(talk.recordings()).fast_response(request(name="echo")) is None
+    assert talk.live().answered(5) == "x" * SMALL
+
+
+def test_how_it_is_matched_is_obeyed() -> None:
+    assert Selector(twice().recordings(), MatchMode.METHOD).fast_response(ECHO) is None
+    once = Selector(twice().recordings(), repeats=False)
+    assert [said(ECHO, once) is None for _ in range(3)] == [False, False, True]
+    recordings = twice().recordings("/params/arguments/n")
+    answer = Selector(recordings).fast_response(request(name="echo", arguments={"n": 99}))
+    assert answer is not None
+    assert json.loads(answer[0])["result"]["said"] == "a"
+
+
+def test_what_the_rest_of_the_recordings_could_change_is_not_sure() -> None:
+    talk = twice()
+    loader = InteractionLoader(InteractionStore("r.jsonl"), talk.session.header)
+    for entry in list(entries(talk.session))[:5]:
+        loader.add(entry)
+    selector = Selector(Recordings([loader.store]))
+    assert said(ECHO, selector) is None, "a notification may still belong to it"
+    for entry in list(entries(talk.session))[5:]:
+        loader.add(entry)
+    assert [said(ECHO, selector)["result"]["said"] for _ in range(2)] == ["a", "b"]
+    assert said(ECHO, selector) is None, "there may be a third one"
+    later = InteractionStore("later.jsonl")
+    assert said(ECHO, Selector(Recordings([loader.store, later]))) is None, "the later one has not been read"
+    later.is_whole = True
+    assert said(ECHO, Selector(Recordings([loader.store, later])))["result"]["said"] == "a"
+
+
+def test_a_request_takes_its_time_where_time_is_asked_for() -> None:
+    live = Talk().call(1).live(speed=1.0)
+    assert live.call("x") == []
+    assert [each["id"] for each in live.wait(1.0)] == ["x"]
+
+
+META = st.sampled_from(
+    [{}, {"progressToken": 1}, modern(), modern(**{VERSION: "2027-01-01"}), {VERSION: "2025-11-25"}, 5, None]
+)
+ARGUMENTS = st.sampled_from([{}, {"n": 1}, {"n": 1.0}, {"n": 10**30}, {"n": None}, {"v": "1.2"}, 3])
+PARAMS = st.fixed_dictionaries(
+    {"name": st.sampled_from(["a", "b", 1])}, optional={"_meta": META, "arguments": ARGUMENTS}
+)
+ASKED = st.lists(
+    st.tuples(st.sampled_from(["tools/call", "ping", "logging/setLevel", "server/discover"]), PARAMS),
+    min_size=1,
+    max_size=6,
+)
+WHAT = st.sampled_from(["answered", "answered", "failed", "reported", "logged"])
+
+
+@given(ASKED, st.lists(WHAT, min_size=6, max_size=6), ASKED, st.booleans(), st.sampled_from(MatchMode))
+@settings(max_examples=60, deadline=None)
+def test_whatever_is_asked_the_long_way_tells_the_same(
+    recorded: list[Any], answers: list[str], asked: list[Any], repeats: bool, match: MatchMode
+) -> None:
+    talk = Talk().handshake()
+    for number, ((method, params), what) in enumerate(zip(recorded, answers, strict=False), 1):
+        talk.client(id=number, method=method, params=params)
+        if what == "logged":
+            talk.server(**log())
+        if what == "failed":
+            talk.server(id=number, error={"code": -number, "message": "no"})
+        else:
+            talk.server(id=number, result={"said": number})
+        if what == "reported":
+            talk.server(**log("error"))
+    short = talk.live(repeats=repeats, match=match)
+    long = Live(short.session.recordings)
+    long.session = MockSession(long.session.recordings, MockOptions(repeats=repeats, match=match), long.now)
+    long.session.selector = SlowSelector(long.session.recordings, match, repeats=repeats)
+    for number, (method, params) in enumerate([*recorded, *asked]):
+        assert short.ask(number, method, **params) == long.ask(number, method, **params)
+    one, other = short.session.selector, long.session.selector
+    assert one.misses == other.misses
+    assert [interaction.order for interaction in one.unused()] == [
+        interaction.order for interaction in other.unused()
+    ]
+
+
+PROBE = {"_meta": modern()}
+
+
+def legacy() -> Talk:
+    return Talk().handshake().call(1)
+
+
+def modern_only() -> Talk:
+    return Talk().client(id=1, method="tools/list", params=PROBE).server(id=1, result={"tools": []})
+
+
+def test_any_client_gets_the_recorded_handshake() -> None:
+    said = legacy().live().initialize(sampling={})
+    assert said["id"] == "init"
+    assert said["result"]["serverInfo"]["name"] == "tested"
+
+
+def test_another_revision_is_answered_with_a_recorded_one() -> None:
+    live = legacy().live()
+    assert live.initialize("2024-11-05")["result"]["protocolVersion"] == "2025-11-25"
+    both = Talk().handshake("2025-03-26").handshake("2025-11-25").live()
+    assert both.initialize("2025-03-26")["result"]["protocolVersion"] == "2025-03-26"
+    assert both.initialize("2099-01-01")["result"]["protocolVersion"] == "2025-11-25"
+
+
+def test_a_probe_of_a_legacy_recording_is_refused_at_once() -> None:
+    (said,) = legacy().live(speed=1.0).ask("p", "server/discover", **PROBE)
+    assert said["error"]["code"] == -32601
+
+
+def test_a_handshake_with_a_modern_recording_is_refused_with_what_it_speaks() -> None:
+    error = modern_only().live().initialize()["error"]
+    assert error["code"] == -32022
+    assert error["data"] == {"supported": ["2026-07-28"], "requested": "2025-11-25"}
+
+
+def test_a_modern_request_in_a_revision_that_was_not_recorded_is_refused_likewise() -> None:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2027-01-01"}
+    (said,) = modern_only().live().ask(1, "tools/list", _meta=meta)
+    assert said["error"]["code"] == -32022
+    assert said["error"]["data"]["supported"] == ["2026-07-28"]
+
+
+def test_a_modern_recording_answers_a_probe_that_was_never_made() -> None:
+    (said,) = modern_only().live().ask("p", "server/discover", **PROBE)
+    assert said["result"]["supportedVersions"] == ["2026-07-28"]
+
+
+def test_a_recorded_probe_is_answered_as_it_was() -> None:
+    talk = Talk().client(id=1, method="server/discover", params=PROBE)
+    talk.server(id=1, result={"supportedVersions": ["2026-07-28"], "capabilities": {"x": 1}})
+    (said,) = talk.live().ask("p", "server/discover", _meta=modern(traceparent="00"))
+    assert said["result"]["capabilities"] == {"x": 1}
+
+
+def test_a_handshake_that_was_refused_is_refused_again() -> None:
+    talk = Talk().client(id=1, method="initialize", params={})
+    talk.server(id=1, error={"code": -32603, "message": "not today"})
+    assert talk.live().initialize()["error"]["message"] == "not today"
+
+
+def test_a_legacy_recording_without_a_handshake_gets_one() -> None:
+    assert Talk("weather").call(1).live().initialize()["result"]["serverInfo"]["name"] == "weather"
+
+
+def read_request(method: str, **params: object) -> Request:
+    data = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    (message,) = read_frame(Frame(0.0, "client", data))
+    assert isinstance(message, Request)
+    return message
+
+
+def is_settled(recordings: Recordings, message: Request) -> bool:
+    return Selector(recordings).is_settled(message, request_key(message))
+
+
+PROBES = read_request("server/discover", **PROBE)
+
+
+def test_how_a_recording_begins_answers_only_what_all_of_it_would_answer_so() -> None:
+    begun = Recordings([loaded(legacy().session).store])
+    assert is_settled(begun, read_request("initialize", protocolVersion="2025-11-25"))
+    assert not is_settled(begun, read_request("initialize", protocolVersion="2025-03-26"))
+    assert not is_settled(begun, read_request("initialize"))
+    assert is_settled(begun, PROBES), "a client that shook hands over stdio never probes"
+    probed = Talk().client(id=1, method="server/discover", params=PROBE).server(id=1, result={})
+    assert not is_settled(Recordings([loaded(probed.session).store]), PROBES), "more of it may follow"
+    assert is_settled(Recordings([loaded(probed.call(2).session).store]), PROBES)
+    assert not is_settled(Recordings([loaded(modern_only().session).store]), PROBES)
+    for version in ("2025-11-25", "2025-03-26"):
+        assert is_settled(legacy().recordings(), read_request("initialize", protocolVersion=version))

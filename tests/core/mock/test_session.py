@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.core.mock.recordings import Library
-from mcpspy.core.mock.session import Conversation, Options
+from mcpspy.core.mock.loader import InteractionLoader, entries
+from mcpspy.core.mock.recordings import Recordings
+from mcpspy.core.mock.selector import MatchMode
+from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result
-from mcpspy.core.recording.decode import Note
+from mcpspy.core.recording.decode import Entry, Note
 from mcpspy.core.session.session import Session
 from mcpspy.io.recording.reader import Recording
-from tests.core.mock.talking import Json, Live, Talk, asking, log, modern, names, progress, slow
+from tests.core.mock.talking import VERSION, Json, Live, Talk, asking, log, modern, names, progress, slow
 
 RECORDINGS = sorted((Path(__file__).parents[3] / "recordings").glob("*.jsonl"))
 
@@ -34,14 +37,14 @@ def test_progress_comes_before_the_result_under_the_live_token() -> None:
 def test_a_slow_answer_takes_the_recorded_time() -> None:
     live = slow().live(speed=2.0)
     assert live.ask("a", "tools/call", name="slow", _meta={"progressToken": 0}) == []
-    assert live.conversation.next_at == live.now + 0.5
-    assert live.conversation.owes
+    assert live.session.next_at == live.now + 0.5
+    assert live.session.owes
     assert [names(live.wait(0.5)) for _ in range(3)] == [
         ["notifications/progress"],
         ["notifications/progress"],
         ["a"],
     ]
-    after = live.conversation
+    after = live.session
     assert after.next_at is None
     assert not after.owes
 
@@ -52,7 +55,7 @@ def test_what_is_cancelled_stops() -> None:
     assert names(live.wait(1.0)) == ["notifications/progress"]
     assert live.say(method="notifications/cancelled", params={"requestId": "a"}) == []
     assert live.wait(10.0) == []
-    assert not live.conversation.owes
+    assert not live.session.owes
 
 
 def test_the_answer_to_a_cancellation_waits_for_it() -> None:
@@ -67,13 +70,13 @@ def test_a_call_that_was_cancelled_and_never_answered_is_not_answered_now() -> N
     talk = Talk().client(id=1, method="a").client(method="notifications/cancelled", params={"requestId": 1})
     live = talk.call(2).live()
     assert live.ask(5, "a") == []
-    assert live.conversation.complaints() == []
+    assert live.session.complaints() == []
 
 
 def test_a_call_that_nobody_cancelled_and_nobody_answered_is_said_to_be_that() -> None:
     live = Talk().call(1).client(id=2, method="a").live()
     assert live.ask(5, "a") == []
-    (said,) = live.conversation.complaints()
+    (said,) = live.session.complaints()
     assert said.startswith("a: was never answered")
 
 
@@ -118,7 +121,7 @@ def test_a_task_is_followed_to_its_result() -> None:
 def test_some_requests_never_miss(method: str) -> None:
     live = Talk().handshake().live()
     assert live.ask(1, method, uri="x:") == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
-    assert live.conversation.choice.misses == []
+    assert live.session.selector.misses == []
 
 
 def test_a_batch_is_read_where_the_revision_has_it() -> None:
@@ -159,11 +162,11 @@ def test_a_blank_line_says_nothing() -> None:
 
 def test_what_belongs_to_which_request_is_said_for_a_transport_that_must_know() -> None:
     live = slow().live()
-    live.conversation.receive(
+    live.session.receive(
         b'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"slow","_meta":{"progressToken":1}}}',
         live.now,
     )
-    said = list(live.conversation.take(live.now))
+    said = list(live.session.take(live.now))
     assert [(outgoing.request, outgoing.is_answer) for outgoing in said] == [
         (b'"a"', False),
         (b'"a"', False),
@@ -179,8 +182,8 @@ def test_what_is_listened_for_belongs_to_the_subscription_and_not_to_its_cause()
     live = talk.server(id=1, result={}).live()
     live.ask("live", "subscriptions/listen", _meta=modern())
     said = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "touch", "params": {"_meta": modern()}})
-    live.conversation.receive(said.encode(), live.now)
-    assert [outgoing.request for outgoing in live.conversation.take(live.now)] == [b'"live"', b"2"]
+    live.session.receive(said.encode(), live.now)
+    assert [outgoing.request for outgoing in live.session.take(live.now)] == [b'"live"', b"2"]
 
 
 def test_of_two_requests_under_one_id_the_younger_is_cancelled() -> None:
@@ -224,7 +227,7 @@ PARAMS = JUNK | st.dictionaries(
 
 @given(st.lists(st.tuples(METHODS, JUNK, PARAMS), max_size=6))
 def test_requests_that_nobody_should_send_are_answered_all_the_same(said: list[tuple[str, Any, Any]]) -> None:
-    live = Live(asking().library("/params/arguments/0"))
+    live = Live(asking().recordings("/params/arguments/0"))
     for method, id, params in said:  # noqa: A001
         live.say(method=method, id=id, params=params)
         live.say(method=method, params=params)
@@ -291,7 +294,7 @@ def recorded(session: Session) -> Heard:
 
 def replayed(session: Session, speed: float) -> Heard:
     """Be the client: say what it said when it said it, but answers when they are asked for."""
-    conversation = Conversation(Library.of([("r.jsonl", session)]), Options(speed=speed), 0.0)
+    client = MockSession(Recordings.of([("r.jsonl", session)]), MockOptions(speed=speed), 0.0)
     heard: Heard = defaultdict(list)
     answers: dict[str, list[bytes]] = defaultdict(list)
     for exchange in session.exchanges:
@@ -302,29 +305,29 @@ def replayed(session: Session, speed: float) -> Heard:
         again = True
         while again:
             again = False
-            for outgoing in conversation.take(now):
+            for outgoing in client.take(now):
                 said = json.loads(outgoing.data)
                 hear(heard, said)
                 if "method" in said and "id" in said and answers[question(said)]:
                     answer = {**json.loads(answers[question(said)].pop(0)), "id": said["id"]}
-                    conversation.receive(json.dumps(answer).encode(), outgoing.at)
+                    client.receive(json.dumps(answer).encode(), outgoing.at)
                     again = True
 
     for change in session.changes:
         what = change.what
         if isinstance(what, Request | Notification) and what.side == "client":
             listen(what.at)
-            conversation.receive(what.data, what.at)
+            client.receive(what.data, what.at)
         elif isinstance(what, Note) and what.kind == "eof" and what.fields["from"] == "client":
             listen(what.at)
-            conversation.close(what.at)
+            client.close(what.at)
     listen(1e9)
-    assert conversation.complaints() == [
+    assert client.complaints() == [
         f"{exchange.request.method} {exchange.request.subject}: was never answered when it was recorded, so it is not now"
         for exchange in session.exchanges
         if exchange.request.side == "client" and exchange.answer is None and exchange.cancel is None
     ]
-    assert conversation.choice.unused() == []
+    assert client.selector.unused() == []
     return heard
 
 
@@ -341,3 +344,236 @@ def hear(heard: Heard, said: Json) -> None:
         heard[f"progress of {said['params']['progressToken']!r}"].append(said)
     else:
         heard[said["method"]].append(said)
+
+
+class Reading:
+    """A client of recordings that are read entry by entry, the last of them first."""
+
+    def __init__(self, *talks: Talk, **options: Any) -> None:
+        self.loaders = [
+            InteractionLoader(InteractionStore(f"{number}.jsonl"), talk.session.header)
+            for number, talk in enumerate(talks)
+        ]
+        self._unread: list[tuple[InteractionLoader, list[Entry]]] = [
+            (loader, list(entries(talk.session))) for loader, talk in zip(self.loaders, talks, strict=True)
+        ]
+        self.recordings = Recordings([loader.store for loader in self.loaders])
+        self.session = MockSession(self.recordings, MockOptions(**options), 0.0)
+
+    def read(self, count: int, which: int = -1) -> list[Json]:
+        """Read so many entries of the last recording that is not whole, or of another; return what comes of it."""
+        for _ in range(count):
+            if self._unread:
+                loader, left = self._unread[which]
+                if left:
+                    loader.add(left.pop(0))
+                if not left:
+                    loader.end()
+                    self._unread.pop(which)
+            self.session.resume(0.0)
+        return self.heard()
+
+    def read_all(self) -> list[Json]:
+        return self.read(1 + sum(len(left) for _, left in self._unread))
+
+    def say(self, **members: Any) -> list[Json]:
+        self.session.receive(json.dumps({"jsonrpc": "2.0", **members}).encode(), 0.0)
+        return self.heard()
+
+    def call(self, id: Any, tool: str = "echo", **arguments: Any) -> list[Any]:  # noqa: A002
+        """Call a tool; return the ids and what is said of what comes at once."""
+        return told(self.say(id=id, method="tools/call", params={"name": tool, "arguments": arguments}))
+
+    def heard(self) -> list[Json]:
+        return [json.loads(outgoing.data) for outgoing in self.session.take(0.0)]
+
+
+def told(said: list[Json]) -> list[Any]:
+    return [(each.get("id"), each["result"]["said"] if "result" in each else "error") for each in said]
+
+
+def three() -> Talk:
+    return Talk().call(1, answer="a", n=1).call(2, answer="b", n=2).call(3, answer="c", n=1)
+
+
+def test_what_is_answered_and_over_is_answered_before_the_rest_is_read() -> None:
+    reading = Reading(three())
+    assert reading.call("x", n=1) == []
+    assert reading.session.waits
+    assert reading.session.owes
+    assert told(reading.read(2)) == [], "a notification may still belong to it"
+    assert told(reading.read(1)) == [("x", "a")]
+    assert not reading.session.waits
+
+
+def test_what_comes_after_what_waits_waits_behind_it() -> None:
+    reading = Reading(three())
+    reading.read(3)
+    assert reading.call("x", n=2) == []
+    assert reading.call("y", n=1) == [], "though it is there already"
+    assert told(reading.read(2)) == [("x", "b"), ("y", "a")]
+
+
+def test_the_next_place_in_a_queue_is_waited_for_and_a_repetition_to_the_end() -> None:
+    reading = Reading(three())
+    reading.read(4)
+    assert [reading.call("x", n=1), reading.call("y", n=1), reading.call("z", n=1)] == [[("x", "a")], [], []]
+    assert told(reading.read_all()) == [("y", "c"), ("z", "c")]
+    assert [interaction.number for interaction in reading.session.selector.unused()] == [1]
+
+
+def test_only_at_the_end_is_it_sure_that_something_was_not_recorded() -> None:
+    reading = Reading(three())
+    reading.read(5)
+    assert [reading.call("x", "other"), reading.say(id="p", method="ping")] == [[], []]
+    assert [each["id"] for each in reading.read_all()] == ["x", "p"]
+    assert reading.session.selector.misses == ["not recorded: tools/call other"]
+
+
+def test_what_no_recording_has_a_say_in_does_not_wait() -> None:
+    reading = Reading(Talk().handshake().client(id=1, method="a").server(id=7, method="ping").call(2))
+    reading.read(2)
+    reading.call("x")
+    reading.session.receive(b"garbage", 0.0)
+    assert [each["error"]["code"] for each in reading.heard()] == [-32700]
+    assert reading.say(id=9, result={}) == []
+
+
+def test_a_notification_waits_for_what_followed_it() -> None:
+    talk = Talk().handshake().server(method="notifications/tools/list_changed").call(1)
+    reading = Reading(talk)
+    reading.read(3)
+    assert reading.say(method="notifications/initialized") == []
+    assert [each["method"] for each in reading.read(2)] == ["notifications/tools/list_changed"]
+
+
+def test_a_request_that_waits_and_is_cancelled_is_not_answered() -> None:
+    told_so, hung_up = Reading(three()), Reading(three())
+    told_so.call("x", n=1)
+    told_so.say(method="notifications/cancelled", params={"requestId": "x"})
+    hung_up.call("x", n=1)
+    hung_up.session.cancel('"x"', 0.0)
+    assert not hung_up.session.waits
+    assert [told_so.read_all(), hung_up.read_all()] == [[], []]
+    assert told(told_so.say(id="y", method="tools/call", params={"name": "echo", "arguments": {"n": 2}}))
+
+
+def test_a_client_that_closed_its_end_gets_what_it_waits_for_and_then_the_end() -> None:
+    talk = Talk().client(id="l", method="subscriptions/listen", params={"_meta": modern()}).call(1)
+    talk.note("eof", **{"from": "client"}).server(id="l", error={"code": -32000, "message": "closed"})
+    reading = Reading(talk)
+    reading.say(id="live", method="subscriptions/listen", params={"_meta": modern()})
+    reading.session.close(0.0)
+    assert reading.session.owes
+    (said,) = reading.read_all()
+    assert (said["id"], said["error"]["code"]) == ("live", -32000)
+    assert not reading.session.owes
+
+
+def test_the_last_recording_is_sure_before_the_first_is_read() -> None:
+    reading = Reading(
+        Talk().call(1, answer="old", n=1).call(2, "first"), Talk().call(1, answer="new", n=1).call(2, n=9)
+    )
+    reading.read(3)
+    assert reading.call("x", n=1) == [("x", "new")]
+    assert reading.call("y", "first") == []
+    assert told(reading.read(3)) == [], "the last is whole, the first has just begun"
+    assert told(reading.read_all()) == [("y", "yes")]
+    assert reading.recordings.conflicts == ["tools/call echo: answered as in 1.jsonl, not as in 0.jsonl"]
+
+
+def test_how_the_first_recording_begins_is_not_sure_before_the_last_is_read() -> None:
+    reading = Reading(three(), Talk().call(1, "other").call(2, answer="new", n=1))
+    reading.read(3, which=0)
+    reading.read(2)
+    assert reading.call("x", n=1) == []
+    assert told(reading.read_all()) == [("x", "new")]
+
+
+def test_a_revision_that_was_not_heard_of_yet_is_not_refused_yet() -> None:
+    talk = Talk()
+    for id, version in ((1, "2026-07-28"), (2, "2026-07-28"), (3, "2027-01-01")):  # noqa: A001
+        talk.client(id=id, method="tools/list", params={"_meta": modern(**{VERSION: version})})
+        talk.server(id=id, result={"said": version})
+    reading = Reading(talk, match=MatchMode.METHOD)
+    reading.read(3)
+    params = {"_meta": modern(**{VERSION: "2027-01-01"})}
+    assert reading.say(id="x", method="tools/list", params=params) == []
+    assert told(reading.read_all()) == [("x", "2026-07-28")]
+
+
+def test_an_answer_to_a_question_that_was_not_heard_yet_is_waited_for() -> None:
+    talk = Talk()
+    for said in ("accept", "decline"):
+        params = {"name": "ask", "requestState": "s", "inputResponses": {"q": said}, "_meta": modern()}
+        talk.client(id=1, method="tools/call", params=params).server(id=1, result={"said": said})
+        talk.client(method="notifications/x")
+    reading = Reading(talk)
+    reading.read(3)
+    assert reading.say(id="x", method="tools/call", params=params) == []
+    assert told(reading.read_all()) == [("x", "decline")]
+
+
+def test_other_arguments_are_taken_when_it_is_sure_that_there_are_none() -> None:
+    reading = Reading(three(), match=MatchMode.LENIENT)
+    reading.read(5)
+    assert reading.call("x", n=1) == [("x", "a")]
+    assert reading.call("y", n=7) == []
+    assert told(reading.read_all()) == [("y", "error")]
+    late = Reading(
+        Talk().call(1, n=1).client(method="notifications/x").call(2, answer="b", n=7), match=MatchMode.LENIENT
+    )
+    late.read(3)
+    assert late.call("x", n=7) == [], "though it is the only one so far"
+    assert told(late.read_all()) == [("x", "b")]
+
+
+def test_the_next_of_a_method_is_taken_when_it_is_there() -> None:
+    reading = Reading(three(), match=MatchMode.METHOD)
+    reading.read(3)
+    assert reading.call("x", "whatever") == [("x", "a")]
+    assert reading.call("y", "whatever") == []
+    assert told(reading.read(2)) == [("y", "b")]
+    two = Reading(three(), three(), match=MatchMode.METHOD)
+    two.read(8)
+    assert two.call("x") == [], "those of the first come first"
+    assert told(two.read_all()) == [("x", "a")]
+
+
+def test_two_requests_in_a_batch_do_not_take_one_place() -> None:
+    reading = Reading(Talk().handshake("2025-03-26").call(1, answer="a").call(2, answer="b").call(3, "x"))
+    reading.read(5)
+    params = {"name": "echo", "arguments": {}}
+    batch = [{"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params} for id in (1, 2)]  # noqa: A001
+    reading.session.revision = "2025-03-26"
+    reading.session.receive(json.dumps(batch).encode(), 0.0)
+    assert reading.session.waits
+    assert told(reading.read_all()) == [(1, "a"), (2, "b")]
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_who_is_answered_while_it_is_read_is_answered_as_if_all_of_it_had_been(data: st.DataObject) -> None:
+    talk = Talk().handshake()
+    said: list[Json] = []
+    for number in range(1, data.draw(st.integers(1, 8), label="requests") + 1):
+        about = {"name": data.draw(st.sampled_from("ab")), "_meta": {"progressToken": number}}
+        asked: Json = {"id": number, "method": "tools/call", "params": about}
+        said.append(asked)
+        talk.client(**asked)
+        for what in data.draw(st.lists(st.sampled_from(["progress", "log", "changed"]), max_size=2)):
+            told = {"progress": progress(number, 1), "log": log(), "changed": {"method": "notifications/x"}}
+            talk.server(**told[what])
+        if data.draw(st.booleans(), label="answered"):
+            talk.server(id=number, result={"said": number})
+    order = data.draw(st.permutations(said))
+    match = data.draw(st.sampled_from(MatchMode))
+    whole, part = Reading(talk, match=match), Reading(talk, match=match)
+    expected = whole.read_all()
+    heard: list[Json] = []
+    for asked in order:
+        expected += whole.say(**asked)
+        heard += part.read(data.draw(st.integers(0, 4)))
+        heard += part.say(**asked)
+    assert heard + part.read_all() == expected
+    assert part.session.complaints() == whole.session.complaints()

@@ -1,60 +1,76 @@
-"""Scenes in rows of numbers."""
+"""Interactions in rows of numbers."""
 
 from __future__ import annotations
 
-from mcpspy.core.mock.store import LOST, OPENING, OURS, Shelf
+from mcpspy.core.mock.store import FIRSTS, KEPT, LOST, OPENING, InteractionIndex, InteractionStore
 from mcpspy.core.protocol.message import Failure, Notification, Result
 
 FILE = b'{"id":1,"method":"m"}{"id":1,"result":{}}{"id":1,"error":{}}{"method":"n"}'
 CAUSE, ANSWER, ERROR, NOTICE = (0, 21), (21, 20), (41, 19), (60, 14)
 
 
-def shelf(file: bytes = FILE) -> Shelf:
-    return Shelf("r", (), lambda place, length: file[place : place + length])
+def store(file: bytes = FILE) -> InteractionStore:
+    return InteractionStore("r", (), lambda place, length: file[place : place + length])
 
 
-def test_a_request_and_its_answer_are_a_scene_of_one_step() -> None:
-    its = shelf()
+def test_a_request_and_its_answer_are_an_interaction_of_one_step() -> None:
+    its = store()
     row = its.begin(CAUSE, 1.0, 7, 0)
     assert not its.is_answered(row)
     assert its.answer(row, ANSWER, 0.5, Result)
-    (step,) = its.scene(row).steps
+    (step,) = its.interaction(row).steps
     assert (step.kind, step.data, step.after, step.gates) == (Result, b'{"id":1,"result":{}}', 0.5, ())
-    assert its.scene(row).number == 7
+    assert its.interaction(row).number == 7
     assert its.steps == {}
 
 
 def test_what_is_more_than_that_gets_steps_and_keeps_what_it_had() -> None:
-    its = shelf()
+    its = store()
     row = its.begin(CAUSE, 1.0, 0, 0)
     its.answer(row, ERROR, 0.5, Failure)
     assert not its.answer(row, ANSWER, 0.5, Result), "it has one"
     its.add(row, Notification, NOTICE, 0.7, gates=(0, -2), listens=5, withdraws=0)
-    last = its.scene(row).steps[-1]
+    last = its.interaction(row).steps[-1]
     assert (last.gates, last.listens, last.withdraws) == ((0, -2), 5, 0)
     assert its.is_answered(row)
-    assert [(step.kind, step.after) for step in its.scene(row).steps] == [(Failure, 0.5), (Notification, 0.7)]
+    assert [(step.kind, step.after) for step in its.interaction(row).steps] == [
+        (Failure, 0.5),
+        (Notification, 0.7),
+    ]
     assert its.count(row) == 2
     its.add(OPENING, Notification, NOTICE, 0.7)
-    assert [scene.order for scene in its.scenes()] == [OPENING, row]
+    assert [interaction.order for interaction in its.interactions()] == [OPENING, row]
 
 
 def test_what_is_in_no_file_is_kept() -> None:
-    its = shelf()
+    its = store()
     its.keep(b"[]")
     place, length = its.keep(b"{}")
-    assert place == OURS + 2
+    assert place == KEPT + 2
     assert its.read(place, length) == b"{}"
 
 
 def test_a_message_that_is_not_there_any_more_is_an_error() -> None:
     for changed in (b"", FILE[:30], b"x" * 100):
-        its = shelf(changed)
+        its = store(changed)
         its.answer(its.begin(CAUSE, 0.0, 0, 0), ANSWER, 0.0, Result)
-        (step,) = its.scene(0).steps
+        (step,) = its.interaction(0).steps
         assert step.data == LOST
 
 
 def test_a_message_may_end_in_white_space() -> None:
-    its = Shelf("r", (), lambda place, length: b'{"id":1,"result":{}} \r'[place : place + length])
+    its = InteractionStore("r", (), lambda place, length: b'{"id":1,"result":{}} \r'[place : place + length])
     assert its.read(0, 22).endswith(b"} \r")
+
+
+def test_rows_are_found_by_what_is_asked() -> None:
+    its = InteractionIndex()
+    for row in range(FIRSTS + 3):
+        digest = b"same" if row < 3 else b"%16d" % row
+        its.add_request(row, digest, "tools/call", "a" if row < 3 else "b", answers=False)
+    assert list(its.rows(b"same")) == [0, 1, 2]
+    assert list(its.rows(b"%16d" % 5)) == [5]
+    assert list(its.rows(b"none")) == []
+    assert len(its.methods["tools/call", False]) == FIRSTS + 3
+    assert len(its.firsts["tools/call"]) == FIRSTS
+    assert sorted(its.subjects.values()) == [~3, 0], "the only one of a, the first of b"

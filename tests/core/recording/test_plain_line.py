@@ -106,6 +106,10 @@ def test_most_lines_of_real_sessions_are_plain() -> None:
     assert sum(map(check, messages)) > len(messages) * 0.6
 
 
+def test_the_name_of_a_server_sent_event_is_plain() -> None:
+    assert check(CALL.replace(b'"from"', b'"event":"message","from"'))
+
+
 @pytest.mark.parametrize(
     "line",
     [

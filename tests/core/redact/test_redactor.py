@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.mock.session import Conversation, Options
+from mcpspy.core.mock.session import MockOptions, MockSession
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.placeholder import fits, placeholder
 from mcpspy.core.redact.redactor import Redactor
-from mcpspy.io.mock.loader import Served
+from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.redaction import clean
 from tests.core.redact import corpus
@@ -287,12 +287,12 @@ ALL = RedactionRules(
 
 def played(recording: Path, clients: list[bytes]) -> list[Any]:
     """Return what a mock of a recording says to what a client said."""
-    library = Served([recording], (), merge=False).library()
-    conversation = Conversation(library, Options(), 0.0)
+    recordings = RecordingsLoader([recording], (), merge=False).recordings()
+    session = MockSession(recordings, MockOptions(), 0.0)
     heard = []
     for number, data in enumerate(clients):
-        conversation.receive(data, float(number))
-        heard += [json.loads(said.data) for said in conversation.take(number + 0.5)]
+        session.receive(data, float(number))
+        heard += [json.loads(said.data) for said in session.take(number + 0.5)]
     return heard
 
 

@@ -1,4 +1,4 @@
-"""A handshake that nobody asked for; `tests/io/test_bridge.py` and `serve/test_elsewhere.py` have it in use."""
+"""A handshake that nobody asked for; `tests/io/test_bridge.py` and `mock/test_upstream.py` have it in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A listening socket until a signal says stop; `tests/io/http/test_proxy.py` and `serve/test_http.py` serve on it."""
+"""A listening socket until a signal says stop; `tests/io/http/test_proxy.py` and `mock/test_http.py` serve on it."""
 
 from __future__ import annotations
 

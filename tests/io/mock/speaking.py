@@ -10,8 +10,8 @@ from typing import Any
 
 import aiohttp
 
-from mcpspy.core.mock.recordings import Library
-from mcpspy.core.mock.session import Options
+from mcpspy.core.mock.recordings import Recordings
+from mcpspy.core.mock.session import MockOptions
 from mcpspy.io.http.listener import accepting, listening, origin
 from mcpspy.io.mock.http import Mock
 from tests.core.mock.talking import VERSION, Talk, modern
@@ -94,11 +94,11 @@ async def event(response: aiohttp.ClientResponse) -> list[str]:
 
 @asynccontextmanager
 async def spoken(
-    made: Talk | Library, allowed: tuple[str, ...] = (), **options: Any
+    made: Talk | Recordings, allowed: tuple[str, ...] = (), **options: Any
 ) -> AsyncIterator[Spoken]:
     said: list[str] = []
-    library = made.library() if isinstance(made, Talk) else made
-    mock = Mock(library, Options(**options), said.append, allowed)
+    recordings = made.recordings() if isinstance(made, Talk) else made
+    mock = Mock(recordings, MockOptions(**options), said.append, allowed)
     with listening("127.0.0.1", 0, "-") as listener:
         async with accepting(mock.handle, listener), aiohttp.ClientSession() as client:
             yield Spoken(mock, client, origin("127.0.0.1", listener))

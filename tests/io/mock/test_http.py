@@ -11,15 +11,15 @@ from typing import Any, Literal
 import aiohttp
 import pytest
 
-from mcpspy.core.mock.loader import Script, entries
-from mcpspy.core.mock.recordings import Library
-from mcpspy.core.mock.session import Options
-from mcpspy.core.mock.store import Shelf
+from mcpspy.core.mock.loader import InteractionLoader, entries
+from mcpspy.core.mock.recordings import Recordings
+from mcpspy.core.mock.session import MockOptions
+from mcpspy.core.mock.store import InteractionStore
 from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.mock import http
 from mcpspy.io.mock.http import Mock
-from mcpspy.io.mock.http_client import Stream, Visitor
-from mcpspy.io.mock.loader import Served
+from mcpspy.io.mock.http_client import ClientStream, MockClient
+from mcpspy.io.mock.loader import RecordingsLoader
 from tests.core.mock.talking import VERSION, Json, Talk, asking, modern, progress, slow
 from tests.io.mock.speaking import Spoken, echo, event, heard, recent, spoken
 
@@ -125,18 +125,18 @@ async def test_at_the_end_whatever_is_open_ends_at_once(monkeypatch: pytest.Monk
     complaints: list[str] = []
     monkeypatch.setattr(http, "stop_on_signals", stops.append)
     talk = asking().client(method="notifications/x")
-    script = Script(Shelf("r.jsonl"), talk.session.header)
+    loader = InteractionLoader(InteractionStore("r.jsonl"), talk.session.header)
     for entry in entries(talk.session):
-        script.add(entry)  # To its end, but nobody says that it is the end.
-    mock = Mock(Library([script.shelf]), Options(), complaints.append)
+        loader.add(entry)  # To its end, but nobody says that it is the end.
+    mock = Mock(Recordings([loader.store]), MockOptions(), complaints.append)
     monkeypatch.setattr(mock, "_is_read", is_read := Awaited())
-    begun: asyncio.Queue[Visitor] = asyncio.Queue()
+    begun: asyncio.Queue[MockClient] = asyncio.Queue()
 
-    def visited(*given: Any, **options: Any) -> Visitor:
-        begun.put_nowait(visitor := Visitor(*given, **options))
-        return visitor
+    def visited(*given: Any, **options: Any) -> MockClient:
+        begun.put_nowait(client := MockClient(*given, **options))
+        return client
 
-    monkeypatch.setattr(http, "Visitor", visited)
+    monkeypatch.setattr(http, "MockClient", visited)
     with listening("127.0.0.1", 0, "-") as listener:
         serving = asyncio.ensure_future(http.serve(mock, listener, "127.0.0.1", lambda: True))
         async with aiohttp.ClientSession() as client:
@@ -214,19 +214,19 @@ async def test_headers_that_do_not_say_what_the_body_says_are_refused() -> None:
 async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, hung_up = asyncio.Event(), asyncio.Event()
 
-    class Watched(Visitor):
-        def post(self, body: bytes, ids: list[bytes]) -> Stream:
+    class Watched(MockClient):
+        def post(self, body: bytes, ids: list[bytes]) -> ClientStream:
             stream = super().post(body, ids)
-            assert self.conversation.owes
+            assert self.session.owes
             asked.set()
             return stream
 
         def hang_up(self, ids: list[bytes]) -> None:
             super().hang_up(ids)
-            assert not self.conversation.owes
+            assert not self.session.owes
             hung_up.set()
 
-    monkeypatch.setattr(http, "Visitor", Watched)
+    monkeypatch.setattr(http, "MockClient", Watched)
     talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": modern()})
     talk.server(id=1, result={"said": "done", "resultType": "complete"})
     async with spoken(talk, speed=0.001) as mock:
@@ -273,7 +273,7 @@ async def test_a_host_that_was_allowed_by_name_is_no_stranger() -> None:
         ("PUT", "/mcp", 405, "GET, POST, DELETE"),
         ("POST", "/sse", 405, "GET"),
         ("GET", "/messages", 405, "POST"),
-        ("GET", "/elsewhere", 404, None),
+        ("GET", "/real_server", 404, None),
     ],
 )
 async def test_what_is_not_here_is_said(method: str, path: str, status: int, allow: str | None) -> None:
@@ -333,8 +333,8 @@ async def test_it_serves_while_it_reads(tmp_path: Path) -> None:
     header = {"mcpspy": 1, "id": "00000000", "started": "2026-11-21T08:00:00.000Z", "name": "large"}
     lines = [{"t": 0.1, "from": side, "msg": {"jsonrpc": "2.0", **message}} for side, message in entries]
     path.write_text("".join(json.dumps(line) + "\n" for line in (header, *lines)), encoding="utf-8")
-    served = Served([path], [], merge=False)
-    async with spoken(served.begin()) as mock:
+    loader = RecordingsLoader([path], [], merge=False)
+    async with spoken(loader.begin()) as mock:
         await mock.begin()
         assert (await mock.call(1, n=1)).strip() == "1"
         last = asyncio.ensure_future(mock.call(2, n=399))
@@ -342,6 +342,6 @@ async def test_it_serves_while_it_reads(tmp_path: Path) -> None:
         probe = asyncio.ensure_future(mock.ask(4, "server/discover", _meta=modern()))
         done, _ = await asyncio.wait((last, behind, probe), timeout=0.2)
         assert not done
-        await mock.mock.read(served.read_on)
+        await mock.mock.read(loader.read_on)
         assert ((await last).strip(), (await behind).strip()) == ("399", "1")
         assert (await probe)[0] == 400

@@ -8,66 +8,68 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.mock.session import Options, Patient
+from mcpspy.core.mock.session import MockOptions, MockSession
 from mcpspy.io.mock import http_client as module
-from mcpspy.io.mock.http_client import Stream, Visitor
+from mcpspy.io.mock.http_client import ClientStream, MockClient
 from tests.core.mock.talking import Talk, asking, log, names, progress, slow
 
 pytestmark = pytest.mark.timeout(60)
 
 
-def visit(talk: Talk, speed: float = 0.0, *, one_stream: bool = False) -> Visitor:
+def visit(talk: Talk, speed: float = 0.0, *, one_stream: bool = False) -> MockClient:
     now = asyncio.get_running_loop().time()
     said: list[str] = []
-    return Visitor(Patient(talk.library(), Options(speed=speed), now), said.append, one_stream=one_stream)
+    return MockClient(
+        MockSession(talk.recordings(), MockOptions(speed=speed), now), said.append, one_stream=one_stream
+    )
 
 
-def post(visitor: Visitor, **members: Any) -> Stream:
+def post(client: MockClient, **members: Any) -> ClientStream:
     ids = [json.dumps(members["id"]).encode()] if "method" in members and "id" in members else []
-    return visitor.post(json.dumps({"jsonrpc": "2.0", **members}).encode(), ids)
+    return client.post(json.dumps({"jsonrpc": "2.0", **members}).encode(), ids)
 
 
-def on(stream: Stream) -> list[Any]:
+def on(stream: ClientStream) -> list[Any]:
     return names([json.loads(message.data) for _, message in stream.messages])
 
 
 async def test_an_answer_ends_the_stream_of_its_request_with_all_that_came_before_it() -> None:
-    visitor = visit(slow())
-    stream = post(visitor, id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
+    client = visit(slow())
+    stream = post(client, id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
     assert on(stream) == ["notifications/progress", "notifications/progress", 1]
     assert stream.is_over
-    assert on(visitor.general) == []
+    assert on(client.general) == []
 
 
 async def test_what_belongs_to_no_request_is_on_the_general_stream() -> None:
-    visitor = visit(Talk().handshake().server(method="notifications/tools/list_changed").call(1))
-    assert on(post(visitor, method="notifications/initialized")) == []
-    assert on(visitor.general) == ["notifications/tools/list_changed"]
+    client = visit(Talk().handshake().server(method="notifications/tools/list_changed").call(1))
+    assert on(post(client, method="notifications/initialized")) == []
+    assert on(client.general) == ["notifications/tools/list_changed"]
 
 
 async def test_a_server_request_goes_with_the_call_and_the_answer_to_it_lets_the_call_go_on() -> None:
-    visitor = visit(asking())
+    client = visit(asking())
     initialize = {"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": {}}
-    post(visitor, id=0, method="initialize", params=initialize)
-    stream = post(visitor, id=5, method="tools/call", params={"name": "ask"})
+    post(client, id=0, method="initialize", params=initialize)
+    stream = post(client, id=5, method="tools/call", params={"name": "ask"})
     assert on(stream) == ["roots/list"]
     asked = json.loads(stream.messages[0][1].data)["id"]
-    assert on(post(visitor, id=asked, result={"roots": []})) == []
+    assert on(post(client, id=asked, result={"roots": []})) == []
     assert on(stream) == ["roots/list", "notifications/message", 5]
 
 
 async def test_two_requests_of_one_id_are_answered_in_their_order() -> None:
-    visitor = visit(slow().call(2, "echo", "quick"), speed=1000.0)
-    first = post(visitor, id=1, method="tools/call", params={"name": "slow"})
-    second = post(visitor, id=1, method="tools/call", params={"name": "slow"})
+    client = visit(slow().call(2, "echo", "quick"), speed=1000.0)
+    first = post(client, id=1, method="tools/call", params={"name": "slow"})
+    second = post(client, id=1, method="tools/call", params={"name": "slow"})
     while not (first.is_over and second.is_over):
         await asyncio.wait_for(second.more(10), 30)
     assert (on(first), on(second)) == ([1], [1])
 
 
 async def test_what_is_due_later_comes_by_itself() -> None:
-    visitor = visit(slow(), speed=100.0)
-    stream = post(visitor, id=1, method="tools/call", params={"name": "slow"})
+    client = visit(slow(), speed=100.0)
+    stream = post(client, id=1, method="tools/call", params={"name": "slow"})
     assert on(stream) == []
     while not stream.is_over:
         assert await stream.more(10)
@@ -75,34 +77,34 @@ async def test_what_is_due_later_comes_by_itself() -> None:
 
 
 async def test_a_client_that_hangs_up_hears_no_more_of_it() -> None:
-    visitor = visit(slow(), speed=1.0)
-    stream = post(visitor, id=1, method="tools/call", params={"name": "slow"})
-    visitor.hang_up([b"1"])
-    assert not visitor.conversation.owes
+    client = visit(slow(), speed=1.0)
+    stream = post(client, id=1, method="tools/call", params={"name": "slow"})
+    client.hang_up([b"1"])
+    assert not client.session.owes
     assert on(stream) == []
 
 
 async def test_numbers_go_on_over_all_streams_and_find_theirs_again() -> None:
-    visitor = visit(slow())
+    client = visit(slow())
     streams = [
-        post(visitor, id=n, method="tools/call", params={"name": "slow", "_meta": {"progressToken": n}})
+        post(client, id=n, method="tools/call", params={"name": "slow", "_meta": {"progressToken": n}})
         for n in (1, 2)
     ]
     numbers = [number for stream in streams for number, _ in stream.messages]
     assert numbers == sorted(set(numbers))
     for stream in streams:
-        assert visitor.stream_of(stream.number) is stream
-        assert [visitor.stream_of(number) for number, _ in stream.messages] == [stream] * 3
+        assert client.stream_of(stream.number) is stream
+        assert [client.stream_of(number) for number, _ in stream.messages] == [stream] * 3
         first = stream.messages[0][0]
         assert [number for number, _ in stream.after(first)] == [first + 1, first + 2]
-    assert visitor.stream_of(999) is None
+    assert client.stream_of(999) is None
 
 
 async def test_one_stream_has_everything_for_a_client_of_2024() -> None:
-    visitor = visit(slow(), one_stream=True)
-    visitor.post(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}', [])
-    visitor.post(b"nonsense", [])
-    assert on(visitor.general) == [1, None]
+    client = visit(slow(), one_stream=True)
+    client.post(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}', [])
+    client.post(b"nonsense", [])
+    assert on(client.general) == [1, None]
 
 
 async def test_messages_that_nobody_reads_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,9 +112,9 @@ async def test_messages_that_nobody_reads_are_kept_up_to_a_number(monkeypatch: p
     talk = Talk().handshake()
     for _ in range(10):
         talk.server(**log())
-    visitor = visit(talk)
-    post(visitor, method="notifications/initialized")
-    assert len(visitor.general.messages) == 3
+    client = visit(talk)
+    post(client, method="notifications/initialized")
+    assert len(client.general.messages) == 3
 
 
 async def test_a_call_with_more_messages_than_are_kept_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,14 +122,14 @@ async def test_a_call_with_more_messages_than_are_kept_loses_none(monkeypatch: p
     talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
     for number in range(10):
         talk.server(**progress(1, number))
-    visitor = visit(talk.server(id=1, result={}))
-    stream = post(visitor, id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
+    client = visit(talk.server(id=1, result={}))
+    stream = post(client, id=1, method="tools/call", params={"name": "slow", "_meta": {"progressToken": 1}})
     assert len(stream.messages) == 11
 
 
 async def test_the_end_of_a_session_ends_its_streams() -> None:
-    visitor = visit(slow(), speed=1.0)
-    stream = post(visitor, id=1, method="tools/call", params={"name": "slow"})
-    visitor.close()
+    client = visit(slow(), speed=1.0)
+    stream = post(client, id=1, method="tools/call", params={"name": "slow"})
+    client.close()
     assert stream.is_over
-    assert visitor.general.is_over
+    assert client.general.is_over

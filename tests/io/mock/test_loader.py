@@ -1,4 +1,4 @@
-"""Recordings, read for being served."""
+"""The recordings of a mock, as they are read."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.mock.session import Options, Patient
+from mcpspy.core.mock.session import MockOptions, MockSession
 from mcpspy.errors import UsageError
-from mcpspy.io.mock.loader import HEAD, Served
+from mcpspy.io.mock.loader import HEAD, RecordingsLoader
 from tests.io.mock.test_stdio import HEADER, ask, call, frame, handshake
 
 
-def served(folder: Path, *contents: bytes, merge: bool = False) -> Served:
+def loading(folder: Path, *contents: bytes, merge: bool = False) -> RecordingsLoader:
     paths = []
     for number, content in enumerate(contents):
         paths.append(folder / f"{number}.jsonl")
         paths[-1].write_bytes(content)
-    return Served(paths, [], merge=merge)
+    return RecordingsLoader(paths, [], merge=merge)
 
 
 ONE, OTHER = HEADER % b"x" + handshake("one") + call(1), HEADER % b"x" + handshake("other") + call(2)
@@ -31,25 +31,25 @@ def test_recordings_of_two_servers_are_one_only_if_that_is_meant(
     contents: Sequence[bytes], tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="--merge"):
-        served(tmp_path, *contents).library()
-    assert served(tmp_path, *contents, merge=True).library().scenes
+        loading(tmp_path, *contents).recordings()
+    assert loading(tmp_path, *contents, merge=True).recordings().interactions
 
 
 def test_recordings_of_one_command_are_one(tmp_path: Path) -> None:
-    together = served(tmp_path, ONE, HEADER % b"x" + call(3))
-    assert len(together.library().scenes) == 2
+    together = loading(tmp_path, ONE, HEADER % b"x" + call(3))
+    assert len(together.recordings().interactions) == 2
     assert together.remarks == []
 
 
 def test_what_two_recordings_answer_otherwise_is_said(tmp_path: Path) -> None:
-    together = served(tmp_path, ONE, HEADER % b"x" + handshake("one") + call(1, said="no"))
-    together.library()
+    together = loading(tmp_path, ONE, HEADER % b"x" + handshake("one") + call(1, said="no"))
+    together.recordings()
     assert together.remarks == ["tools/call tool 1: answered as in 1.jsonl, not as in 0.jsonl"]
 
 
 def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
-    torn = served(tmp_path, ONE + b'{"t":9.0,"from":"cli')
-    assert len(torn.library().scenes) == 1
+    torn = loading(tmp_path, ONE + b'{"t":9.0,"from":"cli')
+    assert len(torn.recordings().interactions) == 1
     assert "torn (20 bytes, left out)" in torn.remarks[0]
 
 
@@ -65,40 +65,40 @@ def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
 )
 def test_what_makes_no_server_is_refused(content: bytes, why: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=why):
-        served(tmp_path, content).library()
+        loading(tmp_path, content).recordings()
 
 
 def test_of_a_large_recording_the_head_is_served_while_the_rest_is_read(tmp_path: Path) -> None:
     calls = b"".join(call(number, said="x" * 1000) for number in range(1, 1500))
-    large = served(tmp_path, HEADER % b"x" + handshake() + calls)
-    library = large.begin()
-    assert not library.is_whole
-    client = Patient(library, Options(), 0.0)
+    large = loading(tmp_path, HEADER % b"x" + handshake() + calls)
+    recordings = large.begin()
+    assert not recordings.is_whole
+    client = MockSession(recordings, MockOptions(), 0.0)
     for number in (1, 1499):
         client.receive(ask(number), 0.0)
     assert [json.loads(said.data)["id"] for said in client.take(0.0)] == [1]
     slices = 1
     while large.read_on():
         slices += 1
-        client.go_on(0.0)
-    client.go_on(0.0)
+        client.resume(0.0)
+    client.resume(0.0)
     assert slices > (len(calls) - HEAD) // 100_000, "so that nobody waits for long"
     assert [json.loads(said.data)["result"]["said"] for said in client.take(0.0)] == ["x" * 1000]
     assert not large.read_on()
-    assert len(library.scenes) == 1499
+    assert len(recordings.interactions) == 1499
 
 
 def test_the_last_recording_is_read_first(tmp_path: Path) -> None:
     calls = b"".join(call(number, said="x" * 1000) for number in range(2, 1500))
-    both = served(tmp_path, ONE + calls, ONE + calls.replace(b"xx", b"yy"))
-    client = Patient(both.begin(), Options(), 0.0)
+    both = loading(tmp_path, ONE + calls, ONE + calls.replace(b"xx", b"yy"))
+    client = MockSession(both.begin(), MockOptions(), 0.0)
     client.receive(ask(1498), 0.0)
     while client.waits:
         assert both.read_on()
-        client.go_on(0.0)
+        client.resume(0.0)
     (said,) = client.take(0.0)
     assert json.loads(said.data)["result"]["said"] == "y" * 1000
-    assert not client.library.is_whole
+    assert not client.recordings.is_whole
 
 
 def test_a_recording_in_parts_is_one(tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ def test_a_recording_in_parts_is_one(tmp_path: Path) -> None:
     (tmp_path / "0.part2.jsonl").write_bytes(
         HEADER % b"x" + frame(1.75, "server", id=7, result={"said": "later"}) + call(8)
     )
-    together = served(tmp_path, ONE + part + b'{"t":1.6,"note":"part","next":"0.part2.jsonl"}\n')
-    client = Patient(together.library(), Options(), 0.0)
+    together = loading(tmp_path, ONE + part + b'{"t":1.6,"note":"part","next":"0.part2.jsonl"}\n')
+    client = MockSession(together.recordings(), MockOptions(), 0.0)
     for number in (1, 7, 8):
         client.receive(ask(number), 0.0)
     assert [json.loads(said.data)["result"]["said"] for said in client.take(0.0)] == ["yes", "later", "yes"]
@@ -116,12 +116,12 @@ def test_a_recording_in_parts_is_one(tmp_path: Path) -> None:
 def test_of_two_servers_in_large_recordings_it_is_said_at_once(tmp_path: Path) -> None:
     calls = b"".join(call(number, said="x" * 1000) for number in range(1, 500))
     with pytest.raises(UsageError, match="--merge"):
-        served(tmp_path, ONE + calls, OTHER + calls).begin()
+        loading(tmp_path, ONE + calls, OTHER + calls).begin()
 
 
 def test_a_recording_that_was_cut_while_it_was_served_is_an_error_for_the_client(tmp_path: Path) -> None:
-    cut = served(tmp_path, ONE + call(2))
-    client = Patient(cut.library(), Options(), 0.0)
+    cut = loading(tmp_path, ONE + call(2))
+    client = MockSession(cut.recordings(), MockOptions(), 0.0)
     (tmp_path / "0.jsonl").write_bytes(ONE)
     for number in (1, 2):
         client.receive(ask(number), 0.0)
@@ -131,14 +131,14 @@ def test_a_recording_that_was_cut_while_it_was_served_is_an_error_for_the_client
 
 
 def test_after_an_error_there_is_no_more_to_read(tmp_path: Path) -> None:
-    silent = served(tmp_path, HEADER % b"x" + frame(0.1, "client", id=1, method="ping"))
+    silent = loading(tmp_path, HEADER % b"x" + frame(0.1, "client", id=1, method="ping"))
     with pytest.raises(UsageError, match="no server says anything"):
-        silent.library()
+        silent.recordings()
     assert not silent.read_on()
-    assert not silent.library().is_whole
+    assert not silent.recordings().is_whole
 
 
 def test_remarks_are_told_once(tmp_path: Path) -> None:
-    torn = served(tmp_path, ONE + b'{"t":9.0,"from":"cli')
-    torn.library()
+    torn = loading(tmp_path, ONE + b'{"t":9.0,"from":"cli')
+    torn.recordings()
     assert [len(torn.take_remarks()), torn.take_remarks()] == [1, []]

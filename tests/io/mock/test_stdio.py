@@ -16,7 +16,7 @@ import pytest
 
 from mcpspy.io.mock import stdio
 from mcpspy.io.mock.loader import HEAD
-from mcpspy.io.mock.stdio import ENDING, LARGE, TOGETHER, Ended, _undisturbed, end_by_signals
+from mcpspy.io.mock.stdio import ENDING, LARGE, TOGETHER, EndedBySignal, _undisturbed, end_by_signals
 from tests.core.mock.talking import Talk
 
 BOUND = 20
@@ -140,8 +140,8 @@ def test_large_answers_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None
     live = Talk().call(1, answer="x" * (LARGE // 2)).live()
     for number in range(4):
         params = {"name": "echo", "arguments": {}}
-        live.conversation.receive(line(id=number, method="tools/call", params=params), 0.0)
-    stdio._send(live.conversation)
+        live.session.receive(line(id=number, method="tools/call", params=params), 0.0)
+    stdio._send(live.session)
     assert len(written) == 3, "twice two of them, and nothing"
     assert max(written) < 2 * LARGE
 
@@ -175,7 +175,7 @@ def test_a_signal_does_not_tear_what_is_being_read() -> None:
 
     try:
         end_by_signals()
-        with pytest.raises(Ended):
+        with pytest.raises(EndedBySignal):
             _undisturbed(step)
         assert done == [True]
         assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL, "a second one ends it at once"

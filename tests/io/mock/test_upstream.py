@@ -20,7 +20,7 @@ from mcpspy.io.client import (
 )
 from mcpspy.io.client.base import OURS, ServerAddress
 from mcpspy.io.mock import upstream as module
-from mcpspy.io.mock.upstream import Elsewhere, InThread, Real
+from mcpspy.io.mock.upstream import RealServer, RealServerConnection, RealServerThread
 from mcpspy.io.recording.reader import Recording
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ class World:
         self.heard: asyncio.Queue[Any] = asyncio.Queue()
         self.connected = 0
         self.refuses: str | None = None
-        self.elsewhere = Elsewhere(Real(ServerCommand(["server"]), "server", None), self.hear)
+        self.real_server = RealServerConnection(
+            RealServer(ServerCommand(["server"]), "server", None), self.hear
+        )
 
     def hear(self, data: bytes) -> None:
         self.heard.put_nowait(json.loads(data))
@@ -94,21 +96,21 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 async def test_the_server_is_met_as_the_client_met_the_mock_once(world: World) -> None:
     for id in (5, 6):  # noqa: A001
-        world.elsewhere.send(line(id=id, method="tools/call"), HELLO)
+        world.real_server.send(line(id=id, method="tools/call"), HELLO)
         assert await world.heard.get() == {"jsonrpc": "2.0", "id": id, "result": {"said": "new"}}
     methods = [message["method"] for message in world.server.sent]
     assert methods == ["initialize", "notifications/initialized", "tools/call", "tools/call"]
     assert world.server.sent[0]["params"] == {"protocolVersion": "2025-11-25"}
     assert world.connected == 1
-    await world.elsewhere.close()
+    await world.real_server.close()
     assert world.server.is_closed
 
 
 async def test_a_client_of_2026_needs_no_introduction(world: World) -> None:
-    world.elsewhere.send(line(id=5, method="tools/call"), None)
+    world.real_server.send(line(id=5, method="tools/call"), None)
     assert (await world.heard.get())["id"] == 5
     assert [message["method"] for message in world.server.sent] == ["tools/call"]
-    await world.elsewhere.close()
+    await world.real_server.close()
 
 
 @pytest.mark.parametrize(
@@ -123,21 +125,21 @@ async def test_what_becomes_of_a_request_without_an_answer_is_said(
     event: Any, why: str, world: World
 ) -> None:
     world.server.answers["tools/call"] = [event]
-    world.elsewhere.send(line(id=5, method="tools/call"), HELLO)
+    world.real_server.send(line(id=5, method="tools/call"), HELLO)
     said = await world.heard.get()
     assert (said["id"], said["error"]["code"]) == (5, -32603)
     assert said["error"]["message"].endswith(why)
-    await world.elsewhere.close()
+    await world.real_server.close()
 
 
 async def test_an_http_error_without_an_id_is_the_answer_of_its_request(world: World) -> None:
     world.server.answers["tools/call"] = [
         ReceivedMessage(0.0, line(id=None, error={"code": -32602, "message": "no"}), "5", 1, 400)
     ]
-    world.elsewhere.send(line(id=5, method="tools/call"), None)
+    world.real_server.send(line(id=5, method="tools/call"), None)
     said = await world.heard.get()
     assert (said["id"], said["error"]["code"]) == (5, -32602)
-    await world.elsewhere.close()
+    await world.real_server.close()
 
 
 @pytest.mark.parametrize(
@@ -156,8 +158,8 @@ async def test_a_server_that_will_not_be_met_answers_all_that_waits(
 ) -> None:
     world.server.answers["initialize"] = [event]
     world.server.last_words.append("sorry")
-    world.elsewhere.send(line(id=5, method="tools/call"), HELLO)
-    world.elsewhere.send(line(id=6, method="tools/call"), HELLO)
+    world.real_server.send(line(id=5, method="tools/call"), HELLO)
+    world.real_server.send(line(id=6, method="tools/call"), HELLO)
     said = [await world.heard.get() for _ in range(2)]
     assert [message["id"] for message in said] == [5, 6]
     assert all(message["error"]["message"].endswith(why) for message in said)
@@ -165,18 +167,18 @@ async def test_a_server_that_will_not_be_met_answers_all_that_waits(
 
 async def test_a_server_that_cannot_be_reached_is_tried_again_for_the_next_request(world: World) -> None:
     world.refuses = "cannot start server: no such file"
-    world.elsewhere.send(line(id=5, method="tools/call"), None)
+    world.real_server.send(line(id=5, method="tools/call"), None)
     assert "no such file" in (await world.heard.get())["error"]["message"]
     world.refuses = None
-    world.elsewhere.send(line(id=6, method="tools/call"), None)
+    world.real_server.send(line(id=6, method="tools/call"), None)
     assert "result" in await world.heard.get()
-    await world.elsewhere.close()
+    await world.real_server.close()
 
 
 async def test_a_bug_of_ours_is_an_answer_too(world: World) -> None:
     world.server.answers["tools/call"] = [lambda _: "no event"]
-    world.elsewhere.send(line(id=5, method="tools/call"), None)
-    world.elsewhere._take = None  # type: ignore[method-assign, assignment] # What a bug would be like.
+    world.real_server.send(line(id=5, method="tools/call"), None)
+    world.real_server._take = None  # type: ignore[method-assign, assignment] # What a bug would be like.
     assert "a bug in mcpspy" in (await world.heard.get())["error"]["message"]
 
 
@@ -190,7 +192,7 @@ async def test_a_bug_of_ours_is_an_answer_too(world: World) -> None:
 def test_what_it_says_is_recorded_as_a_session_of_its_own(
     target: ServerTarget, transport: str, upstream: str | None, tmp_path: Path
 ) -> None:
-    recorder = Real(target, "weather", str(tmp_path / "more.jsonl")).recorder()
+    recorder = RealServer(target, "weather", str(tmp_path / "more.jsonl")).recorder()
     assert recorder is not None
     recorder.finish(0, None)
     header = Recording(tmp_path / "more.jsonl").header
@@ -200,7 +202,7 @@ def test_what_it_says_is_recorded_as_a_session_of_its_own(
 
 def test_a_caller_without_a_loop_is_served_by_a_thread(world: World) -> None:
     heard: SimpleQueue[bytes] = SimpleQueue()
-    behind = InThread(Real(ServerCommand(["server"]), "server", None), heard.put)
+    behind = RealServerThread(RealServer(ServerCommand(["server"]), "server", None), heard.put)
     behind.send(line(id=5, method="tools/call"), HELLO)
     assert json.loads(heard.get(timeout=10))["result"] == {"said": "new"}
     behind.close()

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from mcpspy.core.mock.session import Options
+from mcpspy.core.mock.session import MockOptions
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.redaction import RedactionOptions
@@ -28,7 +28,7 @@ HEARD: list[Said] = [
 
 
 def mocked(*recordings: Path) -> MockedRecordings:
-    return MockedRecordings(recordings, (), Options(), None)
+    return MockedRecordings(recordings, (), MockOptions(), None)
 
 
 def threads() -> list[str]:
