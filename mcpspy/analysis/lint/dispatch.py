@@ -34,39 +34,39 @@ class RuleDispatch:
         self._tables: dict[tuple[EventKind, str, str, str | None, bool, bool], tuple[LintRule, ...]] = {}
         self._told_once: set[tuple[str, str]] = set()
 
-    def look(self, kind: EventKind, seen: LintEvent) -> list[Finding]:
+    def look(self, kind: EventKind, event: LintEvent) -> list[Finding]:
         """Have the rules look that concern it; return what they found."""
-        is_text = kind is EventKind.RESULT and seen.method == "tools/call" and seen.is_text
-        key = kind, seen.method, seen.side, seen.revision, seen.is_odd, is_text
+        is_text = kind is EventKind.RESULT and event.method == "tools/call" and event.is_text
+        key = kind, event.method, event.side, event.revision, event.is_unusual, is_text
         rules = self._tables.get(key)
         if rules is None:
             rules = tuple(
                 rule
                 for rule in self._rules
-                if rule.concerns(kind, seen.method, seen.side)
-                and rule.holds_in(seen.revision)
-                and (seen.is_odd or not rule.odd)
+                if rule.concerns(kind, event.method, event.side)
+                and rule.holds_in(event.revision)
+                and (event.is_unusual or not rule.unusual)
                 and not (is_text and rule.beyond_text)
             )
             if len(self._tables) < MOST:
                 self._tables[key] = rules
         found: list[Finding] = []
         for rule in rules:
-            for told in rule.look(seen):
+            for told in rule.check(event):
                 if rule.once:
-                    if (rule.code, seen.side) in self._told_once:
+                    if (rule.code, event.side) in self._told_once:
                         break
-                    self._told_once.add((rule.code, seen.side))
+                    self._told_once.add((rule.code, event.side))
                 found.append(
                     Finding(
                         rule.code,
                         rule.severity,
                         told.message,
-                        _excerpt(told.excerpt, seen.what),
-                        seen.place,
-                        seen.number,
-                        seen.at,
-                        seen.side,
+                        _excerpt(told.excerpt, event.what),
+                        event.place,
+                        event.number,
+                        event.at,
+                        event.side,
                     )
                 )
         return found

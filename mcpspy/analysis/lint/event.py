@@ -35,12 +35,12 @@ class LintEvent(Struct, gc=False, eq=False):
     side: str = ""
     exchange: Exchange | None = None
     flaw: str | None = None
-    asked: PendingRequest | None = None
+    pending: PendingRequest | None = None
     """The request that it answers, or reports on."""
     subject: str | None = None
     """Which tool, resource, prompt … the request is about, or the one that it answers."""
     post: HttpPost | None = None
-    is_odd: bool = True
+    is_unusual: bool = True
     """Whether there is something about it, or the time it comes at, that most messages do not have."""
     blocks: list[Any] | None = None
     """Its content blocks, once a rule has asked for them."""
@@ -165,7 +165,7 @@ class LintEvent(Struct, gc=False, eq=False):
         return value if isinstance(value, dict) else None
 
 
-def is_odd(message: Message, flaw: str | None) -> bool:
+def is_unusual(message: Message, flaw: str | None) -> bool:
     """Whether the fold found a flaw in it, or it came in a batch, or did not end as a line does."""
     frame = message.frame
     return (

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from mcpspy.analysis.lint.dispatch import EXCERPT, RuleDispatch
-from mcpspy.analysis.lint.event import LintEvent, is_odd
+from mcpspy.analysis.lint.event import LintEvent, is_unusual
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding
 from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
@@ -38,11 +38,11 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import COMES_AGAIN, Change
 
 
-def hear(what: AnyMessage, seen: LintEvent) -> None:
+def hear(what: AnyMessage, event: LintEvent) -> None:
     """Take a message."""
-    conversation, side = seen.conversation, seen.side
+    conversation, side = event.conversation, event.side
     if isinstance(what, Request):
-        _request(what, seen)
+        _request(what, event)
         conversation.has_notified[side] = False
         return
     if isinstance(what, Notification):
@@ -55,19 +55,21 @@ def hear(what: AnyMessage, seen: LintEvent) -> None:
     else:
         if isinstance(what, Failure) and what.id is None:
             conversation.was_malformed[other(side)] = False
-        if seen.asked is not None:
-            _answer(what, seen, seen.asked.exchange.request)
+        if event.pending is not None:
+            _answer(what, event, event.pending.exchange.request)
     conversation.has_notified[side] = conversation.has_notified[other(side)] = False
 
 
-def _request(what: Request, seen: LintEvent) -> None:
-    conversation = seen.conversation
-    assert seen.exchange is not None
-    asked = PendingRequest(seen.exchange, conversation, seen.place, seen.number, seen.revision, seen.subject)
-    seen.known.open[id(seen.exchange)] = asked
+def _request(what: Request, event: LintEvent) -> None:
+    conversation = event.conversation
+    assert event.exchange is not None
+    asked = PendingRequest(
+        event.exchange, conversation, event.place, event.number, event.revision, event.subject
+    )
+    event.known.open[id(event.exchange)] = asked
     if meta := what.body.meta:
         if (token := what.progress_token) is not None:
-            conversation.tokens[seen.side, token] = asked
+            conversation.tokens[event.side, token] = asked
         if meta_raw(meta, META + "logLevel"):
             conversation.wants_logs = True
     conversation.hear_request(what)
@@ -75,8 +77,8 @@ def _request(what: Request, seen: LintEvent) -> None:
         conversation.has_asked = True
 
 
-def _answer(what: Result | Failure, seen: LintEvent, request: Request) -> None:
-    conversation, method = seen.conversation, request.method
+def _answer(what: Result | Failure, event: LintEvent, request: Request) -> None:
+    conversation, method = event.conversation, request.method
     if request.body.meta and (token := request.progress_token) is not None:
         conversation.tokens.pop((request.side, token), None)
     conversation.hear_answer(what, method)
@@ -85,13 +87,13 @@ def _answer(what: Result | Failure, seen: LintEvent, request: Request) -> None:
             conversation.has_asked = False
     elif method in INTRODUCTIONS:
         conversation.introduced = True
-        seen.known.server_capabilities = conversation.server_capabilities
-        seen.known.revision = conversation.revision or seen.known.revision
+        event.known.server_capabilities = conversation.server_capabilities
+        event.known.revision = conversation.revision or event.known.revision
         conversation.is_agreed = conversation.is_agreed or method == "initialize"
     elif method == "logging/setLevel":
         conversation.log_level = request.subject
     elif method == "tools/list":
-        seen.known.learn_tools(seen.result, seen.place, what.data)
+        event.known.learn_tools(event.result, event.place, what.data)
 
 
 _KINDS: dict[type, EventKind] = {
@@ -144,7 +146,7 @@ class Linter:
                 and not exchange.is_subscription
                 and request.frame.to is None
             ):
-                seen = LintEvent(
+                event = LintEvent(
                     request,
                     self._known,
                     asked.conversation,
@@ -154,9 +156,9 @@ class Linter:
                     request.method,
                     request.side,
                     exchange,
-                    asked=asked,
+                    pending=asked,
                 )
-                findings += self._look(EventKind.END, seen)
+                findings += self._look(EventKind.END, event)
         return findings
 
     def _message(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
@@ -183,7 +185,7 @@ class Linter:
             else:  # It had its answer.
                 subject = exchange.request.subject
         kind = _KINDS[type(what)]
-        seen = LintEvent(
+        event = LintEvent(
             what,
             known,
             conversation,
@@ -196,15 +198,15 @@ class Linter:
             change.flaw,
             asked,
             subject,
-            is_odd=not conversation.is_usual or is_odd(what, change.flaw),
+            is_unusual=not conversation.is_usual or is_unusual(what, change.flaw),
         )
         if frame.http is not None:
-            self._carried(what, kind, seen, frame.http)
-        found = self._look(kind, seen)
-        hear(what, seen)
+            self._carried(what, kind, event, frame.http)
+        found = self._look(kind, event)
+        hear(what, event)
         return found
 
-    def _carried(self, what: AnyMessage, kind: EventKind, seen: LintEvent, number: int) -> None:
+    def _carried(self, what: AnyMessage, kind: EventKind, event: LintEvent, number: int) -> None:
         """Keep what an HTTP exchange carried until it ends."""
         frame = what.frame
         if frame.event_id is not None:
@@ -212,12 +214,12 @@ class Linter:
             events[frame.stream, frame.event_id] = hash(what.data)
             forget(events)
         subject = what.subject if isinstance(what, Request | Notification) else None
-        post = self._post(number, seen.place, seen.number, what.at)
-        post.carry(what, kind, seen.method, subject)
-        if kind is EventKind.REQUEST and seen.method == "tools/call" and (tool := seen.tool) is not None:
+        post = self._post(number, event.place, event.number, what.at)
+        post.carry(what, kind, event.method, subject)
+        if kind is EventKind.REQUEST and event.method == "tools/call" and (tool := event.tool) is not None:
             mirrored = tool.mirrored
             if mirrored.headers and not mirrored.wrong:
-                post.mirrored = wanted(mirrored.headers, seen.params.get("arguments"))
+                post.mirrored = wanted(mirrored.headers, event.params.get("arguments"))
 
     def _post(self, number: int, place: EntryPosition, change: int, at: float) -> HttpPost:
         posts = self._known.posts
@@ -261,7 +263,7 @@ class Linter:
         if post is None or post.head is None:
             return []
         del posts[number]
-        seen = LintEvent(
+        event = LintEvent(
             Note(post.at, "http", post.head),
             self._known,
             conversation,
@@ -272,7 +274,7 @@ class Linter:
             CLIENT,
             post=post,
         )
-        found = self._look(EventKind.POST, seen)
+        found = self._look(EventKind.POST, event)
         session_id = post.response.get("mcp-session-id")
         if isinstance(session_id, str) and post.introduces:
             self._known.session_ids.add(session_id)
@@ -287,8 +289,8 @@ class Linter:
         side: str = "",
     ) -> list[Finding]:
         revision = _nearest(conversation.revision or self._known.revision)
-        seen = LintEvent(note, self._known, conversation, place, change.number, revision, note.kind, side)
-        return self._look(EventKind.NOTE, seen)
+        event = LintEvent(note, self._known, conversation, place, change.number, revision, note.kind, side)
+        return self._look(EventKind.NOTE, event)
 
 
 def _is_ours(what: AnyMessage, exchange: Exchange | None) -> bool:

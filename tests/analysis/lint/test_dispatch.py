@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint import EntryPosition, EventKind, Severity
+from mcpspy.analysis.lint import EntryPosition, EventKind
 from mcpspy.analysis.lint.dispatch import MOST, RuleDispatch
 from mcpspy.analysis.lint.event import LintEvent
-from mcpspy.analysis.lint.rule import Report, RuleFamily
+from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import ConversationState, LintState
 from mcpspy.core.recording.decode import Note
 
 
 def rulebook(look: Any, **about: Any) -> RuleDispatch:
-    rules = RuleFamily()
-    rules.rule(
+    rules: list[LintRule] = []
+    RuleGroup(rules).info(
         "ENV101",
-        Severity.INFO,
         "wrong",
         **{"page": "2025-11-25/basic", "on": EventKind.NOTE, "valid": ("a",), "invalid": ("b",), **about},
     )(look)
     return RuleDispatch(rules)
 
 
-def seen(
+def event(
     method: str = "a", side: str = "client", revision: str | None = "2025-11-25", **more: Any
 ) -> LintEvent:
     what = Note(1.5, method, {"text": "as written"})
@@ -43,17 +42,17 @@ def is_asked(one: LintEvent, kind: EventKind = EventKind.NOTE, **about: Any) -> 
 
 
 def test_a_rule_is_asked_about_what_concerns_it_alone() -> None:
-    assert is_asked(seen())
-    assert not is_asked(seen(), EventKind.END)
-    assert is_asked(seen("a"), about="a")
-    assert not is_asked(seen("b"), about="a")
-    assert is_asked(seen("rpc.x"), about="rpc.*")
-    assert is_asked(seen(side="server"), by="server")
-    assert not is_asked(seen(), by="server")
-    assert not is_asked(seen(), since="2026-07-28")
-    assert is_asked(seen(revision="2026-07-28"), since="2026-07-28")
-    assert is_asked(seen(is_odd=True), odd=True)
-    assert not is_asked(seen(is_odd=False), odd=True)
+    assert is_asked(event())
+    assert not is_asked(event(), EventKind.END)
+    assert is_asked(event("a"), about="a")
+    assert not is_asked(event("b"), about="a")
+    assert is_asked(event("rpc.x"), about="rpc.*")
+    assert is_asked(event(side="server"), by="server")
+    assert not is_asked(event(), by="server")
+    assert not is_asked(event(), since="2026-07-28")
+    assert is_asked(event(revision="2026-07-28"), since="2026-07-28")
+    assert is_asked(event(is_unusual=True), unusual=True)
+    assert not is_asked(event(is_unusual=False), unusual=True)
 
 
 def test_what_hangs_on_kind_method_and_side_is_asked_once_for_each() -> None:
@@ -66,7 +65,7 @@ def test_what_hangs_on_kind_method_and_side_is_asked_once_for_each() -> None:
     book = rulebook(look, only=only)
     found = [
         len(book.look(EventKind.NOTE, one))
-        for one in (seen(), seen(), seen("b"), seen(side="server"), seen("b"))
+        for one in (event(), event(), event("b"), event(side="server"), event("b"))
     ]
 
     assert found == [1, 1, 1, 0, 1]
@@ -79,7 +78,7 @@ def test_what_hangs_on_kind_method_and_side_is_asked_once_for_each() -> None:
 
 def test_methods_without_end_take_no_memory_without_end() -> None:
     book = rulebook(look, about="m7")
-    found = [book.look(EventKind.NOTE, seen(f"m{number}")) for number in [*range(MOST + 50), 7]]
+    found = [book.look(EventKind.NOTE, event(f"m{number}")) for number in [*range(MOST + 50), 7]]
 
     assert [number for number, each in enumerate(found) if each] == [7, MOST + 50]
     assert len(book._tables) == MOST
@@ -88,7 +87,7 @@ def test_methods_without_end_take_no_memory_without_end() -> None:
 def test_what_is_told_once_is_told_once_a_side() -> None:
     book = rulebook(look, once=True)
 
-    assert [len(book.look(EventKind.NOTE, seen(side=side))) for side in ("client", "client", "server")] == [
+    assert [len(book.look(EventKind.NOTE, event(side=side))) for side in ("client", "client", "server")] == [
         1,
         0,
         1,
@@ -105,7 +104,7 @@ def test_an_excerpt_is_short_and_never_fails() -> None:
         """Because."""
         yield from (Report("no", excerpt) for excerpt in given)
 
-    found = rulebook(tells).look(EventKind.NOTE, seen())
+    found = rulebook(tells).look(EventKind.NOTE, event())
 
     assert [finding.excerpt for finding in found] == [
         "as written",

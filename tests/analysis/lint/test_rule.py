@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.lint import RULES, EventKind, Severity
+from mcpspy.analysis.lint import RULES, EventKind
 from mcpspy.analysis.lint.event import LintEvent
-from mcpspy.analysis.lint.rule import Report, RuleFamily
+from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules import FAMILIES
 
 GOOD: dict[str, Any] = {
@@ -21,14 +21,14 @@ GOOD: dict[str, Any] = {
 }
 
 
-def look(seen: LintEvent) -> Iterator[Report]:
+def look(event: LintEvent) -> Iterator[Report]:
     """Because."""
     yield from ()
 
 
 def test_a_rule_keeps_what_it_was_given() -> None:
-    rules = RuleFamily()
-    rules.rule("ENV101", Severity.INFO, "wrong", **GOOD, about="ping", since="2025-06-18")(look)
+    rules: list[LintRule] = []
+    RuleGroup(rules).info("ENV101", "wrong", **GOOD, about="ping", since="2025-06-18")(look)
     (rule,) = rules
 
     assert (rule.family, rule.explanation, rule.about) == ("ENV", "Because.", frozenset({"ping"}))
@@ -53,11 +53,11 @@ def test_a_rule_keeps_what_it_was_given() -> None:
     ids=["taken", "no code", "no valid", "no invalid", "no page"],
 )
 def test_a_rule_that_does_not_tell_all_is_refused(code: str, more: dict[str, Any]) -> None:
-    rules = RuleFamily()
-    rules.rule("ENV101", Severity.INFO, "wrong", **GOOD)(look)
+    rules: list[LintRule] = []
+    RuleGroup(rules).info("ENV101", "wrong", **GOOD)(look)
 
     with pytest.raises(ValueError, match=code):
-        rules.rule(code, Severity.INFO, "wrong", **(GOOD | more))(look)
+        RuleGroup(rules).info(code, "wrong", **(GOOD | more))(look)
 
 
 def test_a_rule_says_why() -> None:
@@ -65,7 +65,7 @@ def test_a_rule_says_why() -> None:
         yield from ()
 
     with pytest.raises(ValueError, match="does not say why"):
-        RuleFamily().rule("ENV101", Severity.INFO, "wrong", **GOOD)(silent)
+        RuleGroup([]).info("ENV101", "wrong", **GOOD)(silent)
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,9 @@ def test_a_rule_says_why() -> None:
     ids=["all", "since", "until", "both", "one"],
 )
 def test_the_revisions_are_said_in_words(bounds: dict[str, str], words: str) -> None:
-    rules = RuleFamily()
-    rules.rule(
+    rules: list[LintRule] = []
+    RuleGroup(rules).info(
         "ENV101",
-        Severity.INFO,
         "wrong",
         **GOOD,
         since=bounds.get("since", "2024-11-05"),

@@ -10,10 +10,9 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, WARNING, Report, RuleFamily
+from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 TYPES: dict[str, tuple[str, dict[str, type]]] = {
     "text": ("2024-11-05", {"text": str}),
@@ -41,31 +40,31 @@ _ANSWERED = ("tools/call", "prompts/get", "sampling/createMessage", "resources/r
 _LISTS = {"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}  # fmt: skip
 
 
-def blocks_of(seen: LintEvent) -> list[Any]:
+def blocks_of(event: LintEvent) -> list[Any]:
     """Return the content blocks of a tool's result or a prompt."""
-    found = seen.blocks
+    found = event.blocks
     if found is None:
-        found = seen.blocks = []
-        if seen.method == "tools/call":
-            content = seen.result.get("content")
+        found = event.blocks = []
+        if event.method == "tools/call":
+            content = event.result.get("content")
             found += content if isinstance(content, list) else ()
-        elif seen.method == "prompts/get":
-            messages = seen.result.get("messages")
+        elif event.method == "prompts/get":
+            messages = event.result.get("messages")
             for message in messages if isinstance(messages, list) else ():
                 if isinstance(message, dict) and "content" in message:
                     found.append(message["content"])
     return found
 
 
-def resources_of(seen: LintEvent) -> list[dict[str, Any]]:
+def resources_of(event: LintEvent) -> list[dict[str, Any]]:
     """Return the contents of resources: read, or embedded."""
-    contents = seen.result.get("contents") if seen.method == "resources/read" else None
+    contents = event.result.get("contents") if event.method == "resources/read" else None
     found = (
         [content for content in contents if isinstance(content, dict)] if isinstance(contents, list) else []
     )
     found += [
         block["resource"]
-        for block in blocks_of(seen)
+        for block in blocks_of(event)
         if isinstance(block, dict)
         and block.get("type") == "resource"
         and isinstance(block.get("resource"), dict)
@@ -73,20 +72,27 @@ def resources_of(seen: LintEvent) -> list[dict[str, Any]]:
     return found
 
 
-def listed_of(seen: LintEvent) -> list[dict[str, Any]]:
+def listed_of(event: LintEvent) -> list[dict[str, Any]]:
     """Return what a listing lists."""
-    items = seen.result.get(_LISTS.get(seen.method, ""))
+    items = event.result.get(_LISTS.get(event.method, ""))
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-@rule(
-    "DATA401",
-    ERROR,
-    "a content block of a type that there is not",
-    page="2025-11-25/schema#contentblock",
+_WORDS: dict[type, str] = {str: "string", dict: "object"}
+
+result = RuleGroup(RULES, on=EventKind.RESULT, page="2025-11-25/server/resources#resource", beyond_text=True)
+block = RuleGroup(
+    RULES,
     on=EventKind.RESULT,
+    page="2025-11-25/schema#contentblock",
     about=("tools/call", "prompts/get"),
     beyond_text=True,
+)
+
+
+@block.error(
+    "DATA401",
+    "a content block of a type that there is not",
     valid=(_CALL % _TEXT, _CALL % _IMAGE, _CALL % '{"type":"resource_link","uri":"a:b","name":"c"}'),
     invalid=(
         _CALL % '{"type":"json","json":{}}',
@@ -94,29 +100,24 @@ def listed_of(seen: LintEvent) -> list[dict[str, Any]]:
         "@ 2024-11-05\n" + _CALL % '{"type":"audio","data":"aGk=","mimeType":"audio/wav"}',
     ),
 )
-def unknown(seen: LintEvent) -> Iterator[Report]:
+def unknown(event: LintEvent) -> Iterator[Report]:
     """Text, image and resource; audio since 2025-03-26, resource_link since 2025-06-18. Clients refuse the whole
     result over another one. Structured results belong into `structuredContent`.
     """
-    for block in blocks_of(seen):
+    for block in blocks_of(event):
         kind = block.get("type") if isinstance(block, dict) else None
         if not isinstance(kind, str) or kind not in TYPES:
             yield Report(
                 "a content block without a type" if kind is None else f"no type of content: {str(kind)[:40]}",
                 block,
             )
-        elif seen.revision is not None and TYPES[kind][0] > seen.revision:
-            yield Report(f"{kind} came with {TYPES[kind][0]}; this is {seen.revision}", block)
+        elif event.revision is not None and TYPES[kind][0] > event.revision:
+            yield Report(f"{kind} came with {TYPES[kind][0]}; this is {event.revision}", block)
 
 
-@rule(
+@block.error(
     "DATA402",
-    ERROR,
     "a content block without what its type must hold",
-    page="2025-11-25/schema#contentblock",
-    on=EventKind.RESULT,
-    about=("tools/call", "prompts/get"),
-    beyond_text=True,
     valid=(_CALL % _TEXT, _CALL % '{"type":"resource","resource":{"uri":"a:b","text":"c"}}'),
     invalid=(
         _CALL % '{"type":"text","text":7}',
@@ -124,11 +125,11 @@ def unknown(seen: LintEvent) -> Iterator[Report]:
         _CALL % '{"type":"resource","uri":"a:b"}',
     ),
 )
-def incomplete(seen: LintEvent) -> Iterator[Report]:
+def incomplete(event: LintEvent) -> Iterator[Report]:
     """Text has `text`, a string; image and audio `data` and `mimeType`; resource a `resource`; resource_link `uri`
     and `name`.
     """
-    for block in blocks_of(seen):
+    for block in blocks_of(event):
         kind = block.get("type") if isinstance(block, dict) else None
         if isinstance(kind, str) and kind in TYPES:
             for name, held in TYPES[kind][1].items():
@@ -141,17 +142,11 @@ def incomplete(seen: LintEvent) -> Iterator[Report]:
                     )
 
 
-_WORDS: dict[type, str] = {str: "string", dict: "object"}
-
-
-@rule(
+@result.error(
     "DATA403",
-    ERROR,
     "base64 that is none",
     page="2025-11-25/server/tools#image-content",
-    on=EventKind.RESULT,
     about=("tools/call", "prompts/get", "resources/read"),
-    beyond_text=True,
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","blob":"aGk="}'),
     invalid=(
         _CALL % _IMAGE.replace("aGk=", "data:image/png;base64,aGk="),
@@ -159,14 +154,14 @@ _WORDS: dict[type, str] = {str: "string", dict: "object"}
         _READ % '{"uri":"a:b","blob":"aG-_"}',
     ),
 )
-def base64(seen: LintEvent) -> Iterator[Report]:
+def base64(event: LintEvent) -> Iterator[Report]:
     """`data` and `blob` are standard Base64 with padding: no `data:` URL, not the alphabet of URLs."""
     given: list[Any] = [
         block.get("data")
-        for block in blocks_of(seen)
+        for block in blocks_of(event)
         if isinstance(block, dict) and block.get("type") in ("image", "audio")
     ]
-    given += [resource.get("blob") for resource in resources_of(seen)]
+    given += [resource.get("blob") for resource in resources_of(event)]
     for data in given:
         if isinstance(data, str):
             try:
@@ -175,46 +170,40 @@ def base64(seen: LintEvent) -> Iterator[Report]:
                 yield Report(f"no Base64: {'a data: URL' if data.startswith('data:') else error}", data)
 
 
-@rule(
+@result.warning(
     "DATA404",
-    WARNING,
     "a mimeType that is none",
-    page="2025-11-25/server/resources#resource",
-    on=EventKind.RESULT,
     about=(*_ANSWERED, *_LISTS),
-    beyond_text=True,
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","text":"c","mimeType":"text/plain; charset=utf-8"}'),
     invalid=(_CALL % _IMAGE.replace("image/png", "png"), _READ % '{"uri":"a:b","text":"c","mimeType":""}'),
 )
-def mime(seen: LintEvent) -> Iterator[Report]:
+def mime(event: LintEvent) -> Iterator[Report]:
     """A media type is `type/subtype`, as in `image/png`; hosts choose by it how to show what it belongs to."""
-    blocks = [block for block in blocks_of(seen) if isinstance(block, dict)]
-    for thing in (*blocks, *resources_of(seen), *listed_of(seen)):
+    blocks = [block for block in blocks_of(event) if isinstance(block, dict)]
+    for thing in (*blocks, *resources_of(event), *listed_of(event)):
         given = thing.get("mimeType")
         if isinstance(given, str) and not _MIME.fullmatch(given):
             yield Report(f"no media type: {given[:60]!r}", given)
 
 
-@rule(
+@result.warning(
     "DATA405",
-    WARNING,
     "a uri that is none",
-    page="2025-11-25/server/resources#resource",
-    on=EventKind.RESULT,
     about=("resources/list", "resources/read", "tools/call", "prompts/get", "roots/list"),
-    beyond_text=True,
     valid=(_LIST % "file:///a/b.txt", _LIST % "note://1"),
     invalid=(_LIST % "/a/b.txt", _READ % '{"uri":"b.txt","text":"c"}', _LIST % "file:///a b.txt"),
 )
-def uri(seen: LintEvent) -> Iterator[Report]:
+def uri(event: LintEvent) -> Iterator[Report]:
     """A URI has a scheme, and no spaces in it: `file:///a/b%20c.txt`, not a path. Clients that parse it refuse others."""
-    things = [*resources_of(seen)]
-    if seen.method == "roots/list":
-        roots = seen.result.get("roots")
+    things = [*resources_of(event)]
+    if event.method == "roots/list":
+        roots = event.result.get("roots")
         things += [root for root in roots if isinstance(root, dict)] if isinstance(roots, list) else []
-    things += [item for item in listed_of(seen) if seen.method == "resources/list"]
+    things += [item for item in listed_of(event) if event.method == "resources/list"]
     things += [
-        block for block in blocks_of(seen) if isinstance(block, dict) and block.get("type") == "resource_link"
+        block
+        for block in blocks_of(event)
+        if isinstance(block, dict) and block.get("type") == "resource_link"
     ]
     for thing in things:
         given = thing.get("uri")
@@ -222,30 +211,25 @@ def uri(seen: LintEvent) -> Iterator[Report]:
             yield Report(f"no URI: {given[:80]!r}", given)
 
 
-@rule(
+@result.error(
     "DATA406",
-    ERROR,
     "a resource's content that is neither text nor blob",
     page="2025-11-25/server/resources#resource-contents",
-    on=EventKind.RESULT,
     about=("resources/read", "tools/call", "prompts/get"),
-    beyond_text=True,
-    valid=(_READ % '{"uri":"a:b","text":""}',),
+    valid=_READ % '{"uri":"a:b","text":""}',
     invalid=(_READ % '{"uri":"a:b"}', _READ % '{"uri":"a:b","text":{"c":1}}'),
 )
-def neither(seen: LintEvent) -> Iterator[Report]:
+def neither(event: LintEvent) -> Iterator[Report]:
     """What is read is `text`, a string, or `blob`, in Base64."""
-    for content in resources_of(seen):
+    for content in resources_of(event):
         if not isinstance(content.get("text"), str) and not isinstance(content.get("blob"), str):
             yield Report("neither text nor blob, as strings", content)
 
 
-@rule(
+@result.warning(
     "DATA407",
-    WARNING,
     "an icon that cannot be shown",
     page="2025-11-25/basic#icons",
-    on=EventKind.RESULT,
     about=(*_LISTS, "initialize"),
     since="2025-11-25",
     valid=(
@@ -258,11 +242,12 @@ def neither(seen: LintEvent) -> Iterator[Report]:
         _ICON % '{"src":"https://example.com/a.png","sizes":"48x48"}',
         _ICON % '{"src":"https://example.com/a.png","sizes":["large"]}',
     ),
+    beyond_text=False,
 )
-def icon(seen: LintEvent) -> Iterator[Report]:
+def icon(event: LintEvent) -> Iterator[Report]:
     """`src` is an https or data URI (clients must refuse others), `sizes` a list of `48x48` or `any`."""
-    info = seen.result.get("serverInfo")
-    for thing in (*listed_of(seen), *([info] if isinstance(info, dict) else [])):
+    info = event.result.get("serverInfo")
+    for thing in (*listed_of(event), *([info] if isinstance(info, dict) else [])):
         icons = thing.get("icons")
         for one in icons if isinstance(icons, list) else ():
             src = one.get("src") if isinstance(one, dict) else None
@@ -277,17 +262,14 @@ def icon(seen: LintEvent) -> Iterator[Report]:
                 yield Report('sizes of an icon are a list of "48x48" or "any"', one)
 
 
-@rule(
+@result.warning(
     "DATA408",
-    WARNING,
     "annotations out of range",
     page="2025-11-25/server/resources#annotations",
-    on=EventKind.RESULT,
     about=(*_ANSWERED, "resources/list", "resources/templates/list"),
-    beyond_text=True,
     valid=(
         _CALL
-        % '{"type":"text","text":"a","annotations":{"priority":0.5,"audience":["user"],"lastModified":"2025-01-12T15:00:58Z"}}',
+        % '{"type":"text","text":"a","annotations":{"priority":0.5,"audience":["user"],"lastModified":"2025-01-12T15:00:58Z"}}'
     ),
     invalid=(
         _CALL % '{"type":"text","text":"a","annotations":{"priority":2}}',
@@ -295,10 +277,10 @@ def icon(seen: LintEvent) -> Iterator[Report]:
         _CALL % '{"type":"text","text":"a","annotations":{"lastModified":"yesterday"}}',
     ),
 )
-def annotated(seen: LintEvent) -> Iterator[Report]:
+def annotated(event: LintEvent) -> Iterator[Report]:
     """`priority` is from 0 to 1, `audience` a list of "user" and "assistant", `lastModified` a time of ISO 8601."""
-    blocks = [block for block in blocks_of(seen) if isinstance(block, dict)]
-    for thing in (*blocks, *resources_of(seen), *listed_of(seen)):
+    blocks = [block for block in blocks_of(event) if isinstance(block, dict)]
+    for thing in (*blocks, *resources_of(event), *listed_of(event)):
         given = thing.get("annotations")
         if isinstance(given, dict):
             yield from _annotations(given)

@@ -14,14 +14,13 @@ from urllib.parse import urlsplit
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, Report, RuleFamily
+from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import ASKS, POSTED, HttpPost
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, differs, mirrored
 from mcpspy.core.protocol.spec import MODERN
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 HTTP = "2025-11-25/basic/transports#"
 NOW = "2026-07-28/basic/transports/streamable-http#"
@@ -35,71 +34,73 @@ PING = '@ http\n> {"id":2,"method":"ping"}\n= 200 %s\n< {"id":2,"result":{}}'
 CALL = '@ 2026-07-28 http\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n= 200 %s\n< {"id":2,"result":{"content":[]}}'
 
 
-def posted(seen: LintEvent) -> HttpPost:
+def posted(event: LintEvent) -> HttpPost:
     """Return the exchange."""
-    return cast(HttpPost, seen.post)
+    return cast(HttpPost, event.post)
 
 
-@rule(
+PAGE = "2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters"
+_TOOL = '{"name":"a","description":"b","inputSchema":{"type":"object","properties":{"region":%s,"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}}'
+_LISTED = (
+    '@ 2026-07-28 http\n> {"id":1,"method":"tools/list"}\n< {"id":1,"result":{"tools":[' + _TOOL + "]}}\n"
+)
+_REGION = '{"type":"string","x-mcp-header":"Region"}'
+_CALL = (
+    _LISTED % _REGION
+    + '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":%s}}\n= 200 %s\n< {"id":2,"result":{"content":[]}}'
+)
+
+request = RuleGroup(
+    RULES, on=EventKind.POST, about=ASKS, page=HTTP + "protocol-version-header", since="2025-06-18"
+)
+modern = RuleGroup(
+    RULES, on=EventKind.POST, about=ASKS, page=NOW + "standard-request-headers", since=MODERN, valid=CALL % ""
+)
+parameters = RuleGroup(RULES, page=PAGE, on=EventKind.POST, since=MODERN)
+rule = RuleGroup(RULES, on=EventKind.POST)
+
+
+@request.error(
     "HTTP101",
-    ERROR,
     "no MCP-Protocol-Version",
-    page=HTTP + "protocol-version-header",
-    on=EventKind.POST,
-    about=ASKS,
-    since="2025-06-18",
     valid=(PING % "", '@ 2025-03-26 http\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'),
     invalid=(PING % '{"mcp-protocol-version":null}', CALL % '{"mcp-protocol-version":null}'),
 )
-def version(seen: LintEvent) -> Iterator[Report]:
+def version(event: LintEvent) -> Iterator[Report]:
     """After the handshake a client says with every request which revision was agreed on. A server that does not see
     it takes 2025-03-26 for granted.
     """
-    sent = posted(seen).request
+    sent = posted(event).request
     if VERSION not in sent:
         yield Report("no MCP-Protocol-Version header", sent)
 
 
-@rule(
+@request.error(
     "HTTP102",
-    ERROR,
     "an MCP-Protocol-Version that is not what was agreed",
-    page=HTTP + "protocol-version-header",
-    on=EventKind.POST,
-    about=ASKS,
-    since="2025-06-18",
     valid=(PING % "", CALL % ""),
-    invalid=(
-        PING % '{"mcp-protocol-version":"2025-06-18"}',
-        CALL % '{"mcp-protocol-version":"2025-11-25"}',
-    ),
+    invalid=(PING % '{"mcp-protocol-version":"2025-06-18"}', CALL % '{"mcp-protocol-version":"2025-11-25"}'),
 )
-def other_version(seen: LintEvent) -> Iterator[Report]:
+def other_version(event: LintEvent) -> Iterator[Report]:
     """The header says what the handshake agreed on, and from 2026-07-28 on what `_meta` of the same request says:
     a server must refuse another one.
     """
-    post = posted(seen)
-    given, said = post.request.get(VERSION), post.revision or seen.conversation.revision
+    post = posted(event)
+    given, said = post.request.get(VERSION), post.revision or event.conversation.revision
     if given is not None and said is not None and given != said and post.status < 400:
         yield Report(f"MCP-Protocol-Version is {str(given)[:40]}; the revision is {said}", post.request)
 
 
-@rule(
+@modern.error(
     "HTTP103",
-    ERROR,
     "no Mcp-Method, or another than the body's",
-    page=NOW + "standard-request-headers",
-    on=EventKind.POST,
-    about=ASKS,
-    since=MODERN,
-    valid=(CALL % "",),
     invalid=(CALL % '{"mcp-method":null}', CALL % '{"mcp-method":"tools/list"}'),
 )
-def method(seen: LintEvent) -> Iterator[Report]:
+def method(event: LintEvent) -> Iterator[Report]:
     """What the header says is what a gateway goes by: it must be the `method` of the body, and a server must refuse
     a request where it is not (-32020).
     """
-    post = posted(seen)
+    post = posted(event)
     given, said = post.request.get(METHOD), post.posted[0].method
     if given != said and post.status < 400:
         why = (
@@ -108,22 +109,17 @@ def method(seen: LintEvent) -> Iterator[Report]:
         yield Report(why, post.request)
 
 
-@rule(
+@modern.error(
     "HTTP104",
-    ERROR,
     "no Mcp-Name, or another than the body's",
-    page=NOW + "standard-request-headers",
-    on=EventKind.POST,
-    about=ASKS,
-    since=MODERN,
     valid=(CALL % "", (CALL % '{"mcp-name":"=?base64?w7w=?="}').replace('"name":"a"', '"name":"\u00fc"')),
     invalid=(CALL % '{"mcp-name":null}', CALL % '{"mcp-name":"b"}'),
 )
-def name(seen: LintEvent) -> Iterator[Report]:
+def name(event: LintEvent) -> Iterator[Report]:
     """Of tools/call and prompts/get the `name`, of resources/read the `uri`; in Base64 (`=?base64?…?=`) where it is
     not plain ASCII.
     """
-    post = posted(seen)
+    post = posted(event)
     first = post.posted[0]
     if first.method not in _NAMED or post.status >= 400:
         return
@@ -145,33 +141,29 @@ def _decoded(value: str) -> str:
         return value
 
 
-@rule(
+@rule.error(
     "HTTP304",
-    ERROR,
     "an Accept without both types",
     page=HTTP + "sending-messages-to-the-server",
-    on=EventKind.POST,
     about=POSTED,
     since="2025-03-26",
     valid=(PING % "", PING % '{"accept":"*/*"}'),
     invalid=(PING % '{"accept":"application/json"}', PING % '{"accept":null}'),
 )
-def accept(seen: LintEvent) -> Iterator[Report]:
+def accept(event: LintEvent) -> Iterator[Report]:
     """The client takes both, `application/json` and `text/event-stream`, and says so: which one comes is the
     server's choice.
     """
-    sent = posted(seen).request
+    sent = posted(event).request
     given = str(sent.get("accept", "")).lower()
     if "*/*" not in given and not all(kind in given for kind in BOTH):
         yield Report(f"Accept is {given[:80] or 'missing'}: it lists both types", sent)
 
 
-@rule(
+@rule.error(
     "HTTP501",
-    ERROR,
     "a foreign Origin that was let in",
     page=HTTP + "security-warning",
-    on=EventKind.POST,
     valid=(
         PING % '{"origin":"http://localhost:6274"}',
         PING % '{"origin":"http://127.0.0.1:3001"}',
@@ -179,18 +171,18 @@ def accept(seen: LintEvent) -> Iterator[Report]:
         .replace("= 200", "= 403")
         .replace('\n< {"id":2,"result":{}}', ""),
     ),
-    invalid=(PING % '{"origin":"https://evil.example"}',),
+    invalid=PING % '{"origin":"https://evil.example"}',
 )
-def origin(seen: LintEvent) -> Iterator[Report]:
+def origin(event: LintEvent) -> Iterator[Report]:
     """A page of somebody else's made a browser send this, and the server answered. It must look at `Origin` and
     refuse what it does not know with 403: DNS rebinding gives any page a way to a server on loopback.
     """
-    post = posted(seen)
+    post = posted(event)
     given = post.request.get("origin")
     if (
         isinstance(given, str)
         and 200 <= post.status < 400
-        and _host(given) not in (*LOOPBACK, _host(seen.known.upstream or ""))
+        and _host(given) not in (*LOOPBACK, _host(event.known.upstream or ""))
     ):
         yield Report(f"the Origin {given[:80]} was let in", post.request)
 
@@ -202,31 +194,12 @@ def _host(url: str) -> str | None:
         return None
 
 
-PAGE = "2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters"
-
-_TOOL = '{"name":"a","description":"b","inputSchema":{"type":"object","properties":{"region":%s,"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}}'
-_LISTED = (
-    '@ 2026-07-28 http\n> {"id":1,"method":"tools/list"}\n< {"id":1,"result":{"tools":[' + _TOOL + "]}}\n"
-)
-_REGION = '{"type":"string","x-mcp-header":"Region"}'
-_CALL = (
-    _LISTED % _REGION
-    + '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":%s}}\n= 200 %s\n< {"id":2,"result":{"content":[]}}'
-)
-
-
-@rule(
+@parameters.error(
     "HTTP105",
-    ERROR,
     "an x-mcp-header that cannot be one",
-    page=PAGE,
     on=EventKind.RESULT,
     about="tools/list",
-    since=MODERN,
-    valid=(
-        _LISTED % _REGION,
-        (_LISTED % '{"type":"object","x-mcp-header":"R"}').replace(" http", "", 1),
-    ),
+    valid=(_LISTED % _REGION, (_LISTED % '{"type":"object","x-mcp-header":"R"}').replace(" http", "", 1)),
     invalid=(
         _LISTED % '{"type":"string","x-mcp-header":"two words"}',
         _LISTED % '{"type":"string","x-mcp-header":""}',
@@ -235,26 +208,22 @@ _CALL = (
         _LISTED % '{"type":"array","items":{"type":"string","x-mcp-header":"R"}}',
     ),
 )
-def annotation(seen: LintEvent) -> Iterator[Report]:
+def annotation(event: LintEvent) -> Iterator[Report]:
     """It names a header, once whatever the case, on a string, an integer or a boolean that is reached through
     `properties` alone. Clients drop the whole tool otherwise, over HTTP; on stdio it means nothing.
     """
-    if seen.message.frame.http is None or ANNOTATION.encode() not in seen.data:
+    if event.message.frame.http is None or ANNOTATION.encode() not in event.data:
         return
-    tools = seen.result.get("tools")
+    tools = event.result.get("tools")
     for tool in tools if isinstance(tools, list) else ():
         if isinstance(tool, dict):
             for why in mirrored(tool.get("inputSchema")).wrong:
                 yield Report(f"x-mcp-header of {str(tool.get('name'))[:60]}: {why}", tool.get("inputSchema"))
 
 
-@rule(
+@parameters.error(
     "HTTP106",
-    ERROR,
     "no Mcp-Param header, or another than the body's",
-    page=PAGE,
-    on=EventKind.POST,
-    since=MODERN,
     valid=(
         _CALL % ('{"region":"eu"}', '{"mcp-param-region":"eu"}'),
         _CALL
@@ -273,11 +242,11 @@ def annotation(seen: LintEvent) -> Iterator[Report]:
         _CALL % ('{"deep":{"n":1}}', ""),
     ),
 )
-def parameter(seen: LintEvent) -> Iterator[Report]:
+def parameter(event: LintEvent) -> Iterator[Report]:
     """The tool says which arguments a gateway wants to see (`x-mcp-header`); a client sends each that is there and not
     null, and a server must refuse a call where the header is missing or says something else (-32020).
     """
-    post = posted(seen)
+    post = posted(event)
     if not post.mirrored or not isinstance((post.head or {}).get("status"), int) or post.status >= 400:
         return
     for name, value in post.mirrored.items():

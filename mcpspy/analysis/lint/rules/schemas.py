@@ -11,12 +11,11 @@ from typing import Any, TypeAlias
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, Report, RuleFamily
+from mcpspy.analysis.lint.rule import CALLED, LintRule, Report, RuleGroup
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.spec import MODERN
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -94,12 +93,22 @@ _RESULTS = {method: _members(required, {}) for method, required in RESULTS.items
 _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
 
 
-@rule(
+_LISTED = {
+    "tools/list": ("tools", ("name",)),
+    "resources/list": ("resources", ("name", "uri")),
+    "resources/templates/list": ("resourceTemplates", ("name", "uriTemplate")),
+    "prompts/list": ("prompts", ("name",)),
+    "roots/list": ("roots", ("uri",)),
+    "resources/read": ("contents", ("uri",)),
+}
+
+schema = RuleGroup(RULES, page="2025-11-25/schema", on=EventKind.RESULT)
+
+
+@schema.error(
     "DATA101",
-    ERROR,
     "params without what they must hold",
-    page="2025-11-25/schema",
-    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
+    on=CALLED,
     about=tuple(_PARAMS),
     valid=(
         '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}',
@@ -111,19 +120,16 @@ _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
         '> {"id":2,"method":"tools/list","params":{"cursor":null}}\n< {"id":2,"result":{"tools":[]}}',
     ),
 )
-def params(seen: LintEvent) -> Iterable[Report]:
+def params(event: LintEvent) -> Iterable[Report]:
     """Each method has members that are required, and each has its type. An optional one that is not known is left
     out; `null` is another value.
     """
-    return _breaches(seen.method, "params", seen.params, _PARAMS[seen.method])
+    return _breaches(event.method, "params", event.params, _PARAMS[event.method])
 
 
-@rule(
+@schema.error(
     "DATA102",
-    ERROR,
     "a result without what it must hold",
-    page="2025-11-25/schema",
-    on=EventKind.RESULT,
     about=tuple(RESULTS),
     beyond_text=True,
     valid=(
@@ -137,24 +143,21 @@ def params(seen: LintEvent) -> Iterable[Report]:
         _ANSWERED.replace("tools/list", "prompts/list") % '{"prompts":null}',
     ),
 )
-def result(seen: LintEvent) -> Iterable[Report]:
+def result(event: LintEvent) -> Iterable[Report]:
     """Each method has members of its result that are required. A tool's result has `content`, be it empty, even
     where it has `structuredContent`.
     """
-    assert isinstance(seen.what, Result)
-    if not seen.has_object("result") or seen.what.is_task:
+    assert isinstance(event.what, Result)
+    if not event.has_object("result") or event.what.is_task:
         return ()
-    if (seen.revision or "") >= MODERN and seen.what.result_type != "complete":
+    if (event.revision or "") >= MODERN and event.what.result_type != "complete":
         return ()
-    return _breaches(seen.method, "result", seen.result, _RESULTS[seen.method])
+    return _breaches(event.method, "result", event.result, _RESULTS[event.method])
 
 
-@rule(
+@schema.error(
     "DATA103",
-    ERROR,
     "something listed without its name",
-    page="2025-11-25/schema",
-    on=EventKind.RESULT,
     about=(
         "tools/list",
         "resources/list",
@@ -163,17 +166,17 @@ def result(seen: LintEvent) -> Iterable[Report]:
         "roots/list",
         "resources/read",
     ),
-    valid=(_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',),
+    valid=_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',
     invalid=(
         _ANSWERED % '{"tools":[{"description":"b","inputSchema":{"type":"object"}}]}',
         _ANSWERED.replace("tools/list", "resources/list") % '{"resources":[{"name":"a"}]}',
         _ANSWERED.replace("tools/list", "prompts/list") % '{"prompts":["a"]}',
     ),
 )
-def listed(seen: LintEvent) -> Iterator[Report]:
+def listed(event: LintEvent) -> Iterator[Report]:
     """What is listed has a name, and a resource a URI (a template a `uriTemplate`): without, nobody can ask for it."""
-    key, required = _LISTED[seen.method]
-    items = seen.result.get(key)
+    key, required = _LISTED[event.method]
+    items = event.result.get(key)
     for number, item in enumerate(items if isinstance(items, list) else []):
         if not isinstance(item, dict):
             yield Report(f"{key}/{number} is no object", item)
@@ -181,16 +184,6 @@ def listed(seen: LintEvent) -> Iterator[Report]:
         for name in required:
             if not isinstance(item.get(name), str):
                 yield Report(f"{key}/{number} has no {name}", item)
-
-
-_LISTED = {
-    "tools/list": ("tools", ("name",)),
-    "resources/list": ("resources", ("name", "uri")),
-    "resources/templates/list": ("resourceTemplates", ("name", "uriTemplate")),
-    "prompts/list": ("prompts", ("name",)),
-    "roots/list": ("roots", ("uri",)),
-    "resources/read": ("contents", ("uri",)),
-}
 
 
 def _breaches(method: str, where: str, given: dict[str, Any], members: _Members) -> Iterator[Report]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ANSWERS, ERROR, INFO, WARNING, Report, RuleFamily
-from mcpspy.analysis.lint.rules.input_required import MRTR, QUESTION
-from mcpspy.core.protocol.message import Result, meta_raw
+from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
+from mcpspy.core.protocol.message import Result, loads, meta_raw
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 BASIC = "2026-07-28/basic#"
 CALL = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
@@ -24,16 +23,37 @@ _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "r
 _LISTENED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
 
 
-@rule(
-    "MOD101",
-    ERROR,
-    "a request without its revision or its capabilities",
-    page=BASIC + "meta",
+MRTR = "2026-07-28/basic/patterns/mrtr"
+_ASKS = '< {"id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"a","requestedSchema":{"type":"object","properties":{}}}}}}}\n'
+_RETRY = '> {"id":%d,"method":"tools/call","params":{"name":"a","inputResponses":{"k":{"action":"decline"}}%s}}\n< {"id":%d,"result":{"content":[]}}'
+QUESTION = CALL + _ASKS + _RETRY % (3, ',"requestState":"s"', 3)
+_ASKED = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+_MAY_ASK = ("tools/call", "prompts/get", "resources/read")
+
+request = RuleGroup(RULES, page=BASIC + "meta", on=EventKind.REQUEST, by=CLIENT, since=MODERN, valid=GOOD)
+result = RuleGroup(RULES, page=BASIC + "resulttype", on=EventKind.RESULT, since=MODERN, valid=GOOD)
+modern = RuleGroup(RULES, since=MODERN, by=SERVER)
+retry = RuleGroup(
+    RULES,
+    page=MRTR + "#client-requirements-basic-workflow",
     on=EventKind.REQUEST,
-    by=CLIENT,
-    only=lambda _, method, __: method != "initialize",
+    about=_MAY_ASK,
     since=MODERN,
-    valid=(GOOD,),
+    valid=QUESTION,
+)
+question = RuleGroup(
+    RULES,
+    page=MRTR + "#server-requirements-basic-workflow",
+    on=EventKind.RESULT,
+    since=MODERN,
+    valid=QUESTION,
+)
+
+
+@request.error(
+    "MOD101",
+    "a request without its revision or its capabilities",
+    only=lambda _, method, __: method != "initialize",
     invalid=(
         GOOD + "\n>> " + (_BARE % "").replace('"id":2', '"id":3') + '\n< {"id":3,"result":{"content":[]}}',
         "@ 2026-07-28\n>> "
@@ -43,187 +63,239 @@ _LISTENED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "pr
         + DONE,
     ),
 )
-def meta(seen: LintEvent) -> Iterator[Report]:
+def meta(event: LintEvent) -> Iterator[Report]:
     """There is no handshake to remember: every request says in `_meta` which revision it is of, and what the client
     can do, if nothing (`{}`). A server must refuse one that does not (-32602).
     """
     for key in ("protocolVersion", "clientCapabilities"):
-        if not meta_raw(seen.request.body.meta, META + key):
-            yield Report(f"{seen.method}: _meta has no {META}{key}")
+        if not meta_raw(event.request.body.meta, META + key):
+            yield Report(f"{event.method}: _meta has no {META}{key}")
 
 
-@rule(
+@request.info(
     "MOD102",
-    INFO,
     "a client that does not say who it is",
-    page=BASIC + "meta",
-    on=EventKind.REQUEST,
-    by=CLIENT,
-    since=MODERN,
     once=True,
-    valid=(GOOD,),
     invalid=(
         "@ 2026-07-28\n>> "
         + _BARE
         % ',"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
         + "\n"
-        + DONE,
+        + DONE
     ),
 )
-def client_info(seen: LintEvent) -> Iterator[Report]:
+def client_info(event: LintEvent) -> Iterator[Report]:
     """`clientInfo` should be in the `_meta` of every request. Told once."""
-    meta = seen.request.body.meta
+    meta = event.request.body.meta
     if meta_raw(meta, META + "protocolVersion") and not meta_raw(meta, META + "clientInfo"):
         yield Report(f"_meta has no {META}clientInfo")
 
 
-@rule(
+@result.info(
     "MOD103",
-    INFO,
     "a server that does not say who it is",
     page=BASIC + "meta",
-    on=EventKind.RESULT,
     by=SERVER,
-    since=MODERN,
     once=True,
-    valid=(GOOD,),
-    invalid=(CALL + '<< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}',),
+    invalid=CALL + '<< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}',
 )
-def server_info(seen: LintEvent) -> Iterator[Report]:
+def server_info(event: LintEvent) -> Iterator[Report]:
     """`serverInfo` should be in the `_meta` of every result. Told once."""
-    assert isinstance(seen.what, Result)
-    if seen.is_result and not meta_raw(seen.what.body.meta, META + "serverInfo"):
+    assert isinstance(event.what, Result)
+    if event.is_result and not meta_raw(event.what.body.meta, META + "serverInfo"):
         yield Report(f"_meta has no {META}serverInfo")
 
 
-@rule(
+@modern.error(
     "MOD104",
-    ERROR,
     "a request from the server",
     page=MRTR,
     on=EventKind.REQUEST,
-    by=SERVER,
-    since=MODERN,
-    valid=(QUESTION,),
+    valid=QUESTION,
     invalid=(
         GOOD
-        + '\n< {"id":0,"method":"x/ask"}\n> {"id":9,"method":"tools/list"}\n< {"id":9,"result":{"tools":[]}}',
+        + '\n< {"id":0,"method":"x/ask"}\n> {"id":9,"method":"tools/list"}\n< {"id":9,"result":{"tools":[]}}'
     ),
 )
-def server_request(seen: LintEvent) -> Iterator[Report]:
+def server_request(event: LintEvent) -> Iterator[Report]:
     """Servers ask by answering: with `resultType: input_required`, and what they want to know in `inputRequests`.
     Nobody answers a request of theirs.
     """
-    yield Report(f"the server asks: {seen.method}")
+    yield Report(f"the server asks: {event.method}")
 
 
-@rule(
+@request.error(
     "MOD105",
-    ERROR,
     "a response from the client",
     page="2026-07-28/basic/transports/streamable-http#sending-messages",
-    on=ANSWERS,
-    by=CLIENT,
-    since=MODERN,
-    valid=(QUESTION,),
-    invalid=(GOOD + '\n> {"id":0,"result":{}}',),
+    on=RESPONSES,
+    valid=QUESTION,
+    invalid=GOOD + '\n> {"id":0,"result":{}}',
 )
-def client_response(seen: LintEvent) -> Iterator[Report]:
+def client_response(event: LintEvent) -> Iterator[Report]:
     """Nobody asks clients anything in this revision; their answers travel in `inputResponses`."""
     yield Report("the client sends a response")
 
 
-@rule(
+@result.error(
     "MOD201",
-    ERROR,
     "a result without resultType",
-    page=BASIC + "resulttype",
-    on=EventKind.RESULT,
     by=SERVER,
-    since=MODERN,
-    valid=(GOOD,),
     invalid=(
         CALL
-        + '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"1"}}}}',
+        + '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"1"}}}}'
     ),
 )
-def result_type(seen: LintEvent) -> Iterator[Report]:
+def result_type(event: LintEvent) -> Iterator[Report]:
     """Every result says which it is: `complete`, `input_required`, or an extension's. Clients take one that does
     not for complete, since servers of older revisions do not.
     """
-    assert isinstance(seen.what, Result)
-    if seen.is_result and not seen.what.body.result_type and seen.has_object("result"):
-        yield Report(f"{seen.method}: the result has no resultType")
+    assert isinstance(event.what, Result)
+    if event.is_result and not event.what.body.result_type and event.has_object("result"):
+        yield Report(f"{event.method}: the result has no resultType")
 
 
-@rule(
+@result.warning(
     "MOD202",
-    WARNING,
     "a resultType that is not the protocol's",
-    page=BASIC + "resulttype",
-    on=EventKind.RESULT,
-    since=MODERN,
     valid=(GOOD, QUESTION),
     invalid=(
         CALL + '< {"id":2,"result":{"resultType":"done","content":[]}}',
         CALL + '< {"id":2,"result":{"resultType":1,"content":[]}}',
     ),
 )
-def other_type(seen: LintEvent) -> Iterator[Report]:
+def other_type(event: LintEvent) -> Iterator[Report]:
     """A client must take a result of a type it does not know for invalid; only an extension may add one."""
-    given = seen.result.get("resultType") if seen.is_result else None
+    given = event.result.get("resultType") if event.is_result else None
     if given is not None and given not in ("complete", "input_required", "task"):
         yield Report(f"resultType {str(given)[:40]!r}", given)
 
 
-@rule(
+@result.error(
     "MOD203",
-    ERROR,
     "a list or a resource without its caching hints",
     page="2026-07-28/server/utilities/caching",
-    on=EventKind.RESULT,
     about=_CACHED,
-    since=MODERN,
-    valid=(_LISTED % "",),
+    valid=_LISTED % "",
     invalid=(_LISTED % ',"ttlMs":null', _LISTED % ',"cacheScope":"all"', _LISTED % ',"ttlMs":-1'),
 )
-def hints(seen: LintEvent) -> Iterator[Report]:
+def hints(event: LintEvent) -> Iterator[Report]:
     """`ttlMs`, milliseconds from 0 on, and `cacheScope`, `public` or `private`, are required on lists, on what is
     read, and on `server/discover`: a client, or a gateway between, keeps the answer so long.
     """
-    if not isinstance(seen.what, Result) or seen.what.result_type != "complete":
+    if not isinstance(event.what, Result) or event.what.result_type != "complete":
         return
-    ttl, scope = seen.result.get("ttlMs"), seen.result.get("cacheScope")
+    ttl, scope = event.result.get("ttlMs"), event.result.get("cacheScope")
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl < 0:
-        yield Report(f"{seen.method}: ttlMs is {_given(seen, 'ttlMs')}", ttl)
+        yield Report(f"{event.method}: ttlMs is {_given(event, 'ttlMs')}", ttl)
     if scope not in ("public", "private"):
-        yield Report(f"{seen.method}: cacheScope is {_given(seen, 'cacheScope')}", scope)
+        yield Report(f"{event.method}: cacheScope is {_given(event, 'cacheScope')}", scope)
 
 
-def _given(seen: LintEvent, name: str) -> str:
-    return f"{str(seen.result[name])[:40]!r}" if name in seen.result else "missing"
+def _given(event: LintEvent, name: str) -> str:
+    return f"{str(event.result[name])[:40]!r}" if name in event.result else "missing"
 
 
-@rule(
+@modern.error(
     "MOD402",
-    ERROR,
     "news that do not say which subscription they are for",
     page="2026-07-28/basic/patterns/subscriptions",
     on=EventKind.NOTIFICATION,
     about=_LISTENED,
-    by=SERVER,
-    since=MODERN,
     valid=(
-        (
-            '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n'
-            '< {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}'
-        ),
+        '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n'
+        '< {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}'
     ),
+    invalid='@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n< {"method":"notifications/tools/list_changed"}',
+)
+def anonymous_news(event: LintEvent) -> Iterator[Report]:
+    """List changes and updates come only to who listens, with the `subscriptionId` of its request in `_meta`."""
+    if not meta_raw(event.notification.body.meta, META + "subscriptionId"):
+        yield Report(f"{event.method}: _meta has no {META}subscriptionId")
+
+
+@retry.error(
+    "MOD301",
+    "an answer to a question that was not asked so",
+    invalid=(CALL + _ASKS + _RETRY % (3, "", 3), CALL + _ASKS + _RETRY % (3, ',"requestState":"t"', 3)),
+)
+def state(event: LintEvent) -> Iterator[Report]:
+    """The client repeats the request with `inputResponses`, and with the very `requestState` that the server gave;
+    with none if it gave none. Otherwise the server cannot tell what it had asked.
+    """
+    body = event.request.body
+    if (
+        (body.input_responses or body.request_state)
+        and event.exchange is not None
+        and event.exchange.continues is None
+    ):
+        yield Report("inputResponses or requestState, but no question that they belong to")
+
+
+@retry.error(
+    "MOD302",
+    "a repeated request under the same id",
+    invalid=CALL + _ASKS + _RETRY % (2, ',"requestState":"s"', 2),
+)
+def same_id(event: LintEvent) -> Iterator[Report]:
+    """The two are independent requests: the one with the answers has another id than the one that was asked back."""
+    earlier = event.exchange.continues if event.exchange is not None else None
+    if earlier is not None and earlier.request.id == event.request.id:
+        yield Report(f"the id {event.request.id[:40]} is that of the request it repeats")
+
+
+@question.error(
+    "MOD303",
+    "a question without anything in it",
+    invalid=CALL + '< {"id":2,"result":{"resultType":"input_required"}}',
+)
+def empty(event: LintEvent) -> Iterator[Report]:
+    """`input_required` has `inputRequests`, `requestState`, or both."""
+    if _is_question(event) and not {"inputRequests", "requestState"} & event.result.keys():
+        yield Report("input_required with neither inputRequests nor requestState")
+
+
+@question.error(
+    "MOD304",
+    "a question, where there may be none",
+    page=MRTR + "#supported-requests",
+    invalid=(_LISTED % "").replace('"tools":[]', '"resultType":"input_required","requestState":"s"'),
+)
+def out_of_place(event: LintEvent) -> Iterator[Report]:
+    """Only tools/call, prompts/get and resources/read may be answered by a question."""
+    if _is_question(event) and event.method not in _MAY_ASK:
+        yield Report(f"input_required in answer to {event.method}")
+
+
+@question.error(
+    "MOD305",
+    "a question that the client never said it answers",
+    about=_MAY_ASK,
     invalid=(
-        '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n< {"method":"notifications/tools/list_changed"}',
+        QUESTION.replace(
+            '{"name":"a"}', '{"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}', 1
+        ),
+        QUESTION.replace("elicitation/create", "tools/list"),
     ),
 )
-def anonymous_news(seen: LintEvent) -> Iterator[Report]:
-    """List changes and updates come only to who listens, with the `subscriptionId` of its request in `_meta`."""
-    if not meta_raw(seen.notification.body.meta, META + "subscriptionId"):
-        yield Report(f"{seen.method}: _meta has no {META}subscriptionId")
+def undeclared(event: LintEvent) -> Iterator[Report]:
+    """Elicitations, samples and roots are all there is to ask for, and only of a client that declared them in this
+    very request.
+    """
+    asked: Any = event.result.get("inputRequests") if _is_question(event) else None
+    if not isinstance(asked, dict):
+        return
+    declared = loads(meta_raw(event.request.body.meta, META + "clientCapabilities"))
+    for key, question in asked.items():
+        method = question.get("method") if isinstance(question, dict) else None
+        needs = _ASKED.get(method) if isinstance(method, str) else None
+        if needs is None:
+            yield Report(f"inputRequests/{key[:40]} asks {str(method)[:40]}", question)
+        elif isinstance(declared, dict) and needs not in declared:
+            yield Report(
+                f"inputRequests/{key[:40]} asks {method}, but the client never declared {needs}", question
+            )
+
+
+def _is_question(event: LintEvent) -> bool:
+    return event.is_result and isinstance(event.what, Result) and event.what.result_type == "input_required"
