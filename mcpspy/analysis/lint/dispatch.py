@@ -1,8 +1,6 @@
-"""Which rules look at what, and what they say of it, as findings.
+"""Selection of the rules that concern an event, and the findings made from their reports.
 
-Owns the tables: for each kind, method, side and revision, the rules that
-concern it, put together the first time there is such a thing and looked up from
-then on. Refuses to know what the rules know.
+Owns one table: the rules for each kind, method, side and revision, filled when the first such event comes.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ EXCERPT = 200
 """Characters of an excerpt."""
 
 MOST = 1000
-"""Tables that are kept: a method may be anything."""
+"""Entries of the table: a peer may send any method."""
 
 
 class RuleDispatch:
@@ -32,10 +30,10 @@ class RuleDispatch:
     def __init__(self, rules: Iterable[LintRule]) -> None:
         self._rules = tuple(rules)
         self._tables: dict[tuple[EventKind, str, str, str | None, bool, bool], tuple[LintRule, ...]] = {}
-        self._told_once: set[tuple[str, str]] = set()
+        self._reported_once: set[tuple[str, str]] = set()
 
-    def look(self, kind: EventKind, event: LintEvent) -> list[Finding]:
-        """Have the rules look that concern it; return what they found."""
+    def check(self, kind: EventKind, event: LintEvent) -> list[Finding]:
+        """Return the findings of all rules that concern an event."""
         is_text = kind is EventKind.RESULT and event.method == "tools/call" and event.is_text
         key = kind, event.method, event.side, event.revision, event.is_unusual, is_text
         rules = self._tables.get(key)
@@ -52,17 +50,17 @@ class RuleDispatch:
                 self._tables[key] = rules
         found: list[Finding] = []
         for rule in rules:
-            for told in rule.check(event):
+            for report in rule.check(event):
                 if rule.once:
-                    if (rule.code, event.side) in self._told_once:
+                    if (rule.code, event.side) in self._reported_once:
                         break
-                    self._told_once.add((rule.code, event.side))
+                    self._reported_once.add((rule.code, event.side))
                 found.append(
                     Finding(
                         rule.code,
                         rule.severity,
-                        told.message,
-                        _excerpt(told.excerpt, event.what),
+                        report.message,
+                        _excerpt(report.excerpt, event.what),
                         event.place,
                         event.number,
                         event.at,

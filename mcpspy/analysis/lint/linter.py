@@ -1,13 +1,7 @@
-"""Changes in, findings out: one pass over a session, live or from disk.
+"""The linter: changes of a session in, findings out, in one pass, live or from disk.
 
-Owns the order of things: what a change is about, who looks at it, what is
-learned from it. Takes what `core.session.session.Session.add` returns, change by
-change, so that whatever folds a session can lint it on the way; keeps no message.
-
-What the rules learn from a message, once they have looked at it.
-
-Owns the changes to `conversation`'s facts; all of them are made here, in the
-order of the wire.
+Owns the order: make an event of a change, check it by the rules, then update their state from it. Takes the changes
+that `core.session.session.Session.add` returns; keeps no message.
 """
 
 from __future__ import annotations
@@ -38,11 +32,11 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import COMES_AGAIN, Change
 
 
-def hear(what: AnyMessage, event: LintEvent) -> None:
-    """Take a message."""
+def update_state(what: AnyMessage, event: LintEvent) -> None:
+    """Update the state of the conversation from a message that the rules have checked."""
     conversation, side = event.conversation, event.side
     if isinstance(what, Request):
-        _request(what, event)
+        _add_request(what, event)
         conversation.has_notified[side] = False
         return
     if isinstance(what, Notification):
@@ -56,11 +50,11 @@ def hear(what: AnyMessage, event: LintEvent) -> None:
         if isinstance(what, Failure) and what.id is None:
             conversation.was_malformed[other(side)] = False
         if event.pending is not None:
-            _answer(what, event, event.pending.exchange.request)
+            _add_response(what, event, event.pending.exchange.request)
     conversation.has_notified[side] = conversation.has_notified[other(side)] = False
 
 
-def _request(what: Request, event: LintEvent) -> None:
+def _add_request(what: Request, event: LintEvent) -> None:
     conversation = event.conversation
     assert event.exchange is not None
     asked = PendingRequest(
@@ -77,7 +71,7 @@ def _request(what: Request, event: LintEvent) -> None:
         conversation.has_asked = True
 
 
-def _answer(what: Result | Failure, event: LintEvent, request: Request) -> None:
+def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:
     conversation, method = event.conversation, request.method
     if request.body.meta and (token := request.progress_token) is not None:
         conversation.tokens.pop((request.side, token), None)
@@ -106,30 +100,30 @@ _KINDS: dict[type, EventKind] = {
 
 
 class Linter:
-    """The rules, and what they know of one recording."""
+    """The rules, with their state of one recording."""
 
     def __init__(self, header: Header | None = None, rules: Iterable[LintRule] = RULES) -> None:
-        self._look = RuleDispatch(rules).look
+        self._check = RuleDispatch(rules).check
         self._known = LintState(header.upstream if header is not None else None)
-        self._ours: set[int] = set()
-        """HTTP exchanges in which mcpspy had a word: they say nothing of the peers."""
+        self._injected: set[int] = set()
+        """HTTP exchanges with messages of mcpspy: the peers are not responsible for them."""
 
     def add(self, change: Change, place: EntryPosition = EntryPosition()) -> list[Finding]:  # noqa: B008 - it is immutable.
-        """Take the next change of the session and where its entry stands; return what is wrong with it."""
+        """Return the findings of the next change of the session; `place` is the position of its entry."""
         what = change.what
         if isinstance(what, Note):
             number = what.fields.get("http")
-            if isinstance(number, int) and number in self._ours:
+            if isinstance(number, int) and number in self._injected:
                 if what.kind == "http-end":
-                    self._ours.discard(number)
+                    self._injected.discard(number)
                 return []
             return self._note(change, what, place)
         if isinstance(what, Damaged):
             fields = {"why": what.why, "text": _text(what.data)}
             return self._noted(change, Note(0.0, "damaged", fields), place, self._known.conversation(None))
-        if _is_ours(what, change.exchange):
+        if _is_injected(what, change.exchange):
             if what.frame.http is not None:
-                self._ours.add(what.frame.http)
+                self._injected.add(what.frame.http)
                 self._known.posts.pop(what.frame.http, None)
             return []
         if change.flaw == COMES_AGAIN:
@@ -137,7 +131,7 @@ class Linter:
         return self._message(change, what, place)
 
     def end(self) -> list[Finding]:
-        """Nothing more will come: return what is wrong with that. Call it once, after the session's own `end`."""
+        """Return the findings of the end; to be called once, after the session's own `end`."""
         findings = []
         for asked in self._known.open.values():
             exchange, request = asked.exchange, asked.exchange.request
@@ -158,7 +152,7 @@ class Linter:
                     exchange,
                     pending=asked,
                 )
-                findings += self._look(EventKind.END, event)
+                findings += self._check(EventKind.END, event)
         return findings
 
     def _message(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
@@ -171,7 +165,7 @@ class Linter:
         if isinstance(what, Request):
             method, subject = what.method, what.subject
             if method == "initialize":
-                revision = _asked_for(what)
+                revision = _requested_revision(what)
             elif what.body.meta:
                 revision = what.revision or revision
         elif isinstance(what, Notification):
@@ -182,7 +176,7 @@ class Linter:
             asked = known.open.pop(id(exchange), None)
             if asked is not None:
                 revision, subject = asked.revision or revision, asked.subject
-            else:  # It had its answer.
+            else:  # It already has its response.
                 subject = exchange.request.subject
         kind = _KINDS[type(what)]
         event = LintEvent(
@@ -202,12 +196,12 @@ class Linter:
         )
         if frame.http is not None:
             self._carried(what, kind, event, frame.http)
-        found = self._look(kind, event)
-        hear(what, event)
+        found = self._check(kind, event)
+        update_state(what, event)
         return found
 
     def _carried(self, what: AnyMessage, kind: EventKind, event: LintEvent, number: int) -> None:
-        """Keep what an HTTP exchange carried until it ends."""
+        """Add a message to its HTTP exchange."""
         frame = what.frame
         if frame.event_id is not None:
             events = self._known.events
@@ -230,7 +224,7 @@ class Linter:
         return post
 
     def _repeated(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
-        """Look at an event that came before: as a resumed stream has it, or another one under its id."""
+        """Check a repeated server-sent event: a resumed stream repeats it unchanged."""
         frame = what.frame
         before = self._known.events.get((frame.stream, frame.event_id or ""))
         if before is None or before == hash(what.data):
@@ -248,16 +242,16 @@ class Linter:
         elif kind == "sse" and fields.get("event") == "endpoint":
             conversation.is_sse = True
         elif kind in ("http", "http-end") and isinstance(number := fields.get("http"), int):
-            if change.exchange is not None:  # Refused, or cancelled by hanging up: there is no answer.
+            if change.exchange is not None:  # Refused, or cancelled by disconnecting: there is no response.
                 self._known.open.pop(id(change.exchange), None)
             if kind == "http":
                 self._post(number, place, change.number, note.at).head = fields
             else:
-                found += self._over(number, conversation)
+                found += self._ended(number, conversation)
         return found
 
-    def _over(self, number: int, conversation: ConversationState) -> list[Finding]:
-        """Look at an HTTP exchange that has ended."""
+    def _ended(self, number: int, conversation: ConversationState) -> list[Finding]:
+        """Check an HTTP exchange that has ended."""
         posts = self._known.posts
         post = posts.get(number)
         if post is None or post.head is None:
@@ -274,7 +268,7 @@ class Linter:
             CLIENT,
             post=post,
         )
-        found = self._look(EventKind.POST, event)
+        found = self._check(EventKind.POST, event)
         session_id = post.response.get("mcp-session-id")
         if isinstance(session_id, str) and post.introduces:
             self._known.session_ids.add(session_id)
@@ -290,26 +284,26 @@ class Linter:
     ) -> list[Finding]:
         revision = _nearest(conversation.revision or self._known.revision)
         event = LintEvent(note, self._known, conversation, place, change.number, revision, note.kind, side)
-        return self._look(EventKind.NOTE, event)
+        return self._check(EventKind.NOTE, event)
 
 
-def _is_ours(what: AnyMessage, exchange: Exchange | None) -> bool:
-    """Whether mcpspy said it, asked for it, or kept it because it had answered already: no peer's mistake."""
+def _is_injected(what: AnyMessage, exchange: Exchange | None) -> bool:
+    """Return whether mcpspy sent or requested it, or dropped it because it had responded itself."""
     frame = what.frame
     if frame.by is not None or (exchange is not None and exchange.request.frame.by is not None):
         return True
     return frame.to is not None and isinstance(what, Result | Failure)
 
 
-def _asked_for(request: Request) -> str:
-    """Return the revision of `initialize`: what it asks for, but none that has no handshake."""
+def _requested_revision(request: Request) -> str:
+    """Return the revision that `initialize` requests, at most the last one with a handshake."""
     version = params.get("protocolVersion") if isinstance(params := request.params, dict) else None
     return min(version, LEGACY) if isinstance(version, str) and version[:1].isdigit() else LEGACY
 
 
-@lru_cache(maxsize=64)  # A peer may say anything.
+@lru_cache(maxsize=64)  # A peer may send anything.
 def _nearest(revision: str | None) -> str | None:
-    """Return the known revision that a peer's own is nearest to."""
+    """Return the known revision nearest to that of a peer."""
     if revision is None or revision in REVISIONS:
         return revision
     if not revision[:1].isdigit():  # `DRAFT-2026-v1`

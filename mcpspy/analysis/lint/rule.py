@@ -133,7 +133,7 @@ class RuleOptions(TypedDict, total=False):
     by: str
     only: Only
     since: str
-    until: str
+    until: str | None
     once: bool
     unusual: bool
     beyond_text: bool

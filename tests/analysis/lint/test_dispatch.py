@@ -38,7 +38,7 @@ def look(_: LintEvent) -> Iterator[Report]:
 
 
 def is_asked(one: LintEvent, kind: EventKind = EventKind.NOTE, **about: Any) -> bool:
-    return bool(rulebook(look, **about).look(kind, one))
+    return bool(rulebook(look, **about).check(kind, one))
 
 
 def test_a_rule_is_asked_about_what_concerns_it_alone() -> None:
@@ -64,7 +64,7 @@ def test_what_hangs_on_kind_method_and_side_is_asked_once_for_each() -> None:
 
     book = rulebook(look, only=only)
     found = [
-        len(book.look(EventKind.NOTE, one))
+        len(book.check(EventKind.NOTE, one))
         for one in (event(), event(), event("b"), event(side="server"), event("b"))
     ]
 
@@ -78,7 +78,7 @@ def test_what_hangs_on_kind_method_and_side_is_asked_once_for_each() -> None:
 
 def test_methods_without_end_take_no_memory_without_end() -> None:
     book = rulebook(look, about="m7")
-    found = [book.look(EventKind.NOTE, event(f"m{number}")) for number in [*range(MOST + 50), 7]]
+    found = [book.check(EventKind.NOTE, event(f"m{number}")) for number in [*range(MOST + 50), 7]]
 
     assert [number for number, each in enumerate(found) if each] == [7, MOST + 50]
     assert len(book._tables) == MOST
@@ -87,7 +87,7 @@ def test_methods_without_end_take_no_memory_without_end() -> None:
 def test_what_is_told_once_is_told_once_a_side() -> None:
     book = rulebook(look, once=True)
 
-    assert [len(book.look(EventKind.NOTE, event(side=side))) for side in ("client", "client", "server")] == [
+    assert [len(book.check(EventKind.NOTE, event(side=side))) for side in ("client", "client", "server")] == [
         1,
         0,
         1,
@@ -104,7 +104,7 @@ def test_an_excerpt_is_short_and_never_fails() -> None:
         """Because."""
         yield from (Report("no", excerpt) for excerpt in given)
 
-    found = rulebook(tells).look(EventKind.NOTE, event())
+    found = rulebook(tells).check(EventKind.NOTE, event())
 
     assert [finding.excerpt for finding in found] == [
         "as written",
