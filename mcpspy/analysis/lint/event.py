@@ -39,7 +39,7 @@ class LintEvent(Struct, gc=False, eq=False):
     """The request that it responds to, or reports progress of."""
     subject: str | None = None
     """The tool, resource, prompt … that the request is about."""
-    post: HttpPost | None = None
+    post: HttpPost = None  # type: ignore[assignment]  # Set for the end of an HTTP exchange.
     is_unusual: bool = True
     """Set if it has a flaw, or does not come between the handshake and the end of the session."""
     blocks: list[Any] | None = None

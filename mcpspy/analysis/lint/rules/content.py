@@ -8,7 +8,7 @@ from binascii import a2b_base64
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import LintEvent, is_number, objects
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 
@@ -21,7 +21,7 @@ TYPES: dict[str, tuple[str, dict[str, type]]] = {
     "resource": ("2024-11-05", {"resource": dict}),
     "resource_link": ("2025-06-18", {"uri": str, "name": str}),
 }
-"""Type of a content block → the revision it came with, and what it must hold."""
+"""Type of a content block → its first revision, and its required members."""
 
 _MIME = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;.*)?", re.DOTALL)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s]*")
@@ -49,33 +49,24 @@ def blocks_of(event: LintEvent) -> list[Any]:
             content = event.result.get("content")
             found += content if isinstance(content, list) else ()
         elif event.method == "prompts/get":
-            messages = event.result.get("messages")
-            for message in messages if isinstance(messages, list) else ():
-                if isinstance(message, dict) and "content" in message:
-                    found.append(message["content"])
+            found += [message["content"] for message in event.listed("messages") if "content" in message]
     return found
 
 
 def resources_of(event: LintEvent) -> list[dict[str, Any]]:
-    """Return the contents of resources: read, or embedded."""
-    contents = event.result.get("contents") if event.method == "resources/read" else None
-    found = (
-        [content for content in contents if isinstance(content, dict)] if isinstance(contents, list) else []
-    )
-    found += [
-        block["resource"]
-        for block in blocks_of(event)
-        if isinstance(block, dict)
-        and block.get("type") == "resource"
-        and isinstance(block.get("resource"), dict)
-    ]
-    return found
+    """Return the contents of resources, read or embedded."""
+    found = event.listed("contents") if event.method == "resources/read" else []
+    return found + objects([block.get("resource") for block in _blocks(event, "resource")])
 
 
 def listed_of(event: LintEvent) -> list[dict[str, Any]]:
-    """Return what a listing lists."""
-    items = event.result.get(_LISTS.get(event.method, ""))
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    """Return the items of a listing."""
+    return event.listed(_LISTS.get(event.method, ""))
+
+
+def _blocks(event: LintEvent, *types: str) -> list[dict[str, Any]]:
+    """Return the content blocks that are objects, of some types or of all."""
+    return [block for block in objects(blocks_of(event)) if not types or block.get("type") in types]
 
 
 _WORDS: dict[type, str] = {str: "string", dict: "object"}
@@ -156,11 +147,7 @@ def incomplete(event: LintEvent) -> Iterator[Report]:
 )
 def base64(event: LintEvent) -> Iterator[Report]:
     """`data` and `blob` are standard Base64 with padding: no `data:` URL, not the alphabet of URLs."""
-    given: list[Any] = [
-        block.get("data")
-        for block in blocks_of(event)
-        if isinstance(block, dict) and block.get("type") in ("image", "audio")
-    ]
+    given: list[Any] = [block.get("data") for block in _blocks(event, "image", "audio")]
     given += [resource.get("blob") for resource in resources_of(event)]
     for data in given:
         if isinstance(data, str):
@@ -179,8 +166,7 @@ def base64(event: LintEvent) -> Iterator[Report]:
 )
 def mime(event: LintEvent) -> Iterator[Report]:
     """A media type is `type/subtype`, as in `image/png`; hosts choose by it how to show what it belongs to."""
-    blocks = [block for block in blocks_of(event) if isinstance(block, dict)]
-    for thing in (*blocks, *resources_of(event), *listed_of(event)):
+    for thing in (*_blocks(event), *resources_of(event), *listed_of(event)):
         given = thing.get("mimeType")
         if isinstance(given, str) and not _MIME.fullmatch(given):
             yield Report(f"no media type: {given[:60]!r}", given)
@@ -195,17 +181,8 @@ def mime(event: LintEvent) -> Iterator[Report]:
 )
 def uri(event: LintEvent) -> Iterator[Report]:
     """A URI has a scheme, and no spaces in it: `file:///a/b%20c.txt`, not a path. Clients that parse it refuse others."""
-    things = [*resources_of(event)]
-    if event.method == "roots/list":
-        roots = event.result.get("roots")
-        things += [root for root in roots if isinstance(root, dict)] if isinstance(roots, list) else []
-    things += [item for item in listed_of(event) if event.method == "resources/list"]
-    things += [
-        block
-        for block in blocks_of(event)
-        if isinstance(block, dict) and block.get("type") == "resource_link"
-    ]
-    for thing in things:
+    things = event.listed({"roots/list": "roots", "resources/list": "resources"}.get(event.method, ""))
+    for thing in (*resources_of(event), *things, *_blocks(event, "resource_link")):
         given = thing.get("uri")
         if isinstance(given, str) and not _URI.fullmatch(given):
             yield Report(f"no URI: {given[:80]!r}", given)
@@ -279,20 +256,16 @@ def icon(event: LintEvent) -> Iterator[Report]:
 )
 def annotated(event: LintEvent) -> Iterator[Report]:
     """`priority` is from 0 to 1, `audience` a list of "user" and "assistant", `lastModified` a time of ISO 8601."""
-    blocks = [block for block in blocks_of(event) if isinstance(block, dict)]
-    for thing in (*blocks, *resources_of(event), *listed_of(event)):
+    for thing in (*_blocks(event), *resources_of(event), *listed_of(event)):
         given = thing.get("annotations")
         if isinstance(given, dict):
             yield from _annotations(given)
 
 
 def _annotations(given: dict[str, Any]) -> Iterator[Report]:
-    priority, audience, modified = (
-        given.get("priority", 0),
-        given.get("audience", []),
-        given.get("lastModified"),
-    )
-    if isinstance(priority, bool) or not isinstance(priority, int | float) or not 0 <= priority <= 1:
+    priority, audience = given.get("priority", 0), given.get("audience", [])
+    modified = given.get("lastModified")
+    if not is_number(priority) or not 0 <= priority <= 1:
         yield Report("priority is not from 0 to 1", given)
     if not isinstance(audience, list) or any(one not in ("user", "assistant") for one in audience):
         yield Report('audience is not a list of "user" and "assistant"', given)

@@ -1,4 +1,4 @@
-"""Elicitation: forms that a server has a person fill in, pages it sends them to, and what comes back."""
+"""Elicitation: forms and pages that a server asks the user to complete, and the responses."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rules.stateless import input_requests
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.spec import MODERN
 
@@ -16,7 +17,7 @@ RULES: list[LintRule] = []
 
 PAGE = "2025-11-25/client/elicitation"
 FORMS = "2025-06-18"
-"""The revision that forms came with."""
+"""The first revision with forms."""
 
 _ASKS = ("elicitation/create", "tools/call", "prompts/get", "resources/read")
 _PLAIN = ("string", "number", "integer", "boolean")
@@ -40,16 +41,15 @@ _NOW = (
 )
 
 
-def _asked(event: LintEvent) -> list[dict[str, Any]]:
-    """Return the params of the questions in a message: in the request, or in the result of 2026-07-28."""
+def _elicitations(event: LintEvent) -> list[dict[str, Any]]:
+    """Return the params of the elicitations in a message: a request, or a result of 2026-07-28."""
     if not isinstance(event.what, Result):
         return [event.params] if event.method == "elicitation/create" else []
     if not event.what.body.input_requests:
         return []
-    requests = event.result.get("inputRequests")
     return [
         params
-        for request in (requests.values() if isinstance(requests, dict) else ())
+        for request in input_requests(event).values()
         if isinstance(request, dict)
         and request.get("method") == "elicitation/create"
         and isinstance(params := request.get("params"), dict)
@@ -57,7 +57,6 @@ def _asked(event: LintEvent) -> list[dict[str, Any]]:
 
 
 def _fields(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a form."""
     schema = params.get("requestedSchema") if params.get("mode", "form") == "form" else None
     fields = schema.get("properties") if isinstance(schema, dict) else None
     return fields if isinstance(fields, dict) else {}
@@ -101,7 +100,7 @@ def plain(event: LintEvent) -> Iterator[Report]:
     """A form is an object of plain fields, one level deep, so that any client can draw it: strings (with a `format` of
     email, uri, date or date-time, or a choice), numbers, booleans, and from 2025-11-25 on a choice of several.
     """
-    for params in _asked(event):
+    for params in _elicitations(event):
         schema = params.get("requestedSchema")
         if params.get("mode", "form") != "form":
             continue
@@ -110,12 +109,12 @@ def plain(event: LintEvent) -> Iterator[Report]:
         elif schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
             yield Report("requestedSchema is no object with properties", schema)
         for name, field in _fields(params).items():
-            if (why := _is_more(field, event.revision)) is not None:
+            if (why := _why_not_plain(field, event.revision)) is not None:
                 yield Report(f"the field {name[:60]}: {why}", field)
 
 
-def _is_more(field: Any, revision: str | None) -> str | None:
-    """Say what a form cannot hold; None if it can."""
+def _why_not_plain(field: Any, revision: str | None) -> str | None:
+    """Return why a form cannot contain a field; None if it can."""
     if not isinstance(field, dict):
         return "no schema"
     kind = field.get("type")
@@ -146,11 +145,11 @@ def filled(event: LintEvent) -> Iterator[Report]:
     """What a person accepted is in `content`, and is what the form asked for. The client should check it before the
     server has to.
     """
-    asked = event.request.params
-    if event.result.get("action") != "accept" or not isinstance(asked, dict) or not _fields(asked):
+    request = event.request.params
+    if event.result.get("action") != "accept" or not isinstance(request, dict) or not _fields(request):
         return
     given = event.result.get("content", {})
-    for breach in event.known.schemas.check(asked["requestedSchema"]).breaches(given):
+    for breach in event.known.schemas.check(request["requestedSchema"]).breaches(given):
         yield Report(f"content: {breach}", given)
 
 
@@ -182,7 +181,7 @@ def url(event: LintEvent) -> Iterator[Report]:
     """`mode: url` sends a person to a page: to its `url`, and in 2025-11-25 under an `elicitationId`, by which
     `notifications/elicitation/complete` says that they are done there.
     """
-    for params in _asked(event):
+    for params in _elicitations(event):
         if params.get("mode") != "url":
             continue
         if not re.match(r"https?://.", str(params.get("url"))):
@@ -205,7 +204,7 @@ def secret(event: LintEvent) -> Iterator[Report]:
     """Servers must not ask for passwords, keys and the like in a form: what is typed there goes through the host, and
     may reach the model. Send the person to a page instead (`mode: url`).
     """
-    for params in _asked(event):
+    for params in _elicitations(event):
         for name, field in _fields(params).items():
             title = field.get("title") if isinstance(field, dict) else None
             if found := _SECRET.search(f"{name} {title if isinstance(title, str) else ''}"):

@@ -1,10 +1,6 @@
-"""The handshake, until 2025-11-25: the order of `initialize` and what follows.
+"""The life of a session: the handshake until 2025-11-25, requests and cancellations, and the end over stdio.
 
-Owns what a session's beginning looks like, which other examples begin with.
-
-How a stdio session ends: who left first, and in what way.
-
-What is missing in the recording: findings beside it may be owed to that.
+Also reports entries that are missing in the recording, which other findings may be due to.
 """
 
 from __future__ import annotations
@@ -13,31 +9,38 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
-from mcpspy.core.protocol.message import Request
-from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER
+from mcpspy.analysis.lint.rule import LEGACY, RESPONSES, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rules.jsonrpc import PING
+from mcpspy.core.protocol.message import Request, text
+from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, other
 
 RULES: list[LintRule] = []
 
 LIFECYCLE = "2025-11-25/basic/lifecycle"
 
-PING = '> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'
 HELLO = '"protocolVersion":"2025-11-25","capabilities":{},'
 ASK = '> {"id":1,"method":"initialize","params":{%s"clientInfo":{"name":"a","version":"1"}}}\n'
 ANSWER = '< {"id":1,"result":{%s"serverInfo":{"name":"b","version":"1"}}}'
+_ASKED = "@ bare\n" + ASK % HELLO
+_HANDSHAKE = _ASKED + ANSWER % HELLO
+INITIALIZED = _HANDSHAKE + '\n> {"method":"notifications/initialized"}\n'
 
 
 def _waits(_: EventKind, method: str, __: str) -> bool:
-    """Whether a request has to wait for the handshake; a probe is how a client of both eras begins."""
+    """Return whether a request must wait for the handshake; clients of all revisions begin with a probe."""
     return method not in ("initialize", "ping", "server/discover")
 
 
+CANCELLATION = "2025-11-25/basic/utilities/cancellation#behavior-requirements"
 SHUTDOWN = "2025-11-25/basic/lifecycle#shutdown"
 GRACE = 1.0
-"""Seconds that a server has to leave; a client that sends the signal at once, after a probe, gives it none."""
+"""Seconds a server has to exit before a signal; a client that signals at once, after a probe, gives it none."""
 BYE = '* eof {"from":"client"}\n'
+_PENDING = '> {"id":2,"method":"ping"}\n'
+_CANCEL = '> {"method":"notifications/cancelled","params":{"requestId":%s}}'
+_END = "\n" + BYE + '* exit {"code":0}'
 ENDED = ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP")
-"""Signals by which somebody ends a process; by others it falls."""
+"""Signals that end a process on purpose; others are crashes."""
 
 request = RuleGroup(
     RULES, page=LIFECYCLE + "#initialization", on=EventKind.REQUEST, only=_waits, unusual=True
@@ -45,6 +48,9 @@ request = RuleGroup(
 initialize = RuleGroup(RULES, page=LIFECYCLE + "#initialization", on=EventKind.REQUEST, about="initialize")
 exit_note = RuleGroup(RULES, page=SHUTDOWN, on=EventKind.NOTE, about="exit", valid=BYE + '* exit {"code":0}')
 late = RuleGroup(RULES, page=SHUTDOWN, on=EventKind.REQUEST, by=SERVER, unusual=True)
+
+rule = RuleGroup(RULES, page=CANCELLATION)
+cancellation = RuleGroup(RULES, page=CANCELLATION, on=EventKind.NOTIFICATION, about="notifications/cancelled")
 
 
 @request.error(
@@ -78,15 +84,9 @@ def first(event: LintEvent) -> Iterator[Report]:
     until=LEGACY,
     valid=(
         PING,
-        "@ bare\n" + ASK % HELLO + '< {"id":1,"method":"ping"}\n> {"id":1,"result":{}}\n' + ANSWER % HELLO,
+        _ASKED + '< {"id":1,"method":"ping"}\n> {"id":1,"result":{}}\n' + ANSWER % HELLO,
     ),
-    invalid=(
-        "@ bare\n"
-        + ASK % HELLO
-        + '> {"id":2,"method":"x/list"}\n'
-        + ANSWER % HELLO
-        + '\n< {"id":2,"result":{}}'
-    ),
+    invalid=_ASKED + '> {"id":2,"method":"x/list"}\n' + ANSWER % HELLO + '\n< {"id":2,"result":{}}',
 )
 def too_soon(event: LintEvent) -> Iterator[Report]:
     """Until `initialize` is answered, a client should send nothing but pings; a server nothing but pings and log
@@ -108,10 +108,7 @@ def too_soon(event: LintEvent) -> Iterator[Report]:
     until=LEGACY,
     once=True,
     valid=PING,
-    invalid="@ bare\n"
-    + ASK % HELLO
-    + ANSWER % HELLO
-    + '\n> {"id":2,"method":"x/list"}\n< {"id":2,"result":{}}',
+    invalid=_HANDSHAKE + '\n> {"id":2,"method":"x/list"}\n< {"id":2,"result":{}}',
 )
 def unconfirmed(event: LintEvent) -> Iterator[Report]:
     """The client says `notifications/initialized` once `initialize` is answered, and before it asks for anything.
@@ -130,7 +127,7 @@ def unconfirmed(event: LintEvent) -> Iterator[Report]:
     valid=(PING, '@ 2024-11-05\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'),
     invalid=(
         "@ bare\n" + ASK % '"protocolVersion":"1.0","capabilities":{},' + ANSWER % HELLO,
-        "@ bare\n" + ASK % HELLO + ANSWER % '"protocolVersion":"2026-07-28","capabilities":{},',
+        _ASKED + ANSWER % '"protocolVersion":"2026-07-28","capabilities":{},',
     ),
 )
 def unknown_revision(event: LintEvent) -> Iterator[Report]:
@@ -152,8 +149,7 @@ def unknown_revision(event: LintEvent) -> Iterator[Report]:
     "initialize, again",
     valid=(
         PING,
-        "@ bare\n"
-        + ASK % HELLO
+        _ASKED
         + '< {"id":1,"error":{"code":-32602,"message":"no"}}\n'
         + (ASK % HELLO + ANSWER % HELLO).replace('"id":1', '"id":2'),
     ),
@@ -163,6 +159,72 @@ def twice(event: LintEvent) -> Iterator[Report]:
     """There is one handshake in a session. Who wants another revision opens another session."""
     if event.conversation.is_agreed:
         yield Report("initialize in a session that is initialized")
+
+
+@rule.warning(
+    "LIFE201",
+    "a request that was never answered",
+    page="2025-11-25/basic#responses",
+    on=EventKind.END,
+    valid=(
+        PING + _END,
+        _PENDING + _CANCEL % 2 + _END,
+        '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{}}}' + _END,
+    ),
+    invalid=_PENDING + _END.lstrip(),
+)
+def unanswered(event: LintEvent) -> Iterator[Report]:
+    """The session ended, and it still waited. A handler that never returns, a deadlock, an exception that nobody
+    turned into an error; or a client that left too early.
+    """
+    about = f" {event.request.subject}" if event.request.subject else ""
+    yield Report(f"{event.method}{about} was never answered by the {other(event.side)}")
+
+
+@rule.info(
+    "LIFE202",
+    "an answer to what was cancelled",
+    on=RESPONSES,
+    unusual=True,
+    valid=_PENDING + _CANCEL % 2,
+    invalid=_PENDING + _CANCEL % 2 + '\n< {"id":2,"result":{}}',
+)
+def late_response(event: LintEvent) -> Iterator[Report]:
+    """A cancelled request should not be answered any more. That the two cross on their way is allowed, and cannot be
+    told from outside: look whether the work was stopped.
+    """
+    if event.flaw == "answered after it was cancelled":
+        yield Report(f"{event.method} was answered after it was cancelled")
+
+
+@cancellation.error(
+    "LIFE203",
+    "a cancellation of nothing",
+    valid=(_PENDING + _CANCEL % 2, PING + "\n" + _CANCEL % 2),
+    invalid=(
+        _CANCEL % 9,
+        '> {"method":"notifications/cancelled"}',
+        '< {"id":2,"method":"ping"}\n' + _CANCEL % 2 + '\n> {"id":2,"result":{}}',
+    ),
+)
+def of_nothing(event: LintEvent) -> Iterator[Report]:
+    """Each side cancels its own requests, by the id it gave them. That the answer is on its way already is fine."""
+    if event.flaw is not None and event.flaw.startswith("cancels "):
+        request_id = text(event.notification.body.request_id)
+        yield Report(event.flaw if request_id is None else f"{event.flaw}: requestId {request_id[:40]}")
+
+
+@cancellation.error(
+    "LIFE204",
+    "a cancellation of initialize",
+    until=LEGACY,
+    valid=_PENDING + _CANCEL % 2,
+    invalid=_ASKED + _CANCEL % 1,
+)
+def of_initialize(event: LintEvent) -> Iterator[Report]:
+    """A client must not cancel `initialize`: end the session instead."""
+    if event.flaw is None and event.exchange is not None and event.exchange.request.method == "initialize":
+        yield Report("cancels initialize")
 
 
 @exit_note.warning(

@@ -1,7 +1,4 @@
-"""Methods: of which revision, whose to send, with an id or without.
-
-Capabilities: nobody uses what the other side never declared.
-"""
+"""Methods: revision, sender, request or notification; and the capabilities that they need."""
 
 from __future__ import annotations
 
@@ -11,7 +8,8 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.rules.lifecycle import ANSWER, ASK, HELLO, LIFECYCLE, PING
+from mcpspy.analysis.lint.rules.jsonrpc import PING
+from mcpspy.analysis.lint.rules.lifecycle import INITIALIZED, LIFECYCLE
 from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, NOTIFICATION, REQUEST, REVISIONS, SERVER, other
 
@@ -22,7 +20,7 @@ _DATED = tuple(
     for name, method in METHODS.items()
     if (method.since > REVISIONS[0] or method.until is not None) and name != "server/discover"
 )
-"""Methods that not all revisions have; a server of any may be asked for its own."""
+"""Methods that not all revisions have; `server/discover` may be sent to a server of any."""
 
 
 _DECLARED = {
@@ -114,7 +112,7 @@ def wrong_kind(event: LintEvent) -> Iterator[Report]:
 
 
 def _needs(_: EventKind, method: str, side: str) -> bool:
-    """Whether a method needs a capability of the other side."""
+    """Return whether a method needs a capability of the other side."""
     known = METHODS.get(method)
     return known is not None and known.needs is not None and known.sender in (side, "either")
 
@@ -132,14 +130,8 @@ def _needs(_: EventKind, method: str, side: str) -> bool:
         ),
     ),
     invalid=(
-        "@ bare\n"
-        + ASK % HELLO
-        + ANSWER % HELLO
-        + '\n> {"method":"notifications/initialized"}\n> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]}}',
-        "@ bare\n"
-        + ASK % HELLO
-        + ANSWER % HELLO
-        + '\n> {"method":"notifications/initialized"}\n< {"id":2,"method":"roots/list"}\n> {"id":2,"result":{"roots":[]}}',
+        INITIALIZED + '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]}}',
+        INITIALIZED + '< {"id":2,"method":"roots/list"}\n> {"id":2,"result":{"roots":[]}}',
     ),
 )
 def undeclared(event: LintEvent) -> Iterable[Report]:
@@ -166,14 +158,8 @@ def undeclared(event: LintEvent) -> Iterable[Report]:
         '> {"method":"notifications/roots/list_changed"}',
     ),
     invalid=(
-        "@ bare\n"
-        + ASK % HELLO
-        + ANSWER % HELLO
-        + '\n> {"method":"notifications/initialized"}\n< {"method":"notifications/tools/list_changed"}',
-        "@ bare\n"
-        + ASK % HELLO
-        + ANSWER % HELLO
-        + '\n> {"method":"notifications/initialized"}\n> {"method":"notifications/roots/list_changed"}',
+        INITIALIZED + '< {"method":"notifications/tools/list_changed"}',
+        INITIALIZED + '> {"method":"notifications/roots/list_changed"}',
     ),
 )
 def unannounced(event: LintEvent) -> Iterator[Report]:
@@ -187,7 +173,7 @@ def unannounced(event: LintEvent) -> Iterator[Report]:
 
 
 def _client_capabilities(event: LintEvent) -> dict[str, Any] | None:
-    """Return what the client declared; None where there was no handshake to hear it in."""
+    """Return the client's capabilities; None without a handshake."""
     conversation = event.conversation
     return conversation.client_capabilities if conversation.has_asked else None
 

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import CALLED, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
 from mcpspy.core.protocol.message import Result
-from mcpspy.core.protocol.spec import MODERN
+from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, SERVER
 
 RULES: list[LintRule] = []
 
@@ -90,6 +90,8 @@ _PARAMS = {
 }
 _RESULTS = {method: _members(required, {}) for method, required in RESULTS.items()}
 
+_FAIL = '> {"id":2,"method":"%s","params":{%s}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
+_CALL = '"name":"a"'
 _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
 
 
@@ -103,6 +105,8 @@ _LISTED = {
 }
 
 schema = RuleGroup(RULES, page="2025-11-25/schema", on=EventKind.RESULT)
+
+failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=EventKind.FAILURE)
 
 
 @schema.error(
@@ -184,6 +188,94 @@ def listed(event: LintEvent) -> Iterator[Report]:
         for name in required:
             if not isinstance(item.get(name), str):
                 yield Report(f"{key}/{number} has no {name}", item)
+
+
+@failure.error(
+    "DATA601",
+    "an error code that this revision does not have",
+    page="2026-07-28/basic#error-codes",
+    since=MODERN,
+    valid=(
+        "@ 2026-07-28\n" + _FAIL % ("resources/read", '"uri":"a:b"', -32602),
+        "@ 2026-07-28\n" + _FAIL % ("tools/call", _CALL, 7),
+    ),
+    invalid=(
+        "@ 2026-07-28\n" + _FAIL % ("resources/read", '"uri":"a:b"', -32002),
+        "@ 2026-07-28\n" + _FAIL % ("tools/call", _CALL, -32042),
+        "@ 2026-07-28\n" + _FAIL % ("tools/call", _CALL, -32050),
+    ),
+)
+def removed(event: LintEvent) -> Iterator[Report]:
+    """-32020 to -32099 are the specification's own, and it defines three of them; -32002 and -32042 were taken out
+    with 2026-07-28: a resource that is not found is -32602.
+    """
+    code = event.failure.code
+    if code in (-32002, -32042):
+        yield Report(f"{code} is not an error code any more ({ERRORS[code]}, until {LEGACY})")
+    elif code is not None and -32099 <= code <= -32020 and code not in ERRORS:
+        yield Report(f"{code} is reserved, and not defined")
+
+
+@failure.warning(
+    "DATA602",
+    "an error code that means something else",
+    until=LEGACY,
+    valid=(
+        _FAIL % ("resources/read", '"uri":"a:b"', -32002),
+        _FAIL % ("tools/call", _CALL, -32602),
+        _FAIL % ("tools/call", _CALL, -32042),
+    ),
+    invalid=(_FAIL % ("tools/call", _CALL, -32002), "@ 2025-06-18\n" + _FAIL % ("tools/call", _CALL, -32042)),
+)
+def misused(event: LintEvent) -> Iterator[Report]:
+    """-32002 is a resource that is not found: for an unknown tool or prompt it is -32602. -32042, an elicitation by
+    URL, is of 2025-11-25 alone.
+    """
+    code = event.failure.code
+    if code == -32002 and event.method and not event.method.startswith("resources/"):
+        yield Report(f"-32002 (resource not found) for {event.method}")
+    elif code == -32042 and event.revision is not None and event.revision < LEGACY:
+        yield Report(f"-32042 came with {LEGACY}; this is {event.revision}")
+
+
+@failure.warning(
+    "DATA603",
+    "method not found, for a method that was declared",
+    by=SERVER,
+    valid=(_FAIL % ("tools/call", _CALL, -32602), _FAIL % ("x/y", "", -32601)),
+    invalid=(_FAIL % ("tools/call", _CALL, -32601), _FAIL % ("prompts/get", _CALL, -32601)),
+)
+def found(event: LintEvent) -> Iterator[Report]:
+    """The server declared the capability, so it has the method: an unknown tool, prompt or resource is -32602
+    (invalid params). A task that a tool needs (`taskSupport`) is the exception, and says so.
+    """
+    method = METHODS.get(event.method)
+    if event.failure.code != -32601 or method is None or method.needs is None:
+        return
+    declared = event.capabilities or {}
+    about = event.request.subject
+    if (
+        method.needs.partition(".")[0] in declared
+        and "task" not in event.failure.text.lower()
+        and method.subject in ("name", "uri")
+    ):
+        yield Report(f"-32601 for {event.method} {about or ''}, which the server declared".replace("  ", " "))
+
+
+@failure.info(
+    "DATA604",
+    "an error code from the range that JSON-RPC keeps",
+    page="https://www.jsonrpc.org/specification#error_object",
+    valid=(_FAIL % ("tools/call", _CALL, -32603), _FAIL % ("tools/call", _CALL, 404)),
+    invalid=(_FAIL % ("tools/call", _CALL, -32500), _FAIL % ("tools/call", _CALL, -32768)),
+)
+def reserved(event: LintEvent) -> Iterator[Report]:
+    """-32768 to -32100 are JSON-RPC's own, and it defines five of them. Codes of an application are outside of
+    -32768 to -32000.
+    """
+    code = event.failure.code
+    if code is not None and -32768 <= code <= -32100 and code not in ERRORS:
+        yield Report(f"{code} is reserved by JSON-RPC, and not defined")
 
 
 def _breaches(method: str, where: str, given: dict[str, Any], members: _Members) -> Iterator[Report]:

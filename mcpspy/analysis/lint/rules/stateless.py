@@ -1,11 +1,11 @@
-"""2026-07-28: no handshake, everything in `_meta`."""
+"""2026-07-28: no handshake, everything in `_meta`; questions inside results, and the requests that answer them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
 from mcpspy.core.protocol.message import Result, loads, meta_raw
@@ -18,7 +18,10 @@ CALL = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
 DONE = '< {"id":2,"result":{"content":[]}}'
 GOOD = CALL + DONE
 _LISTED = '@ 2026-07-28\n> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]%s}}'
-_BARE = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"%s}}'
+_STATED = (
+    '@ 2026-07-28\n>> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",%s}}}\n'
+    + DONE
+)
 _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")  # fmt: skip
 _LISTENED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
 
@@ -27,7 +30,12 @@ MRTR = "2026-07-28/basic/patterns/mrtr"
 _ASKS = '< {"id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"a","requestedSchema":{"type":"object","properties":{}}}}}}}\n'
 _RETRY = '> {"id":%d,"method":"tools/call","params":{"name":"a","inputResponses":{"k":{"action":"decline"}}%s}}\n< {"id":%d,"result":{"content":[]}}'
 QUESTION = CALL + _ASKS + _RETRY % (3, ',"requestState":"s"', 3)
-_ASKED = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+_QUESTION_OF = (
+    CALL
+    + '< {"id":2,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"%s","params":{%s}}}}}'
+)
+_DEPRECATED = {"sampling/createMessage": "sampling", "roots/list": "roots"}
+_NEEDS = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
 _MAY_ASK = ("tools/call", "prompts/get", "resources/read")
 
 request = RuleGroup(RULES, page=BASIC + "meta", on=EventKind.REQUEST, by=CLIENT, since=MODERN, valid=GOOD)
@@ -55,12 +63,9 @@ question = RuleGroup(
     "a request without its revision or its capabilities",
     only=lambda _, method, __: method != "initialize",
     invalid=(
-        GOOD + "\n>> " + (_BARE % "").replace('"id":2', '"id":3') + '\n< {"id":3,"result":{"content":[]}}',
-        "@ 2026-07-28\n>> "
-        + _BARE
-        % ',"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"}}'
-        + "\n"
-        + DONE,
+        GOOD
+        + '\n>> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a"}}\n< {"id":3,"result":{"content":[]}}',
+        _STATED % '"io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"}',
     ),
 )
 def meta(event: LintEvent) -> Iterator[Report]:
@@ -76,13 +81,7 @@ def meta(event: LintEvent) -> Iterator[Report]:
     "MOD102",
     "a client that does not say who it is",
     once=True,
-    invalid=(
-        "@ 2026-07-28\n>> "
-        + _BARE
-        % ',"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
-        + "\n"
-        + DONE
-    ),
+    invalid=_STATED % '"io.modelcontextprotocol/clientCapabilities":{}',
 )
 def client_info(event: LintEvent) -> Iterator[Report]:
     """`clientInfo` should be in the `_meta` of every request. Told once."""
@@ -186,7 +185,7 @@ def hints(event: LintEvent) -> Iterator[Report]:
     if not isinstance(event.what, Result) or event.what.result_type != "complete":
         return
     ttl, scope = event.result.get("ttlMs"), event.result.get("cacheScope")
-    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl < 0:
+    if not is_number(ttl) or ttl < 0:
         yield Report(f"{event.method}: ttlMs is {_given(event, 'ttlMs')}", ttl)
     if scope not in ("public", "private"):
         yield Report(f"{event.method}: cacheScope is {_given(event, 'cacheScope')}", scope)
@@ -282,19 +281,47 @@ def undeclared(event: LintEvent) -> Iterator[Report]:
     """Elicitations, samples and roots are all there is to ask for, and only of a client that declared them in this
     very request.
     """
-    asked: Any = event.result.get("inputRequests") if _is_question(event) else None
-    if not isinstance(asked, dict):
-        return
-    declared = loads(meta_raw(event.request.body.meta, META + "clientCapabilities"))
-    for key, question in asked.items():
+    requests = input_requests(event) if _is_question(event) else {}
+    declared = loads(meta_raw(event.request.body.meta, META + "clientCapabilities")) if requests else None
+    for key, question in requests.items():
         method = question.get("method") if isinstance(question, dict) else None
-        needs = _ASKED.get(method) if isinstance(method, str) else None
+        needs = _NEEDS.get(method) if isinstance(method, str) else None
         if needs is None:
             yield Report(f"inputRequests/{key[:40]} asks {str(method)[:40]}", question)
         elif isinstance(declared, dict) and needs not in declared:
             yield Report(
                 f"inputRequests/{key[:40]} asks {method}, but the client never declared {needs}", question
             )
+
+
+@question.info(
+    "LIFE112",
+    "something that will be taken out",
+    page="2026-07-28/changelog",
+    about=_MAY_ASK,
+    once=True,
+    beyond_text=True,
+    valid=_QUESTION_OF
+    % ("elicitation/create", '"message":"a","requestedSchema":{"type":"object","properties":{}}'),
+    invalid=(
+        _QUESTION_OF % ("roots/list", ""),
+        _QUESTION_OF % ("sampling/createMessage", '"messages":[],"maxTokens":1'),
+    ),
+)
+def deprecated(event: LintEvent) -> Iterator[Report]:
+    """Roots and sampling are deprecated with 2026-07-28: they work, and new servers should do without. A tool takes a
+    folder as an argument, or asks the person for it. Told once.
+    """
+    for request in input_requests(event).values() if event.is_result else ():
+        method = request.get("method") if isinstance(request, dict) else None
+        if isinstance(method, str) and method in _DEPRECATED:
+            yield Report(f"{_DEPRECATED[method]} is deprecated: {method}")
+
+
+def input_requests(event: LintEvent) -> dict[str, Any]:
+    """Return the questions of an `input_required` result."""
+    requests = event.result.get("inputRequests")
+    return requests if isinstance(requests, dict) else {}
 
 
 def _is_question(event: LintEvent) -> bool:

@@ -1,11 +1,11 @@
-"""Tasks: requests whose answer comes later (2025-11-25), and what became of them (2026-07-28)."""
+"""Tasks: requests whose result comes later (2025-11-25), and their status (2026-07-28)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import forget
@@ -43,7 +43,7 @@ _CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"%s}}\n< {"id":2,"er
 
 
 def _tasks(event: LintEvent) -> list[Any]:
-    """Return the tasks that a message tells of."""
+    """Return the tasks in a message."""
     if event.method == "tasks/list":
         tasks = event.result.get("tasks")
         return tasks if isinstance(tasks, list) else []
@@ -97,7 +97,7 @@ def shape(event: LintEvent) -> Iterator[Report]:
         if task.get("status") not in STATUSES:
             yield Report(f"no status of a task: {str(task.get('status'))[:40]!r}", task)
         kept = task.get(lasts, "")
-        if kept is not None and (isinstance(kept, bool) or not isinstance(kept, int | float)):
+        if kept is not None and not is_number(kept):
             yield Report(
                 f"{lasts} of a task is {'missing' if lasts not in task else 'neither number nor null'}", task
             )
@@ -194,7 +194,7 @@ def required(event: LintEvent) -> Iterator[Report]:
 
 
 def _support(event: LintEvent) -> str | None:
-    """Return what a tool says of tasks; None if it is not known."""
+    """Return the `taskSupport` of a tool; None if it was not listed."""
     tool = event.tool
     if tool is None:
         return None

@@ -1,16 +1,11 @@
-"""Progress: under whose token, how far, and when it ends.
-
-Log messages: of the level that was asked for, and none that nobody asked for.
-
-Lists and their pages; completions.
-"""
+"""Utilities of the protocol: progress, log messages, pagination and completion."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.content import listed_of
@@ -32,7 +27,7 @@ GOOD = _ASK % 2 + _REPORT % 1 + _REPORT % 2.5 + _ANSWER % 2
 
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-"""Of log messages, the least first (RFC 5424)."""
+"""Levels of log messages, the least severe first (RFC 5424)."""
 LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
 _PAGE = '> {"id":%d,"method":"prompts/list"%s}\n< {"id":%d,"result":{"prompts":[%s]%s}}\n'
 _COMPLETE = (
@@ -59,7 +54,7 @@ def backwards(event: LintEvent) -> Iterator[Report]:
     """`progress` is greater in each notification than in the one before, even if the total is not known."""
     asked = event.pending
     progress = decoded(event.notification.body.progress)
-    if asked is None or isinstance(progress, bool) or not isinstance(progress, int | float):
+    if asked is None or not is_number(progress):
         return
     if asked.progress is not None and progress <= asked.progress:
         yield Report(f"progress {progress:g} after {asked.progress:g}")
@@ -130,9 +125,7 @@ def number(event: LintEvent) -> Iterator[Report]:
     """`progress` is a number, and so is `total` if there is one; words go into `message`."""
     for name in ("progress", "total"):
         value = event.params.get(name)
-        if (value is not None or name == "progress") and (
-            isinstance(value, bool) or not isinstance(value, int | float)
-        ):
+        if (value is not None or name == "progress") and not is_number(value):
             yield Report(f"{name} is not a number", value)
 
 
