@@ -1,12 +1,9 @@
-"""How a message is written: UTF-8, line ends, and JSON that every peer reads alike.
-
-Owns the rules that look at its bytes.
-"""
+"""The bytes of a message: UTF-8, line ends, and JSON that all peers decode to the same value."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -22,7 +19,7 @@ RULES: list[LintRule] = []
 JSON = "https://www.rfc-editor.org/rfc/rfc8259"
 
 EXACT = 2**53 - 1
-"""The largest integer that every peer can hold (RFC 8259, 6)."""
+"""The largest integer that every peer can represent (RFC 8259, 6)."""
 
 _WHO = {CLIENT: "the client", SERVER: "the server"}
 
@@ -106,7 +103,7 @@ def twice(event: LintEvent) -> Iterable[Report]:
     """Which of the two counts is anybody's guess, and a proxy and a server may guess differently: what one of them
     checks is then not what the other does.
     """
-    return () if event.is_compact or _has_no_more(event) else _doubled(event.data)
+    return () if event.is_compact or _has_no_duplicates(event) else _doubled(event.data)
 
 
 def _doubled(data: bytes) -> Iterator[Report]:
@@ -118,19 +115,26 @@ def _doubled(data: bytes) -> Iterator[Report]:
             key for key in dict.fromkeys(keys) if len(set(keys)) < len(keys) and keys.count(key) > 1
         )
 
-    try:
-        json.loads(data.decode("utf-8", "replace"), object_pairs_hook=pairs)
-    except (ValueError, RecursionError):
+    if not _decodes(data, object_pairs_hook=pairs):
         return
     for key in dict.fromkeys(doubled):
         yield Report(f"the key {json.dumps(key, ensure_ascii=False)} is there twice")
 
 
-def _has_no_more(event: LintEvent) -> bool:
-    """Whether it has no more keys than it has when it is decoded; then each is there once.
+def _decodes(data: bytes, **hooks: Callable[..., Any]) -> bool:
+    """Decode a message for what the hooks collect; return False if it cannot be decoded."""
+    try:
+        json.loads(data.decode("utf-8", "replace"), **hooks)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
-    Where no blank stands before a colon, each key ends in `":`; more of them than keys may also be in texts. Counting
-    takes a hundredth of reading it with a hook.
+
+def _has_no_duplicates(event: LintEvent) -> bool:
+    """Return whether the text has no more keys than the decoded message; then no key is a duplicate.
+
+    Without blanks before colons, each key ends in `":`; strings may contain more of these. Counting takes a hundredth
+    of the time of decoding with a hook.
     """
     data, document = event.data, event.document
     if data.count(b'":') == _keys(document) and not any(blank in data for blank in _BEFORE_COLON):
@@ -143,7 +147,7 @@ def _has_no_more(event: LintEvent) -> bool:
 
 
 def _keys(document: Any) -> int:
-    """Return how many members the objects of a document have, all together."""
+    """Return the number of members of all objects in a document."""
     count, todo = 0, [document]
     while todo:
         value = todo.pop()
@@ -175,9 +179,7 @@ def _large(data: bytes) -> Iterator[Report]:
             large.append(text)
         return 0
 
-    try:
-        json.loads(data.decode("utf-8", "replace"), parse_int=integer)
-    except (ValueError, RecursionError):
+    if not _decodes(data, parse_int=integer):
         return
     for text in dict.fromkeys(large[:3]):
         yield Report("an integer that JavaScript peers round", text)

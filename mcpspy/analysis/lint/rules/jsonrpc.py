@@ -1,7 +1,4 @@
-"""What a message is made of: one object a line, with the members that JSON-RPC knows.
-
-Owns the rules that look at a message without asking what came before it.
-"""
+"""JSON-RPC: the members of a message, one message per line, and the ids that match responses to requests."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ STDIO_PAGE = "2025-11-25/basic/transports#stdio"
 JSONRPC = "https://www.jsonrpc.org/specification"
 
 TORN_MOST = 1000
-"""Lines that are put together to see whether they are one message."""
+"""Lines that are joined at most to find a message in them."""
 
 PING = '> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'
 
@@ -248,7 +245,7 @@ def pretty_printed(event: LintEvent) -> Iterator[Report]:
 
 
 def reason(event: LintEvent) -> str:
-    """Return why a line is no message; empty if it is one."""
+    """Return why a line is malformed; empty if it is a message."""
     return event.what.why if isinstance(event.what, Malformed) else ""
 
 

@@ -1,8 +1,4 @@
-"""What params and results have to hold.
-
-Owns a table of required members, taken from the schemas of all revisions.
-Refuses to look deeper: what stands inside has rules of its own.
-"""
+"""Required members of params, results and listed items, from the schemas of all revisions; and error codes."""
 
 from __future__ import annotations
 
@@ -28,11 +24,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 PARAMS = {
     "initialize": {"protocolVersion": "string", "capabilities": "object", "clientInfo": "object"},
-    "tools/call": {"name": "string"},
+    "tools/call": {"name": "string", "arguments?": "object"},
+    "tools/list": {"cursor?": "string"},
+    "resources/list": {"cursor?": "string"},
+    "resources/templates/list": {"cursor?": "string"},
+    "prompts/list": {"cursor?": "string"},
     "resources/read": {"uri": "string"},
     "resources/subscribe": {"uri": "string"},
     "resources/unsubscribe": {"uri": "string"},
-    "prompts/get": {"name": "string"},
+    "prompts/get": {"name": "string", "arguments?": "object"},
     "completion/complete": {"ref": "object", "argument": "object"},
     "logging/setLevel": {"level": "string"},
     "subscriptions/listen": {"notifications": "object"},
@@ -46,16 +46,7 @@ PARAMS = {
     "notifications/progress": {"progressToken": "string or number"},
     "notifications/elicitation/complete": {"elicitationId": "string"},
 }
-"""Method → members of params, and what they are."""
-
-OPTIONAL_PARAMS = {
-    "tools/call": {"arguments": "object"},
-    "prompts/get": {"arguments": "object"},
-    "tools/list": {"cursor": "string"},
-    "resources/list": {"cursor": "string"},
-    "resources/templates/list": {"cursor": "string"},
-    "prompts/list": {"cursor": "string"},
-}
+"""Method → members of params and their types; those with a `?` are optional."""
 
 RESULTS = {
     "initialize": {"protocolVersion": "string", "capabilities": "object", "serverInfo": "object"},
@@ -74,24 +65,21 @@ RESULTS = {
 }
 
 _Members: TypeAlias = tuple[tuple[str, str, bool], ...]
-"""Name, what it is, whether it is required."""
+"""Name, type, and whether it is required."""
 
 
-def _members(required: dict[str, str], optional: dict[str, str]) -> _Members:
-    return (
-        *((name, kind, True) for name, kind in required.items()),
-        *((name, kind, False) for name, kind in optional.items()),
-    )
+def _members(members: dict[str, str]) -> _Members:
+    return tuple((name.removesuffix("?"), kind, name[-1] != "?") for name, kind in members.items())
 
 
-_PARAMS = {
-    method: _members(PARAMS.get(method, {}), OPTIONAL_PARAMS.get(method, {}))
-    for method in (PARAMS | OPTIONAL_PARAMS)
-}
-_RESULTS = {method: _members(required, {}) for method, required in RESULTS.items()}
+_PARAMS = {method: _members(members) for method, members in PARAMS.items()}
+_RESULTS = {method: _members(members) for method, members in RESULTS.items()}
 
-_FAIL = '> {"id":2,"method":"%s","params":{%s}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
-_CALL = '"name":"a"'
+_UNCALLED = (
+    '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
+)
+_UNREAD = '> {"id":2,"method":"resources/read","params":{"uri":"a:b"}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
+_MODERN = "@ 2026-07-28\n"
 _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
 
 
@@ -162,14 +150,7 @@ def result(event: LintEvent) -> Iterable[Report]:
 @schema.error(
     "DATA103",
     "something listed without its name",
-    about=(
-        "tools/list",
-        "resources/list",
-        "resources/templates/list",
-        "prompts/list",
-        "roots/list",
-        "resources/read",
-    ),
+    about=tuple(_LISTED),
     valid=_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',
     invalid=(
         _ANSWERED % '{"tools":[{"description":"b","inputSchema":{"type":"object"}}]}',
@@ -195,15 +176,8 @@ def listed(event: LintEvent) -> Iterator[Report]:
     "an error code that this revision does not have",
     page="2026-07-28/basic#error-codes",
     since=MODERN,
-    valid=(
-        "@ 2026-07-28\n" + _FAIL % ("resources/read", '"uri":"a:b"', -32602),
-        "@ 2026-07-28\n" + _FAIL % ("tools/call", _CALL, 7),
-    ),
-    invalid=(
-        "@ 2026-07-28\n" + _FAIL % ("resources/read", '"uri":"a:b"', -32002),
-        "@ 2026-07-28\n" + _FAIL % ("tools/call", _CALL, -32042),
-        "@ 2026-07-28\n" + _FAIL % ("tools/call", _CALL, -32050),
-    ),
+    valid=(_MODERN + _UNREAD % -32602, _MODERN + _UNCALLED % 7),
+    invalid=(_MODERN + _UNREAD % -32002, _MODERN + _UNCALLED % -32042, _MODERN + _UNCALLED % -32050),
 )
 def removed(event: LintEvent) -> Iterator[Report]:
     """-32020 to -32099 are the specification's own, and it defines three of them; -32002 and -32042 were taken out
@@ -220,12 +194,8 @@ def removed(event: LintEvent) -> Iterator[Report]:
     "DATA602",
     "an error code that means something else",
     until=LEGACY,
-    valid=(
-        _FAIL % ("resources/read", '"uri":"a:b"', -32002),
-        _FAIL % ("tools/call", _CALL, -32602),
-        _FAIL % ("tools/call", _CALL, -32042),
-    ),
-    invalid=(_FAIL % ("tools/call", _CALL, -32002), "@ 2025-06-18\n" + _FAIL % ("tools/call", _CALL, -32042)),
+    valid=(_UNREAD % -32002, _UNCALLED % -32602, _UNCALLED % -32042),
+    invalid=(_UNCALLED % -32002, "@ 2025-06-18\n" + _UNCALLED % -32042),
 )
 def misused(event: LintEvent) -> Iterator[Report]:
     """-32002 is a resource that is not found: for an unknown tool or prompt it is -32602. -32042, an elicitation by
@@ -242,8 +212,8 @@ def misused(event: LintEvent) -> Iterator[Report]:
     "DATA603",
     "method not found, for a method that was declared",
     by=SERVER,
-    valid=(_FAIL % ("tools/call", _CALL, -32602), _FAIL % ("x/y", "", -32601)),
-    invalid=(_FAIL % ("tools/call", _CALL, -32601), _FAIL % ("prompts/get", _CALL, -32601)),
+    valid=(_UNCALLED % -32602, (_UNCALLED % -32601).replace("tools/call", "x/y").replace('"name":"a"', "")),
+    invalid=(_UNCALLED % -32601, (_UNCALLED % -32601).replace("tools/call", "prompts/get")),
 )
 def found(event: LintEvent) -> Iterator[Report]:
     """The server declared the capability, so it has the method: an unknown tool, prompt or resource is -32602
@@ -266,8 +236,8 @@ def found(event: LintEvent) -> Iterator[Report]:
     "DATA604",
     "an error code from the range that JSON-RPC keeps",
     page="https://www.jsonrpc.org/specification#error_object",
-    valid=(_FAIL % ("tools/call", _CALL, -32603), _FAIL % ("tools/call", _CALL, 404)),
-    invalid=(_FAIL % ("tools/call", _CALL, -32500), _FAIL % ("tools/call", _CALL, -32768)),
+    valid=(_UNCALLED % -32603, _UNCALLED % 404),
+    invalid=(_UNCALLED % -32500, _UNCALLED % -32768),
 )
 def reserved(event: LintEvent) -> Iterator[Report]:
     """-32768 to -32100 are JSON-RPC's own, and it defines five of them. Codes of an application are outside of
