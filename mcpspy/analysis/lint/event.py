@@ -16,7 +16,7 @@ from mcpspy.core.protocol.message import AnyMessage, Failure, Message, Notificat
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.exchange import Exchange
 
-_UNREAD = object()
+_READ_FAILS = object()
 
 _FOLD = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in bytes(range(256)).lower())
 
@@ -25,7 +25,7 @@ class LintEvent(Struct, gc=False, eq=False):
     """A message, a note, the end of an HTTP exchange, or a request without a response at the end."""
 
     what: AnyMessage | Note | Damaged
-    known: LintState
+    state: LintState
     conversation: ConversationState
     place: EntryPosition
     number: int
@@ -44,7 +44,7 @@ class LintEvent(Struct, gc=False, eq=False):
     """Set if it has a flaw, or does not come between the handshake and the end of the session."""
     blocks: list[Any] | None = None
     """Content blocks, once a rule has read them."""
-    _document: Any = _UNREAD
+    _document: Any = _READ_FAILS
     _params: dict[str, Any] | None = None
     _result: dict[str, Any] | None = None
     _is_compact: bool | None = None
@@ -71,7 +71,7 @@ class LintEvent(Struct, gc=False, eq=False):
     @property
     def tool(self) -> ListedTool | None:
         """The called tool; None if it was not listed."""
-        tool: ListedTool | None = self.known.tools.get(self.subject or "")
+        tool: ListedTool | None = self.state.tools.get(self.subject or "")
         return tool
 
     @property
@@ -89,7 +89,7 @@ class LintEvent(Struct, gc=False, eq=False):
     @property
     def document(self) -> Any:
         """The decoded message; None if it cannot be decoded."""
-        if self._document is _UNREAD:
+        if self._document is _READ_FAILS:
             try:
                 self._document = orjson.loads(self.data)
             except ValueError:
@@ -153,9 +153,9 @@ class LintEvent(Struct, gc=False, eq=False):
     @property
     def capabilities(self) -> dict[str, Any] | None:
         """The server's capabilities; None until it has declared them."""
-        if self.conversation.introduced:
+        if self.conversation.has_capabilities:
             return self.conversation.server_capabilities
-        return self.known.server_capabilities
+        return self.state.server_capabilities
 
     def _object(self, name: str) -> dict[str, Any] | None:
         document = self.document

@@ -65,10 +65,14 @@ def _head(text: str) -> list[str]:
 
 
 def _handshake(revision: str) -> Iterator[str]:
-    asked = {"protocolVersion": revision, "capabilities": CLIENT_CAPABILITIES, "clientInfo": _party("host")}
-    said = {"protocolVersion": revision, "capabilities": SERVER_CAPABILITIES, "serverInfo": _party("server")}
-    yield "> " + json.dumps({"id": 0, "method": "initialize", "params": asked})
-    yield "< " + json.dumps({"id": 0, "result": said})
+    params = {"protocolVersion": revision, "capabilities": CLIENT_CAPABILITIES, "clientInfo": _party("host")}
+    result = {
+        "protocolVersion": revision,
+        "capabilities": SERVER_CAPABILITIES,
+        "serverInfo": _party("server"),
+    }
+    yield "> " + json.dumps({"id": 0, "method": "initialize", "params": params})
+    yield "< " + json.dumps({"id": 0, "result": result})
     yield '> {"method":"notifications/initialized"}'
 
 
@@ -195,8 +199,8 @@ class _EntryBuilder:
                 params = message.get("params", {})
                 whole["params"] = {**params, "_meta": {**meta, **params.get("_meta", {})}}
             elif side == SERVER and isinstance(result := message.get("result"), dict):
-                asked = self._methods.get(json.dumps(message.get("id")))
-                hints = {"ttlMs": 0, "cacheScope": "private"} if asked in _CACHED else {}
+                method = self._methods.get(json.dumps(message.get("id")))
+                hints = {"ttlMs": 0, "cacheScope": "private"} if method in _CACHED else {}
                 meta = {META + "serverInfo": _party("server")}
                 whole["result"] = {"resultType": "complete", **hints, "_meta": meta, **result}
         return json.dumps(whole, ensure_ascii=False).encode()

@@ -57,18 +57,18 @@ def update_state(what: AnyMessage, event: LintEvent) -> None:
 def _add_request(what: Request, event: LintEvent) -> None:
     conversation = event.conversation
     assert event.exchange is not None
-    asked = PendingRequest(
+    pending = PendingRequest(
         event.exchange, conversation, event.place, event.number, event.revision, event.subject
     )
-    event.known.open[id(event.exchange)] = asked
+    event.state.open[id(event.exchange)] = pending
     if meta := what.body.meta:
         if (token := what.progress_token) is not None:
-            conversation.tokens[event.side, token] = asked
+            conversation.tokens[event.side, token] = pending
         if meta_raw(meta, META + "logLevel"):
-            conversation.wants_logs = True
+            conversation.logs_requested = True
     conversation.hear_request(what)
     if what.method == "initialize":
-        conversation.has_asked = True
+        conversation.initialize_sent = True
 
 
 def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:
@@ -78,16 +78,16 @@ def _add_response(what: Result | Failure, event: LintEvent, request: Request) ->
     conversation.hear_answer(what, method)
     if isinstance(what, Failure):
         if method == "initialize":
-            conversation.has_asked = False
+            conversation.initialize_sent = False
     elif method in INTRODUCTIONS:
-        conversation.introduced = True
-        event.known.server_capabilities = conversation.server_capabilities
-        event.known.revision = conversation.revision or event.known.revision
-        conversation.is_agreed = conversation.is_agreed or method == "initialize"
+        conversation.has_capabilities = True
+        event.state.server_capabilities = conversation.server_capabilities
+        event.state.revision = conversation.revision or event.state.revision
+        conversation.is_negotiated = conversation.is_negotiated or method == "initialize"
     elif method == "logging/setLevel":
         conversation.log_level = request.subject
     elif method == "tools/list":
-        event.known.learn_tools(event.result, event.place, what.data)
+        event.state.learn_tools(event.result, event.place, what.data)
 
 
 _KINDS: dict[type, EventKind] = {
@@ -117,18 +117,20 @@ class Linter:
                 if what.kind == "http-end":
                     self._injected.discard(number)
                 return []
-            return self._note(change, what, place)
+            return self._add_note(change, what, place)
         if isinstance(what, Damaged):
             fields = {"why": what.why, "text": _text(what.data)}
-            return self._noted(change, Note(0.0, "damaged", fields), place, self._known.conversation(None))
+            return self._check_note(
+                change, Note(0.0, "damaged", fields), place, self._known.conversation(None)
+            )
         if _is_injected(what, change.exchange):
             if what.frame.http is not None:
                 self._injected.add(what.frame.http)
                 self._known.posts.pop(what.frame.http, None)
             return []
         if change.flaw == COMES_AGAIN:
-            return self._repeated(change, what, place)
-        return self._message(change, what, place)
+            return self._check_repeated(change, what, place)
+        return self._add_message(change, what, place)
 
     def end(self) -> list[Finding]:
         """Return the findings of the end; to be called once, after the session's own `end`."""
@@ -155,11 +157,11 @@ class Linter:
                 findings += self._check(EventKind.END, event)
         return findings
 
-    def _message(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
+    def _add_message(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
         known, frame, exchange = self._known, what.frame, change.exchange
         conversation = known.conversation(frame.stream)
         revision = conversation.revision or known.revision
-        asked: PendingRequest | None = None
+        pending: PendingRequest | None = None
         subject: str | None = None
         method = ""
         if isinstance(what, Request):
@@ -170,12 +172,12 @@ class Linter:
                 revision = what.revision or revision
         elif isinstance(what, Notification):
             method = what.method
-            asked = known.open.get(id(exchange)) if exchange is not None else None
+            pending = known.open.get(id(exchange)) if exchange is not None else None
         elif exchange is not None:
             method = exchange.request.method
-            asked = known.open.pop(id(exchange), None)
-            if asked is not None:
-                revision, subject = asked.revision or revision, asked.subject
+            pending = known.open.pop(id(exchange), None)
+            if pending is not None:
+                revision, subject = pending.revision or revision, pending.subject
             else:  # It already has its response.
                 subject = exchange.request.subject
         kind = _KINDS[type(what)]
@@ -190,17 +192,17 @@ class Linter:
             frame.side,
             exchange,
             change.flaw,
-            asked,
+            pending,
             subject,
             is_unusual=not conversation.is_usual or is_unusual(what, change.flaw),
         )
         if frame.http is not None:
-            self._carried(what, kind, event, frame.http)
+            self._add_to_post(what, kind, event, frame.http)
         found = self._check(kind, event)
         update_state(what, event)
         return found
 
-    def _carried(self, what: AnyMessage, kind: EventKind, event: LintEvent, number: int) -> None:
+    def _add_to_post(self, what: AnyMessage, kind: EventKind, event: LintEvent, number: int) -> None:
         """Add a message to its HTTP exchange."""
         frame = what.frame
         if frame.event_id is not None:
@@ -209,11 +211,11 @@ class Linter:
             forget(events)
         subject = what.subject if isinstance(what, Request | Notification) else None
         post = self._post(number, event.place, event.number, what.at)
-        post.carry(what, kind, event.method, subject)
+        post.add(what, kind, event.method, subject)
         if kind is EventKind.REQUEST and event.method == "tools/call" and (tool := event.tool) is not None:
-            mirrored = tool.mirrored
-            if mirrored.headers and not mirrored.wrong:
-                post.mirrored = wanted(mirrored.headers, event.params.get("arguments"))
+            declared = tool.param_headers
+            if declared.headers and not declared.wrong:
+                post.param_headers = wanted(declared.headers, event.params.get("arguments"))
 
     def _post(self, number: int, place: EntryPosition, change: int, at: float) -> HttpPost:
         posts = self._known.posts
@@ -223,20 +225,20 @@ class Linter:
             forget(posts)
         return post
 
-    def _repeated(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
+    def _check_repeated(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
         """Check a repeated server-sent event: a resumed stream repeats it unchanged."""
         frame = what.frame
         before = self._known.events.get((frame.stream, frame.event_id or ""))
         if before is None or before == hash(what.data):
             return []
         note = Note(what.at, "event", {"id": frame.event_id, "text": _text(what.data)})
-        return self._noted(change, note, place, self._known.conversation(frame.stream), frame.side)
+        return self._check_note(change, note, place, self._known.conversation(frame.stream), frame.side)
 
-    def _note(self, change: Change, note: Note, place: EntryPosition) -> list[Finding]:
+    def _add_note(self, change: Change, note: Note, place: EntryPosition) -> list[Finding]:
         fields, kind = note.fields, note.kind
         stream = fields.get("stream")
         conversation = self._known.conversation(stream if isinstance(stream, str) else None)
-        found = self._noted(change, note, place, conversation)
+        found = self._check_note(change, note, place, conversation)
         if kind == "eof" and fields.get("from") == CLIENT:
             conversation.closed_at = note.at
         elif kind == "sse" and fields.get("event") == "endpoint":
@@ -264,7 +266,7 @@ class Linter:
             post.place,
             post.number,
             _nearest(post.revision or conversation.revision or self._known.revision),
-            post.said(is_sse=conversation.is_sse),
+            post.category(is_sse=conversation.is_sse),
             CLIENT,
             post=post,
         )
@@ -274,7 +276,7 @@ class Linter:
             self._known.session_ids.add(session_id)
         return found
 
-    def _noted(
+    def _check_note(
         self,
         change: Change,
         note: Note,

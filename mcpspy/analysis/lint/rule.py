@@ -152,6 +152,11 @@ class RuleGroup:
         self._rules = rules
         self._shared = shared
 
+    def group(self, **more: Unpack[RuleOptions]) -> RuleGroup:
+        """Return a group of the same list that shares more options."""
+        shared: RuleOptions = {**self._shared, **more}
+        return RuleGroup(self._rules, **shared)
+
     def error(self, code: str, summary: str, **options: Unpack[RuleOptions]) -> Decorator:
         """Add the decorated function as a rule; raise ValueError if something that every rule has is missing."""
         return self._rule(Severity.ERROR, code, summary, options)

@@ -24,12 +24,12 @@ from mcpspy.core.session.exchange import Exchange
 NO_MESSAGE = ""
 """No message: a GET or a DELETE."""
 
-INTRODUCES = "initialize"
+INITIALIZES = "initialize"
 
-ASKS = "asks"
+REQUESTS = "requests"
 """A request other than `initialize`."""
 
-TELLS = "tells"
+NOTIFIES = "notifies"
 """Notifications or responses, and no request."""
 
 UNREADABLE = "unreadable"
@@ -38,7 +38,7 @@ UNREADABLE = "unreadable"
 SSE = "sse"
 """Anything over HTTP+SSE, the transport of 2024-11-05, which has other rules."""
 
-POSTED = (INTRODUCES, ASKS, TELLS, UNREADABLE)
+POSTED = (INITIALIZES, REQUESTS, NOTIFIES, UNREADABLE)
 
 
 class PostedMessage(Struct, gc=False):
@@ -60,11 +60,11 @@ class HttpPost(Struct, gc=False):
     posted: list[PostedMessage]
     answers: list[int | None]
     """Error code of each JSON-RPC response in the HTTP response; None for a result."""
-    heard: int = 0
+    received: int = 0
     """Number of messages in the response."""
     head: dict[str, Any] | None = None
     """The `http` note's fields."""
-    mirrored: dict[str, str] | None = None
+    param_headers: dict[str, str] | None = None
     """Headers that repeat arguments of the call in its body, with their values."""
 
     @property
@@ -91,24 +91,24 @@ class HttpPost(Struct, gc=False):
         """True if its body contains `initialize`."""
         return any(posted.method == "initialize" for posted in self.posted)
 
-    def said(self, *, is_sse: bool) -> str:
+    def category(self, *, is_sse: bool) -> str:
         """Return what it carried, in the terms of the rules' `about`."""
         if is_sse:
             return SSE
         kinds = {posted.kind for posted in self.posted}
         if EventKind.REQUEST in kinds:
-            return INTRODUCES if self.introduces else ASKS
+            return INITIALIZES if self.introduces else REQUESTS
         if EventKind.MALFORMED in kinds:
             return UNREADABLE
-        return TELLS if kinds else NO_MESSAGE
+        return NOTIFIES if kinds else NO_MESSAGE
 
-    def carry(self, what: AnyMessage, kind: EventKind, method: str, subject: str | None) -> None:
+    def add(self, what: AnyMessage, kind: EventKind, method: str, subject: str | None) -> None:
         """Add a message of its body or of its response."""
         if what.frame.side == CLIENT:
             revision = what.revision if isinstance(what, Request) and what.body.meta else None
             self.posted.append(PostedMessage(kind, method, subject, revision))
             return
-        self.heard += 1
+        self.received += 1
         if isinstance(what, Result | Failure):
             self.answers.append(what.code if isinstance(what, Failure) else None)
 
@@ -140,17 +140,17 @@ class ConversationState(Peers):
     def __init__(self, stream: str | None) -> None:
         super().__init__()
         self.stream = stream
-        self.has_asked = False
+        self.initialize_sent = False
         """`initialize` was sent."""
-        self.is_agreed = False
+        self.is_negotiated = False
         """`initialize` has its result."""
         self.is_initialized = False
-        self.introduced = False
+        self.has_capabilities = False
         """The server has declared its capabilities in this conversation."""
         self.is_sse = False
         """The transport is HTTP+SSE of 2024-11-05, whatever the revision."""
         self.log_level: str | None = None
-        self.wants_logs = False
+        self.logs_requested = False
         """A request contained a log level (2026-07-28)."""
         self.tokens: dict[tuple[str, str], PendingRequest] = {}
         """Side of the request and progress token → the request."""
@@ -177,7 +177,7 @@ class ListedTool(Struct):
     arguments: CheckedSchema
     output: CheckedSchema | None
     """None without an outputSchema."""
-    mirrored: ParamHeaders = NOTHING
+    param_headers: ParamHeaders = NOTHING
 
 
 class NonJsonRun:
@@ -210,10 +210,10 @@ class LintState:
         self.session_ids: set[str] = set()
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         """Stream and id of a server-sent event → hash of its message."""
-        self.gate = Prefilter()
+        self.prefilter = Prefilter()
         self._secrets: list[tuple[str, str]] = []
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
-        self.torn = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
+        self.non_json = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
 
     def conversation(self, stream: str | None) -> ConversationState:
         found = self.conversations.get(stream)

@@ -27,7 +27,7 @@ _MIME = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;.*)?", re.DOTALL)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s]*")
 _SIZE = re.compile(r"\d+x\d+|any")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
-_ICONS = ("https:", "http:", "data:")
+_ICON_SCHEMES = ("https:", "http:", "data:")
 
 _CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[%s]}}'
 _READ = '> {"id":2,"method":"resources/read","params":{"uri":"a:b"}}\n< {"id":2,"result":{"contents":[%s]}}'
@@ -37,7 +37,7 @@ _LIST = '> {"id":2,"method":"resources/list"}\n< {"id":2,"result":{"resources":[
 _ICON = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"},"icons":[%s]}]}}'
 
 _ANSWERED = ("tools/call", "prompts/get", "sampling/createMessage", "resources/read")
-_LISTS = {"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}  # fmt: skip
+LISTS = {"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}  # fmt: skip
 
 
 def blocks_of(event: LintEvent) -> list[Any]:
@@ -61,7 +61,7 @@ def resources_of(event: LintEvent) -> list[dict[str, Any]]:
 
 def listed_of(event: LintEvent) -> list[dict[str, Any]]:
     """Return the items of a listing."""
-    return event.listed(_LISTS.get(event.method, ""))
+    return event.listed(LISTS.get(event.method, ""))
 
 
 def _blocks(event: LintEvent, *types: str) -> list[dict[str, Any]]:
@@ -72,13 +72,7 @@ def _blocks(event: LintEvent, *types: str) -> list[dict[str, Any]]:
 _WORDS: dict[type, str] = {str: "string", dict: "object"}
 
 result = RuleGroup(RULES, on=EventKind.RESULT, page="2025-11-25/server/resources#resource", beyond_text=True)
-block = RuleGroup(
-    RULES,
-    on=EventKind.RESULT,
-    page="2025-11-25/schema#contentblock",
-    about=("tools/call", "prompts/get"),
-    beyond_text=True,
-)
+block = result.group(page="2025-11-25/schema#contentblock", about=("tools/call", "prompts/get"))
 
 
 @block.error(
@@ -160,7 +154,7 @@ def base64(event: LintEvent) -> Iterator[Report]:
 @result.warning(
     "DATA404",
     "a mimeType that is none",
-    about=(*_ANSWERED, *_LISTS),
+    about=(*_ANSWERED, *LISTS),
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","text":"c","mimeType":"text/plain; charset=utf-8"}'),
     invalid=(_CALL % _IMAGE.replace("image/png", "png"), _READ % '{"uri":"a:b","text":"c","mimeType":""}'),
 )
@@ -207,7 +201,7 @@ def neither(event: LintEvent) -> Iterator[Report]:
     "DATA407",
     "an icon that cannot be shown",
     page="2025-11-25/basic#icons",
-    about=(*_LISTS, "initialize"),
+    about=(*LISTS, "initialize"),
     since="2025-11-25",
     valid=(
         _ICON % '{"src":"https://example.com/a.png","sizes":["48x48"],"mimeType":"image/png"}',
@@ -219,7 +213,6 @@ def neither(event: LintEvent) -> Iterator[Report]:
         _ICON % '{"src":"https://example.com/a.png","sizes":"48x48"}',
         _ICON % '{"src":"https://example.com/a.png","sizes":["large"]}',
     ),
-    beyond_text=False,
 )
 def icon(event: LintEvent) -> Iterator[Report]:
     """`src` is an https or data URI (clients must refuse others), `sizes` a list of `48x48` or `any`."""
@@ -231,7 +224,7 @@ def icon(event: LintEvent) -> Iterator[Report]:
             sizes = one.get("sizes", []) if isinstance(one, dict) else []
             if not isinstance(src, str):
                 yield Report("an icon without src", one)
-            elif not src.lower().startswith(_ICONS):
+            elif not src.lower().startswith(_ICON_SCHEMES):
                 yield Report(f"an icon at {src[:60]}: neither https nor data", one)
             elif not isinstance(sizes, list) or not all(
                 isinstance(size, str) and _SIZE.fullmatch(size) for size in sizes

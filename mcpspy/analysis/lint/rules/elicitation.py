@@ -19,8 +19,8 @@ PAGE = "2025-11-25/client/elicitation"
 FORMS = "2025-06-18"
 """The first revision with forms."""
 
-_ASKS = ("elicitation/create", "tools/call", "prompts/get", "resources/read")
-_PLAIN = ("string", "number", "integer", "boolean")
+_ELICITS = ("elicitation/create", "tools/call", "prompts/get", "resources/read")
+_FIELD_TYPES = ("string", "number", "integer", "boolean")
 _FORMATS = ("email", "uri", "date", "date-time")
 _ACTIONS = ("accept", "decline", "cancel")
 _SECRET = re.compile(
@@ -62,17 +62,10 @@ def _fields(params: dict[str, Any]) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-form = RuleGroup(
-    RULES, on=(EventKind.REQUEST, EventKind.RESULT), about=_ASKS, since=FORMS, beyond_text=True, valid=_GOOD
-)
-response = RuleGroup(
-    RULES,
-    page=PAGE + "#response-actions",
-    on=EventKind.RESULT,
-    about="elicitation/create",
-    since=FORMS,
-    until=LEGACY,
-    valid=_GOOD,
+elicitation = RuleGroup(RULES, since=FORMS, valid=_GOOD)
+form = elicitation.group(on=(EventKind.REQUEST, EventKind.RESULT), about=_ELICITS, beyond_text=True)
+action = elicitation.group(
+    page=PAGE + "#response-actions", on=EventKind.RESULT, about="elicitation/create", until=LEGACY
 )
 
 
@@ -125,14 +118,14 @@ def _why_not_plain(field: Any, revision: str | None) -> str | None:
         if isinstance(items, dict) and (items.get("type") == "string" or "anyOf" in items):
             return None if "enum" in items or "anyOf" in items else "a list that is no choice"
         return "a list of something else than texts"
-    if kind not in _PLAIN:
+    if kind not in _FIELD_TYPES:
         return f"its type is {str(kind)[:40]}" if kind is not None else "it has no type"
     if kind == "string" and field.get("format", "email") not in _FORMATS:
         return f"no format of a form: {str(field['format'])[:40]}"
     return None
 
 
-@response.warning(
+@action.warning(
     "DATA802",
     "a filled-in form that breaks its schema",
     valid=(_GOOD, _FORM % (_NAME % "") + _FILLED % '{"action":"cancel"}'),
@@ -149,16 +142,16 @@ def filled(event: LintEvent) -> Iterator[Report]:
     if event.result.get("action") != "accept" or not isinstance(request, dict) or not _fields(request):
         return
     given = event.result.get("content", {})
-    for breach in event.known.schemas.check(request["requestedSchema"]).breaches(given):
+    for breach in event.state.schemas.check(request["requestedSchema"]).breaches(given):
         yield Report(f"content: {breach}", given)
 
 
-@response.error(
+@action.error(
     "DATA803",
     "an answer that is neither accept, decline nor cancel",
     invalid=_FORM % (_NAME % "") + _FILLED % '{"action":"reject"}',
 )
-def action(event: LintEvent) -> Iterator[Report]:
+def unknown_action(event: LintEvent) -> Iterator[Report]:
     """`decline` is a no, `cancel` is no answer at all; there is nothing else to choose from."""
     given = event.result.get("action")
     if isinstance(given, str) and given not in _ACTIONS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -53,7 +53,7 @@ def utf8(event: LintEvent) -> Iterator[Report]:
     invalid='<< \\xef\\xbb\\xbf{"jsonrpc":"2.0","method":"notifications/x"}',
     unusual=False,
 )
-def mark(event: LintEvent) -> Iterator[Report]:
+def byte_order_mark(event: LintEvent) -> Iterator[Report]:
     """JSON does not begin with one. A .NET or PowerShell writer does so unless told otherwise (`new
     UTF8Encoding(false)`); peers drop the first message, which is `initialize` or its answer.
     """
@@ -80,7 +80,7 @@ def carriage_return(event: LintEvent) -> Iterator[Report]:
     "a last line without its end",
     invalid='> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{}}\\x04',
 )
-def torn(event: LintEvent) -> Iterator[Report]:
+def incomplete_line(event: LintEvent) -> Iterator[Report]:
     """The message ended with the stream, not with a newline: the writer died over it, or forgot to write or flush
     the end. TypeScript peers never see such a message.
     """
@@ -99,14 +99,14 @@ def torn(event: LintEvent) -> Iterator[Report]:
         '>> {"jsonrpc":"2.0","id":2,"method":"ping","params":{"a" :1,"\\u0061":2}}\n< {"id":2,"result":{}}',
     ),
 )
-def twice(event: LintEvent) -> Iterable[Report]:
+def duplicate_key(event: LintEvent) -> Iterable[Report]:
     """Which of the two counts is anybody's guess, and a proxy and a server may guess differently: what one of them
     checks is then not what the other does.
     """
-    return () if event.is_compact or _has_no_duplicates(event) else _doubled(event.data)
+    return () if event.is_compact or _has_no_duplicates(event) else _duplicate_keys(event.data)
 
 
-def _doubled(data: bytes) -> Iterator[Report]:
+def _duplicate_keys(data: bytes) -> Iterator[Report]:
     doubled: list[str] = []
 
     def pairs(members: list[tuple[str, Any]]) -> None:
@@ -121,7 +121,7 @@ def _doubled(data: bytes) -> Iterator[Report]:
         yield Report(f"the key {json.dumps(key, ensure_ascii=False)} is there twice")
 
 
-def _decodes(data: bytes, **hooks: Callable[..., Any]) -> bool:
+def _decodes(data: bytes, **hooks: Any) -> bool:
     """Decode a message for what the hooks collect; return False if it cannot be decoded."""
     try:
         json.loads(data.decode("utf-8", "replace"), **hooks)
@@ -166,7 +166,7 @@ def _keys(document: Any) -> int:
     valid='> {"id":2,"method":"ping","params":{"n":9007199254740991,"s":"12345678901234567890"}}\n< {"id":2,"result":{}}',
     invalid='> {"id":2,"method":"ping","params":{"n":9007199254740993}}\n< {"id":2,"result":{}}',
 )
-def exact(event: LintEvent) -> Iterable[Report]:
+def large_integer(event: LintEvent) -> Iterable[Report]:
     """Peers in JavaScript round it to another number, and say nothing. Send large integers as strings."""
     return _large(event.data) if b"0000000000000000" in event.folded else ()
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.state import ASKS, NO_MESSAGE, POSTED, TELLS, UNREADABLE
+from mcpspy.analysis.lint.state import NO_MESSAGE, NOTIFIES, POSTED, REQUESTS, UNREADABLE
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, differs, mirrored
 from mcpspy.core.protocol.spec import MODERN
@@ -22,16 +22,14 @@ RULES: list[LintRule] = []
 HTTP = "2025-11-25/basic/transports#"
 NOW = "2026-07-28/basic/transports/streamable-http#"
 
-VERSION, METHOD, NAME = "mcp-protocol-version", "mcp-method", "mcp-name"
+VERSION, METHOD, NAME, SESSION = "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"
 
 BOTH = ("application/json", "text/event-stream")
 _NAMED = ("tools/call", "prompts/get", "resources/read")
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 PING = '@ http\n> {"id":2,"method":"ping"}\n= 200 %s\n< {"id":2,"result":{}}'
 CALL = '@ 2026-07-28 http\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n= 200 %s\n< {"id":2,"result":{"content":[]}}'
-
-
-PAGE = "2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters"
 _TOOL = '{"name":"a","description":"b","inputSchema":{"type":"object","properties":{"region":%s,"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}}'
 _LISTED = (
     '@ 2026-07-28 http\n> {"id":1,"method":"tools/list"}\n< {"id":1,"result":{"tools":[' + _TOOL + "]}}\n"
@@ -41,28 +39,19 @@ _CALL = (
     _LISTED % _REGION
     + '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":%s}}\n= 200 %s\n< {"id":2,"result":{"content":[]}}'
 )
-
 _FAIL = '@ 2026-07-28 http\n> {"id":2,"method":"%s","params":{%s}}\n= %d {} {}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
-SESSION = "mcp-session-id"
-_VISIBLE = re.compile(r"[\x21-\x7e]+")
 _HELLO = (
     '@ http bare\n> {"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n'
     '= 200 {} %s\n< {"id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"b","version":"1"}}}'
 )
 
-request = RuleGroup(
-    RULES, on=EventKind.POST, about=ASKS, page=HTTP + "protocol-version-header", since="2025-06-18"
-)
-modern = RuleGroup(
-    RULES, on=EventKind.POST, about=ASKS, page=NOW + "standard-request-headers", since=MODERN, valid=CALL % ""
-)
-parameters = RuleGroup(RULES, page=PAGE, on=EventKind.POST, since=MODERN)
-rule = RuleGroup(RULES, on=EventKind.POST)
-response = RuleGroup(
-    RULES, page=HTTP + "sending-messages-to-the-server", on=EventKind.POST, since="2025-03-26"
-)
-stateless_http = RuleGroup(RULES, on=EventKind.POST, since=MODERN)
-session = RuleGroup(RULES, page=HTTP + "session-management", on=EventKind.POST, until=LEGACY)
+post = RuleGroup(RULES, on=EventKind.POST)
+request = post.group(about=REQUESTS, page=HTTP + "protocol-version-header", since="2025-06-18")
+response = post.group(page=HTTP + "sending-messages-to-the-server", since="2025-03-26")
+session = post.group(page=HTTP + "session-management", until=LEGACY)
+modern = post.group(since=MODERN, valid=CALL % "")
+standard = modern.group(about=REQUESTS, page=NOW + "standard-request-headers")
+parameters = modern.group(page=NOW + "custom-headers-from-tool-parameters")
 
 
 @request.error(
@@ -96,7 +85,7 @@ def other_version(event: LintEvent) -> Iterator[Report]:
         yield Report(f"MCP-Protocol-Version is {str(given)[:40]}; the revision is {said}", post.request)
 
 
-@modern.error(
+@standard.error(
     "HTTP103",
     "no Mcp-Method, or another than the body's",
     invalid=(CALL % '{"mcp-method":null}', CALL % '{"mcp-method":"tools/list"}'),
@@ -114,7 +103,7 @@ def method(event: LintEvent) -> Iterator[Report]:
         yield Report(why, post.request)
 
 
-@modern.error(
+@standard.error(
     "HTTP104",
     "no Mcp-Name, or another than the body's",
     valid=(CALL % "", (CALL % '{"mcp-name":"=?base64?w7w=?="}').replace('"name":"a"', '"name":"\u00fc"')),
@@ -146,7 +135,7 @@ def _decoded(value: str) -> str:
         return value
 
 
-@rule.error(
+@post.error(
     "HTTP304",
     "an Accept without both types",
     page=HTTP + "sending-messages-to-the-server",
@@ -165,7 +154,7 @@ def accept(event: LintEvent) -> Iterator[Report]:
         yield Report(f"Accept is {given[:80] or 'missing'}: it lists both types", sent)
 
 
-@rule.error(
+@post.error(
     "HTTP501",
     "a foreign Origin that was let in",
     page=HTTP + "security-warning",
@@ -187,7 +176,7 @@ def origin(event: LintEvent) -> Iterator[Report]:
     if (
         isinstance(given, str)
         and 200 <= post.status < 400
-        and _host(given) not in (*LOOPBACK, _host(event.known.upstream or ""))
+        and _host(given) not in (*LOOPBACK, _host(event.state.upstream or ""))
     ):
         yield Report(f"the Origin {given[:80]} was let in", post.request)
 
@@ -250,9 +239,9 @@ def parameter(event: LintEvent) -> Iterator[Report]:
     null, and a server must refuse a call where the header is missing or says something else (-32020).
     """
     post = event.post
-    if not post.mirrored or not isinstance((post.head or {}).get("status"), int) or post.status >= 400:
+    if not post.param_headers or not isinstance((post.head or {}).get("status"), int) or post.status >= 400:
         return
-    for name, value in post.mirrored.items():
+    for name, value in post.param_headers.items():
         given = post.request.get(name.lower())
         if given is None:
             yield Report(f"no {name} header", post.request)
@@ -263,14 +252,14 @@ def parameter(event: LintEvent) -> Iterator[Report]:
 @response.error(
     "HTTP301",
     "a notification or a response that is not answered by 202",
-    about=TELLS,
+    about=NOTIFIES,
     valid='@ http\n> {"method":"notifications/x"}\n= 202',
     invalid=(
         '@ http\n> {"method":"notifications/x"}\n= 200',
         '@ http\n> {"method":"notifications/x"}\n= 200 {} {"content-type":"text/event-stream"}',
     ),
 )
-def accepted(event: LintEvent) -> Iterator[Report]:
+def not_202(event: LintEvent) -> Iterator[Report]:
     """What wants no answer gets `202 Accepted`, and no body: no 200, no stream."""
     post = event.post
     if post.status not in (0, 202) and post.status < 400:
@@ -288,17 +277,17 @@ def accepted(event: LintEvent) -> Iterator[Report]:
         '@ http\n> {"id":2,"method":"ping"}\n= 202\n< {"id":2,"result":{}}',
     ),
 )
-def body(event: LintEvent) -> Iterator[Report]:
+def body_of_202(event: LintEvent) -> Iterator[Report]:
     """202 has no body. A request gets its answer with 200."""
     post = event.post
-    if post.status == 202 and (post.heard or post.response.get("content-length") not in (None, "0")):
+    if post.status == 202 and (post.received or post.response.get("content-length") not in (None, "0")):
         yield Report("202 with a body", post.response)
 
 
 @response.error(
     "HTTP303",
     "an answer of another type than JSON or an event stream",
-    about=ASKS,
+    about=REQUESTS,
     valid=(PING % "", PING % '{} {"content-type":"application/json; charset=utf-8"}'),
     invalid=PING % '{} {"content-type":"text/html"}',
 )
@@ -310,7 +299,7 @@ def content_type(event: LintEvent) -> Iterator[Report]:
         yield Report(f"an answer of type {given[:60] or '(none)'}", post.response)
 
 
-@stateless_http.error(
+@modern.error(
     "HTTP305",
     "an error with the wrong status",
     page=NOW + "protocol-version-header",
@@ -332,7 +321,7 @@ def status(event: LintEvent) -> Iterator[Report]:
             yield Report(f"error {code} with status {post.status}, not {right}", post.status)
 
 
-@stateless_http.warning(
+@modern.warning(
     "HTTP306",
     "a GET that is answered, where there is none",
     page="2026-07-28/changelog",
@@ -342,7 +331,7 @@ def status(event: LintEvent) -> Iterator[Report]:
     ),
     invalid='@ 2026-07-28 http\n> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]}}\n* http {"http":9,"stream":"1","method":"GET","status":200,"request":{"mcp-protocol-version":"2026-07-28"},"response":{}}\n* http-end {"http":9,"stream":"1"}',
 )
-def get(event: LintEvent) -> Iterator[Report]:
+def get_response(event: LintEvent) -> Iterator[Report]:
     """2026-07-28 has neither the stream of a GET nor a session to DELETE: a server answers both with 405."""
     post = event.post
     verb, revision = (post.head or {}).get("method"), post.request.get(VERSION)
@@ -355,14 +344,14 @@ def get(event: LintEvent) -> Iterator[Report]:
         yield Report(f"{verb} was answered by {post.status}, not by 405")
 
 
-@rule.error(
+@post.error(
     "HTTP401",
     "the id of an event, for another event",
     page=HTTP + "resumability-and-redelivery",
     on=EventKind.NOTE,
     about="event",
-    valid=(PING % "",),
-    invalid=('* event {"id":"7"}',),
+    valid=PING % "",
+    invalid='* event {"id":"7"}',
 )
 def repeated_id(event: LintEvent) -> Iterator[Report]:
     """An event's id is given once in a session: a client that resumes after it gets the wrong messages. The same
@@ -377,7 +366,7 @@ def repeated_id(event: LintEvent) -> Iterator[Report]:
     valid=(PING % "", _HELLO % "{}", PING % '{} {"mcp-session-id":"s-1"}'),
     invalid=PING % '{} {"mcp-session-id":"s-2"}',
 )
-def minted(event: LintEvent) -> Iterator[Report]:
+def late_session_id(event: LintEvent) -> Iterator[Report]:
     """A server gives a session its id with the answer to `initialize`, and never again."""
     post = event.post
     given = post.response.get(SESSION)
@@ -388,16 +377,16 @@ def minted(event: LintEvent) -> Iterator[Report]:
 @session.error(
     "HTTP202",
     "no session id",
-    about=(ASKS, TELLS, UNREADABLE),
+    about=(REQUESTS, NOTIFIES, UNREADABLE),
     valid=(PING % "", (PING % '{"mcp-session-id":null}').replace("@ http", "@ http bare")),
     invalid=PING % '{"mcp-session-id":null}',
 )
-def unsent(event: LintEvent) -> Iterator[Report]:
+def no_session_id(event: LintEvent) -> Iterator[Report]:
     """The server gave the session an id with the answer to `initialize`: the client sends it with every request
     from then on, or is a stranger.
     """
     post = event.post
-    if event.known.session_ids and SESSION not in post.request and not post.introduces:
+    if event.state.session_ids and SESSION not in post.request and not post.introduces:
         yield Report("no Mcp-Session-Id header, though the server gave one", post.request)
 
 
@@ -407,7 +396,7 @@ def unsent(event: LintEvent) -> Iterator[Report]:
     valid=_HELLO % '{"mcp-session-id":"1868a90c-9f4e"}',
     invalid=(_HELLO % '{"mcp-session-id":"a b"}', _HELLO % '{"mcp-session-id":""}'),
 )
-def invisible(event: LintEvent) -> Iterator[Report]:
+def session_id_characters(event: LintEvent) -> Iterator[Report]:
     """Visible ASCII alone, 0x21 to 0x7E; and it should be a thing that nobody guesses."""
     post = event.post
     given = post.response.get(SESSION)
@@ -415,15 +404,14 @@ def invisible(event: LintEvent) -> Iterator[Report]:
         yield Report(f"the session id {given[:60]!r} is not visible ASCII", given)
 
 
-@stateless_http.warning(
+@modern.warning(
     "HTTP204",
     "a session id, where there are no sessions",
     page=NOW + "sending-messages",
     once=True,
-    valid=CALL % "",
     invalid=CALL % '{} {"mcp-session-id":"s-1"}',
 )
-def stateless(event: LintEvent) -> Iterator[Report]:
+def session_id_without_sessions(event: LintEvent) -> Iterator[Report]:
     """2026-07-28 took sessions out: every request stands for itself, and a server gives no ids."""
     post = event.post
     if SESSION in post.response and post.status < 400:

@@ -20,7 +20,7 @@ MESSAGES_PAGE = "2025-11-25/basic#messages"
 STDIO_PAGE = "2025-11-25/basic/transports#stdio"
 JSONRPC = "https://www.jsonrpc.org/specification"
 
-TORN_MOST = 1000
+MOST_LINES = 1000
 """Lines that are joined at most to find a message in them."""
 
 PING = '> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'
@@ -223,8 +223,8 @@ def pretty_printed(event: LintEvent) -> Iterator[Report]:
     """
     if event.message.frame.http is not None:
         return
-    torn = event.known.torn[event.side]
-    if torn.number != event.number - 1 or len(torn.lines) >= TORN_MOST:
+    torn = event.state.non_json[event.side]
+    if torn.number != event.number - 1 or len(torn.lines) >= MOST_LINES:
         torn.lines.clear()
     torn.number = event.number
     data = event.data.strip()
@@ -259,7 +259,7 @@ def reason(event: LintEvent) -> str:
         '> {"id":true,"method":"ping"}\n< {"id":true,"result":{}}',
     ),
 )
-def kind(event: LintEvent) -> Iterator[Report]:
+def id_type(event: LintEvent) -> Iterator[Report]:
     """The SDKs take such a request for a notification, or drop it: it is never answered. `null` is forbidden by name."""
     if any(flaw.startswith("id is ") for flaw in event.message.flaws):
         yield Report(f"the id {event.request.id[:40]} is neither a string nor an integer")
@@ -274,7 +274,7 @@ def kind(event: LintEvent) -> Iterator[Report]:
     ),
     invalid='> {"id":2,"method":"ping"}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n< {"id":2,"result":{}}',
 )
-def in_flight(event: LintEvent) -> Iterator[Report]:
+def id_in_use(event: LintEvent) -> Iterator[Report]:
     """Two requests wait for an answer under one id: nobody can tell whose it is. Each side counts by itself, so the
     server's 2 is not the client's 2.
     """
@@ -295,7 +295,7 @@ def in_flight(event: LintEvent) -> Iterator[Report]:
     ),
     invalid='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
 )
-def used(event: LintEvent) -> Iterator[Report]:
+def reused_id(event: LintEvent) -> Iterator[Report]:
     """Within a session an id is used once. From 2026-07-28 on it may be used again when it has its answer."""
     if event.flaw is not None and event.flaw.endswith("was used before"):
         yield Report(event.flaw)
@@ -306,7 +306,7 @@ def used(event: LintEvent) -> Iterator[Report]:
     "an answer that nobody asked for",
     invalid=('< {"id":7,"result":{}}', '> {"id":2,"method":"ping"}\n< {"id":"2","result":{}}'),
 )
-def unasked(event: LintEvent) -> Iterator[Report]:
+def unsolicited(event: LintEvent) -> Iterator[Report]:
     """No request of the other side waits under this id. An id comes back exactly as it was sent: `2` is not `"2"`,
     though the SDKs are lenient there.
     """
@@ -324,7 +324,7 @@ def unasked(event: LintEvent) -> Iterator[Report]:
     "a second answer to one request",
     invalid='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n< {"id":2,"result":{}}',
 )
-def again(event: LintEvent) -> Iterator[Report]:
+def second_response(event: LintEvent) -> Iterator[Report]:
     """The first one counts; whoever waits for the second waits for another. A handler that both returns and sends,
     or an error written after the result was.
     """
@@ -362,7 +362,7 @@ def to_notification(event: LintEvent) -> Iterator[Report]:
         '> {"id":2,"method":"x"}\n< {"id":null,"error":{"code":-32601,"message":"no"}}',
     ),
 )
-def anonymous(event: LintEvent) -> Iterator[Report]:
+def without_id(event: LintEvent) -> Iterator[Report]:
     """An answer says which request it is for. Only an error may leave that out, and only where the request's id
     could not be read.
     """
@@ -381,7 +381,7 @@ def anonymous(event: LintEvent) -> Iterator[Report]:
     valid='> {"id":2,"method":"x"}\n< {"id":2,"error":{"code":-32601,"message":"no"}}',
     invalid='>> {oops}\n< {"id":null,"error":{"code":-32700,"message":"no JSON"}}',
 )
-def null(event: LintEvent) -> Iterator[Report]:
+def null_id(event: LintEvent) -> Iterator[Report]:
     """Where a request could not be read, an error leaves its `id` out (since 2025-11-25); `null`, as JSON-RPC has it,
     is not in the schema any more. TypeScript clients drop such a message.
     """

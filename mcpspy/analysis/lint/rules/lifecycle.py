@@ -24,15 +24,6 @@ ANSWER = '< {"id":1,"result":{%s"serverInfo":{"name":"b","version":"1"}}}'
 _ASKED = "@ bare\n" + ASK % HELLO
 _HANDSHAKE = _ASKED + ANSWER % HELLO
 INITIALIZED = _HANDSHAKE + '\n> {"method":"notifications/initialized"}\n'
-
-
-def _waits(_: EventKind, method: str, __: str) -> bool:
-    """Return whether a request must wait for the handshake; clients of all revisions begin with a probe."""
-    return method not in ("initialize", "ping", "server/discover")
-
-
-CANCELLATION = "2025-11-25/basic/utilities/cancellation#behavior-requirements"
-SHUTDOWN = "2025-11-25/basic/lifecycle#shutdown"
 GRACE = 1.0
 """Seconds a server has to exit before a signal; a client that signals at once, after a probe, gives it none."""
 BYE = '* eof {"from":"client"}\n'
@@ -42,15 +33,22 @@ _END = "\n" + BYE + '* exit {"code":0}'
 ENDED = ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP")
 """Signals that end a process on purpose; others are crashes."""
 
-request = RuleGroup(
-    RULES, page=LIFECYCLE + "#initialization", on=EventKind.REQUEST, only=_waits, unusual=True
-)
-initialize = RuleGroup(RULES, page=LIFECYCLE + "#initialization", on=EventKind.REQUEST, about="initialize")
-exit_note = RuleGroup(RULES, page=SHUTDOWN, on=EventKind.NOTE, about="exit", valid=BYE + '* exit {"code":0}')
-late = RuleGroup(RULES, page=SHUTDOWN, on=EventKind.REQUEST, by=SERVER, unusual=True)
 
-rule = RuleGroup(RULES, page=CANCELLATION)
-cancellation = RuleGroup(RULES, page=CANCELLATION, on=EventKind.NOTIFICATION, about="notifications/cancelled")
+def _requires_handshake(_: EventKind, method: str, __: str) -> bool:
+    """Return whether a request must wait for the handshake; clients of all revisions begin with a probe."""
+    return method not in ("initialize", "ping", "server/discover")
+
+
+handshake = RuleGroup(RULES, page=LIFECYCLE + "#initialization", on=EventKind.REQUEST, valid=PING)
+request = handshake.group(only=_requires_handshake, unusual=True)
+initialize = handshake.group(about="initialize")
+shutdown = RuleGroup(RULES, page=LIFECYCLE + "#shutdown")
+exit_note = shutdown.group(on=EventKind.NOTE, about="exit", valid=BYE + '* exit {"code":0}')
+late = shutdown.group(on=EventKind.REQUEST, by=SERVER, unusual=True)
+rule = RuleGroup(RULES, page="2025-11-25/basic/utilities/cancellation#behavior-requirements")
+cancellation = rule.group(
+    on=EventKind.NOTIFICATION, about="notifications/cancelled", valid=_PENDING + _CANCEL % 2
+)
 
 
 @request.error(
@@ -64,14 +62,14 @@ cancellation = RuleGroup(RULES, page=CANCELLATION, on=EventKind.NOTIFICATION, ab
     ),
     invalid='@ bare\n> {"id":1,"method":"x/list"}\n< {"id":1,"result":{}}',
 )
-def first(event: LintEvent) -> Iterator[Report]:
+def before_initialize(event: LintEvent) -> Iterator[Report]:
     """Until 2025-11-25 a client begins with `initialize`, and sends nothing before it but pings. Over HTTP this is
     not looked at: the session may be older than the recording.
     """
     if event.message.frame.stream is not None:
         return
     if (
-        not event.conversation.has_asked
+        not event.conversation.initialize_sent
         and (event.request.revision or "") < MODERN
         and (event.revision or "") < MODERN
     ):
@@ -88,14 +86,14 @@ def first(event: LintEvent) -> Iterator[Report]:
     ),
     invalid=_ASKED + '> {"id":2,"method":"x/list"}\n' + ANSWER % HELLO + '\n< {"id":2,"result":{}}',
 )
-def too_soon(event: LintEvent) -> Iterator[Report]:
+def during_handshake(event: LintEvent) -> Iterator[Report]:
     """Until `initialize` is answered, a client should send nothing but pings; a server nothing but pings and log
     messages until it has heard `notifications/initialized`.
     """
     conversation = event.conversation
-    if not conversation.has_asked:
+    if not conversation.initialize_sent:
         return
-    if event.side == CLIENT and not conversation.is_agreed:
+    if event.side == CLIENT and not conversation.is_negotiated:
         yield Report(f"{event.method} before initialize was answered")
     elif event.side == SERVER and not conversation.is_initialized:
         yield Report(f"{event.method} before notifications/initialized")
@@ -107,7 +105,6 @@ def too_soon(event: LintEvent) -> Iterator[Report]:
     by=CLIENT,
     until=LEGACY,
     once=True,
-    valid=PING,
     invalid=_HANDSHAKE + '\n> {"id":2,"method":"x/list"}\n< {"id":2,"result":{}}',
 )
 def unconfirmed(event: LintEvent) -> Iterator[Report]:
@@ -115,7 +112,7 @@ def unconfirmed(event: LintEvent) -> Iterator[Report]:
     Some servers refuse everything until then.
     """
     conversation = event.conversation
-    if conversation.is_agreed and not conversation.is_initialized:
+    if conversation.is_negotiated and not conversation.is_initialized:
         yield Report(f"{event.method}, but no notifications/initialized before it")
 
 
@@ -155,9 +152,9 @@ def unknown_revision(event: LintEvent) -> Iterator[Report]:
     ),
     invalid=(ASK % HELLO + ANSWER % HELLO).replace('"id":1', '"id":9'),
 )
-def twice(event: LintEvent) -> Iterator[Report]:
+def second_initialize(event: LintEvent) -> Iterator[Report]:
     """There is one handshake in a session. Who wants another revision opens another session."""
-    if event.conversation.is_agreed:
+    if event.conversation.is_negotiated:
         yield Report("initialize in a session that is initialized")
 
 
@@ -207,7 +204,7 @@ def late_response(event: LintEvent) -> Iterator[Report]:
         '< {"id":2,"method":"ping"}\n' + _CANCEL % 2 + '\n> {"id":2,"result":{}}',
     ),
 )
-def of_nothing(event: LintEvent) -> Iterator[Report]:
+def cancels_nothing(event: LintEvent) -> Iterator[Report]:
     """Each side cancels its own requests, by the id it gave them. That the answer is on its way already is fine."""
     if event.flaw is not None and event.flaw.startswith("cancels "):
         request_id = text(event.notification.body.request_id)
@@ -218,10 +215,9 @@ def of_nothing(event: LintEvent) -> Iterator[Report]:
     "LIFE204",
     "a cancellation of initialize",
     until=LEGACY,
-    valid=_PENDING + _CANCEL % 2,
     invalid=_ASKED + _CANCEL % 1,
 )
-def of_initialize(event: LintEvent) -> Iterator[Report]:
+def cancels_initialize(event: LintEvent) -> Iterator[Report]:
     """A client must not cancel `initialize`: end the session instead."""
     if event.flaw is None and event.exchange is not None and event.exchange.request.method == "initialize":
         yield Report("cancels initialize")
@@ -233,12 +229,12 @@ def of_initialize(event: LintEvent) -> Iterator[Report]:
     valid=(BYE + '* exit {"code":0}', '* exit {"code":null,"signal":"SIGTERM"}', '@ http\n* exit {"code":0}'),
     invalid=('* exit {"code":0}', '* exit {"code":1}'),
 )
-def left(event: LintEvent) -> Iterator[Report]:
+def early_exit(event: LintEvent) -> Iterator[Report]:
     """The client had not closed the server's stdin yet. An exception in the main loop, a `sys.exit` in a handler, a
     script that ends because nothing awaits it; its stderr, in the recording, may say.
     """
     fields = event.note.fields
-    alone = not event.known.upstream and event.conversation.closed_at is None
+    alone = not event.state.upstream and event.conversation.closed_at is None
     if alone and not fields.get("signal") and fields.get("code") is not None:
         yield Report(f"the server left by itself, with exit code {fields.get('code')}", "")
 
@@ -251,7 +247,7 @@ def left(event: LintEvent) -> Iterator[Report]:
         BYE + '* exit {"code":null,"signal":"SIGKILL"}',
     ),
 )
-def stayed(event: LintEvent) -> Iterator[Report]:
+def no_exit(event: LintEvent) -> Iterator[Report]:
     """The client closed the server's stdin, which is how it says goodbye, and had to send a signal after it: two
     seconds later, in the SDKs. A timer, a thread or a connection that is still open keeps it alive.
     """
@@ -289,7 +285,7 @@ def failed(event: LintEvent) -> Iterator[Report]:
     valid='> {"id":2,"method":"ping"}\n' + BYE + '< {"id":2,"result":{}}\n* exit {"code":0}',
     invalid=BYE + '< {"id":2,"method":"ping"}',
 )
-def asks(event: LintEvent) -> Iterator[Report]:
+def late_request(event: LintEvent) -> Iterator[Report]:
     """The client has closed the server's stdin: nobody can answer any more."""
     if event.conversation.closed_at is not None:
         yield Report(f"{event.method} after the client closed stdin: it cannot be answered")
@@ -302,7 +298,7 @@ def asks(event: LintEvent) -> Iterator[Report]:
     valid='< {"method":"notifications/x"}\n' + BYE,
     invalid=BYE + '< {"method":"notifications/x"}',
 )
-def talks(event: LintEvent) -> Iterator[Report]:
+def late_notification(event: LintEvent) -> Iterator[Report]:
     """The client has closed the server's stdin, and is likely gone: what is said now is said to nobody."""
     if event.conversation.closed_at is not None:
         yield Report(f"{event.method} after the client closed stdin")

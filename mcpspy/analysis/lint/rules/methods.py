@@ -66,7 +66,7 @@ def unknown_method(event: LintEvent) -> Iterator[Report]:
         yield Report(f"{event.method} was there until {method.until}; this is {revision}")
 
 
-def _is_the_others(_: EventKind, method: str, side: str) -> bool:
+def _is_sent_by_the_other_side(_: EventKind, method: str, side: str) -> bool:
     known = METHODS.get(method)
     return known is not None and known.sender not in (side, "either")
 
@@ -75,7 +75,7 @@ def _is_the_others(_: EventKind, method: str, side: str) -> bool:
     "LIFE109",
     "a method that is the other side's to send",
     page="2025-11-25/schema",
-    only=_is_the_others,
+    only=_is_sent_by_the_other_side,
     invalid=(
         '< {"id":2,"method":"tools/list"}\n> {"id":2,"error":{"code":-32601,"message":"no"}}',
         '> {"method":"notifications/message","params":{"level":"info","data":"a"}}',
@@ -175,7 +175,7 @@ def unannounced(event: LintEvent) -> Iterator[Report]:
 def _client_capabilities(event: LintEvent) -> dict[str, Any] | None:
     """Return the client's capabilities; None without a handshake."""
     conversation = event.conversation
-    return conversation.client_capabilities if conversation.has_asked else None
+    return conversation.client_capabilities if conversation.initialize_sent else None
 
 
 def _has(declared: dict[str, Any], path: str) -> bool:

@@ -75,10 +75,10 @@ def _members(members: dict[str, str]) -> _Members:
 _PARAMS = {method: _members(members) for method, members in PARAMS.items()}
 _RESULTS = {method: _members(members) for method, members in RESULTS.items()}
 
-_UNCALLED = (
+_CALL_FAILS = (
     '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
 )
-_UNREAD = '> {"id":2,"method":"resources/read","params":{"uri":"a:b"}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
+_READ_FAILS = '> {"id":2,"method":"resources/read","params":{"uri":"a:b"}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
 _MODERN = "@ 2026-07-28\n"
 _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
 
@@ -176,8 +176,8 @@ def listed(event: LintEvent) -> Iterator[Report]:
     "an error code that this revision does not have",
     page="2026-07-28/basic#error-codes",
     since=MODERN,
-    valid=(_MODERN + _UNREAD % -32602, _MODERN + _UNCALLED % 7),
-    invalid=(_MODERN + _UNREAD % -32002, _MODERN + _UNCALLED % -32042, _MODERN + _UNCALLED % -32050),
+    valid=(_MODERN + _READ_FAILS % -32602, _MODERN + _CALL_FAILS % 7),
+    invalid=(_MODERN + _READ_FAILS % -32002, _MODERN + _CALL_FAILS % -32042, _MODERN + _CALL_FAILS % -32050),
 )
 def removed(event: LintEvent) -> Iterator[Report]:
     """-32020 to -32099 are the specification's own, and it defines three of them; -32002 and -32042 were taken out
@@ -194,8 +194,8 @@ def removed(event: LintEvent) -> Iterator[Report]:
     "DATA602",
     "an error code that means something else",
     until=LEGACY,
-    valid=(_UNREAD % -32002, _UNCALLED % -32602, _UNCALLED % -32042),
-    invalid=(_UNCALLED % -32002, "@ 2025-06-18\n" + _UNCALLED % -32042),
+    valid=(_READ_FAILS % -32002, _CALL_FAILS % -32602, _CALL_FAILS % -32042),
+    invalid=(_CALL_FAILS % -32002, "@ 2025-06-18\n" + _CALL_FAILS % -32042),
 )
 def misused(event: LintEvent) -> Iterator[Report]:
     """-32002 is a resource that is not found: for an unknown tool or prompt it is -32602. -32042, an elicitation by
@@ -212,8 +212,11 @@ def misused(event: LintEvent) -> Iterator[Report]:
     "DATA603",
     "method not found, for a method that was declared",
     by=SERVER,
-    valid=(_UNCALLED % -32602, (_UNCALLED % -32601).replace("tools/call", "x/y").replace('"name":"a"', "")),
-    invalid=(_UNCALLED % -32601, (_UNCALLED % -32601).replace("tools/call", "prompts/get")),
+    valid=(
+        _CALL_FAILS % -32602,
+        (_CALL_FAILS % -32601).replace("tools/call", "x/y").replace('"name":"a"', ""),
+    ),
+    invalid=(_CALL_FAILS % -32601, (_CALL_FAILS % -32601).replace("tools/call", "prompts/get")),
 )
 def found(event: LintEvent) -> Iterator[Report]:
     """The server declared the capability, so it has the method: an unknown tool, prompt or resource is -32602
@@ -236,8 +239,8 @@ def found(event: LintEvent) -> Iterator[Report]:
     "DATA604",
     "an error code from the range that JSON-RPC keeps",
     page="https://www.jsonrpc.org/specification#error_object",
-    valid=(_UNCALLED % -32603, _UNCALLED % 404),
-    invalid=(_UNCALLED % -32500, _UNCALLED % -32768),
+    valid=(_CALL_FAILS % -32603, _CALL_FAILS % 404),
+    invalid=(_CALL_FAILS % -32500, _CALL_FAILS % -32768),
 )
 def reserved(event: LintEvent) -> Iterator[Report]:
     """-32768 to -32100 are JSON-RPC's own, and it defines five of them. Codes of an application are outside of

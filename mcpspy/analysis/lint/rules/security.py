@@ -40,7 +40,7 @@ _INJECTIONS = re.compile(
     """,
     re.DOTALL,
 )
-_SIGNS = [
+_WORDS_OF_INJECTIONS = [
     word.encode()
     for word in (
         *"""ignore disregard forget override important system secret instruction hidden user conversation ssh id_rsa
@@ -56,7 +56,7 @@ def _finder(*words: bytes) -> Callable[[bytes], list[tuple[int, int, int]]]:
     return BytesAhoCorasick(words, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
 
 
-_find_sign = _finder(*_SIGNS)
+_find_word = _finder(*_WORDS_OF_INJECTIONS)
 """Every message that `_INJECTIONS` matches contains one of these; most messages contain none."""
 
 _find_escape = _finder(b"\\u")
@@ -121,7 +121,7 @@ def injection(event: LintEvent) -> Iterable[Report]:
     something, to read keys. In a result it may be the page that was fetched that says so; the model reads it all
     the same.
     """
-    return _injections(event) if _find_sign(event.folded) else ()
+    return _injections(event) if _find_word(event.folded) else ()
 
 
 def _injections(event: LintEvent) -> Iterator[Report]:
@@ -150,7 +150,7 @@ def secret(event: LintEvent) -> Iterable[Report]:
     what it takes out of recordings (docs/redact.md), and where it did. The value itself is not repeated here.
     """
     data = event.data
-    if event.known.gate.hits(data) and (found := event.known.secrets_in(data)):
+    if event.state.prefilter.hits(data) and (found := event.state.secrets_in(data)):
         return [Report(f"{name} at {pointer or 'the message'}", "") for name, pointer in found[:3]]
     return [Report("a secret, which the recording no longer shows", "")] if _find_redacted(data) else ()
 

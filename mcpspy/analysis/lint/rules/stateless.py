@@ -23,7 +23,7 @@ _STATED = (
     + DONE
 )
 _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")  # fmt: skip
-_LISTENED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
+_SUBSCRIBED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
 
 
 MRTR = "2026-07-28/basic/patterns/mrtr"
@@ -36,26 +36,17 @@ _QUESTION_OF = (
 )
 _DEPRECATED = {"sampling/createMessage": "sampling", "roots/list": "roots"}
 _NEEDS = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
-_MAY_ASK = ("tools/call", "prompts/get", "resources/read")
+_MAY_REQUIRE_INPUT = ("tools/call", "prompts/get", "resources/read")
 
-request = RuleGroup(RULES, page=BASIC + "meta", on=EventKind.REQUEST, by=CLIENT, since=MODERN, valid=GOOD)
-result = RuleGroup(RULES, page=BASIC + "resulttype", on=EventKind.RESULT, since=MODERN, valid=GOOD)
 modern = RuleGroup(RULES, since=MODERN, by=SERVER)
-retry = RuleGroup(
-    RULES,
-    page=MRTR + "#client-requirements-basic-workflow",
-    on=EventKind.REQUEST,
-    about=_MAY_ASK,
-    since=MODERN,
-    valid=QUESTION,
+stateless = RuleGroup(RULES, since=MODERN, valid=GOOD)
+request = stateless.group(page=BASIC + "meta", on=EventKind.REQUEST, by=CLIENT)
+result = stateless.group(page=BASIC + "resulttype", on=EventKind.RESULT)
+mrtr = RuleGroup(RULES, since=MODERN, valid=QUESTION)
+retry = mrtr.group(
+    page=MRTR + "#client-requirements-basic-workflow", on=EventKind.REQUEST, about=_MAY_REQUIRE_INPUT
 )
-question = RuleGroup(
-    RULES,
-    page=MRTR + "#server-requirements-basic-workflow",
-    on=EventKind.RESULT,
-    since=MODERN,
-    valid=QUESTION,
-)
+question = mrtr.group(page=MRTR + "#server-requirements-basic-workflow", on=EventKind.RESULT)
 
 
 @request.error(
@@ -186,12 +177,12 @@ def hints(event: LintEvent) -> Iterator[Report]:
         return
     ttl, scope = event.result.get("ttlMs"), event.result.get("cacheScope")
     if not is_number(ttl) or ttl < 0:
-        yield Report(f"{event.method}: ttlMs is {_given(event, 'ttlMs')}", ttl)
+        yield Report(f"{event.method}: ttlMs is {_shown(event, 'ttlMs')}", ttl)
     if scope not in ("public", "private"):
-        yield Report(f"{event.method}: cacheScope is {_given(event, 'cacheScope')}", scope)
+        yield Report(f"{event.method}: cacheScope is {_shown(event, 'cacheScope')}", scope)
 
 
-def _given(event: LintEvent, name: str) -> str:
+def _shown(event: LintEvent, name: str) -> str:
     return f"{str(event.result[name])[:40]!r}" if name in event.result else "missing"
 
 
@@ -200,14 +191,14 @@ def _given(event: LintEvent, name: str) -> str:
     "news that do not say which subscription they are for",
     page="2026-07-28/basic/patterns/subscriptions",
     on=EventKind.NOTIFICATION,
-    about=_LISTENED,
+    about=_SUBSCRIBED,
     valid=(
         '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n'
         '< {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}'
     ),
     invalid='@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n< {"method":"notifications/tools/list_changed"}',
 )
-def anonymous_news(event: LintEvent) -> Iterator[Report]:
+def anonymous_notification(event: LintEvent) -> Iterator[Report]:
     """List changes and updates come only to who listens, with the `subscriptionId` of its request in `_meta`."""
     if not meta_raw(event.notification.body.meta, META + "subscriptionId"):
         yield Report(f"{event.method}: _meta has no {META}subscriptionId")
@@ -260,16 +251,16 @@ def empty(event: LintEvent) -> Iterator[Report]:
     page=MRTR + "#supported-requests",
     invalid=(_LISTED % "").replace('"tools":[]', '"resultType":"input_required","requestState":"s"'),
 )
-def out_of_place(event: LintEvent) -> Iterator[Report]:
+def unsupported_request(event: LintEvent) -> Iterator[Report]:
     """Only tools/call, prompts/get and resources/read may be answered by a question."""
-    if _is_question(event) and event.method not in _MAY_ASK:
+    if _is_question(event) and event.method not in _MAY_REQUIRE_INPUT:
         yield Report(f"input_required in answer to {event.method}")
 
 
 @question.error(
     "MOD305",
     "a question that the client never said it answers",
-    about=_MAY_ASK,
+    about=_MAY_REQUIRE_INPUT,
     invalid=(
         QUESTION.replace(
             '{"name":"a"}', '{"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}', 1
@@ -298,7 +289,7 @@ def undeclared(event: LintEvent) -> Iterator[Report]:
     "LIFE112",
     "something that will be taken out",
     page="2026-07-28/changelog",
-    about=_MAY_ASK,
+    about=_MAY_REQUIRE_INPUT,
     once=True,
     beyond_text=True,
     valid=_QUESTION_OF

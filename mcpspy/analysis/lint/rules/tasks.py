@@ -19,7 +19,7 @@ TASKS = "2025-11-25/basic/utilities/tasks"
 STATUSES = ("working", "input_required", "completed", "failed", "cancelled")
 _ENDS = ("completed", "failed", "cancelled")
 _STARTED = ("tools/call", "sampling/createMessage", "elicitation/create")
-_TOLD = ("tasks/get", "tasks/cancel", "notifications/tasks/status", "notifications/tasks")
+_REPORTING = ("tasks/get", "tasks/cancel", "notifications/tasks/status", "notifications/tasks")
 
 _TASK = '"taskId":"t","status":"%s","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null'
 _CAN = '"capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}'
@@ -47,33 +47,26 @@ def _tasks(event: LintEvent) -> list[Any]:
     if event.method == "tasks/list":
         tasks = event.result.get("tasks")
         return tasks if isinstance(tasks, list) else []
-    if event.method in _TOLD:
-        told = event.params if event.method.startswith("notifications/") else event.result
+    if event.method in _REPORTING:
+        task = event.params if event.method.startswith("notifications/") else event.result
         is_acknowledged = event.method == "tasks/cancel" and (event.revision or "") >= MODERN
-        return [] if is_acknowledged else [told]
+        return [] if is_acknowledged else [task]
     if not isinstance(event.what, Result) or not event.what.is_task:
         return []
     return [event.result if (event.revision or "") >= MODERN else event.result.get("task")]
 
 
 task = RuleGroup(RULES, on=(EventKind.RESULT, EventKind.NOTIFICATION), since=LEGACY, beyond_text=True)
-result = RuleGroup(RULES, on=EventKind.RESULT, since=LEGACY, until=LEGACY, valid=_GOOD)
-call = RuleGroup(
-    RULES,
-    page=TASKS + "#tool-level-negotiation",
-    on=EventKind.REQUEST,
-    about="tools/call",
-    since=LEGACY,
-    until=LEGACY,
-    valid=_GOOD,
-)
+legacy = RuleGroup(RULES, since=LEGACY, until=LEGACY, valid=_GOOD)
+result = legacy.group(on=EventKind.RESULT)
+call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST, about="tools/call")
 
 
 @task.error(
     "DATA701",
     "a task without what it must hold",
     page=TASKS + "#task",
-    about=(*_STARTED, *_TOLD, "tasks/list"),
+    about=(*_STARTED, *_REPORTING, "tasks/list"),
     valid=(_GOOD, _NOW % (_TASK % "working").replace('"ttl"', '"ttlMs"')),
     invalid=(
         _BEGUN % '"taskId":"t","status":"working"',
@@ -111,7 +104,7 @@ def shape(event: LintEvent) -> Iterator[Report]:
     beyond_text=True,
     invalid=_GOOD.replace(',"task":{}', ""),
 )
-def unasked(event: LintEvent) -> Iterator[Report]:
+def unsolicited_task(event: LintEvent) -> Iterator[Report]:
     """Who asks decides: an answer is a task only if the request had `task`. Others take its result for the tool's own,
     and find no `content`. From 2026-07-28 on the server decides.
     """
@@ -123,7 +116,7 @@ def unasked(event: LintEvent) -> Iterator[Report]:
     "DATA703",
     "a task that goes on after its end",
     page=TASKS + "#task-status-lifecycle",
-    about=(*_STARTED, *_TOLD),
+    about=(*_STARTED, *_REPORTING),
     valid=_GOOD + _GET % (4, 4, _TASK % "completed"),
     invalid=(_GOOD + _GET % (4, 4, _TASK % "working"), _GOOD + _GET % (4, 4, _TASK % "failed")),
 )
@@ -134,12 +127,12 @@ def revived(event: LintEvent) -> Iterator[Report]:
     for task in _tasks(event):
         if not isinstance(task, dict) or not isinstance(number := task.get("taskId"), str):
             continue
-        before, status = event.known.tasks.get(number), task.get("status")
+        before, status = event.state.tasks.get(number), task.get("status")
         if before in _ENDS and status in STATUSES and status != before:
             yield Report(f"the task {number[:60]} is {status}, after it was {before}", task)
         elif status in STATUSES:
-            event.known.tasks[number] = status
-            forget(event.known.tasks)
+            event.state.tasks[number] = status
+            forget(event.state.tasks)
 
 
 @result.error(
@@ -172,8 +165,8 @@ def forbidden(event: LintEvent) -> Iterator[Report]:
     """
     if not event.request.body.task:
         return
-    support = _support(event)
-    if not _declared(event):
+    support = _task_support(event)
+    if not _server_takes_tasks(event):
         yield Report("a task, but the server never declared tasks.requests.tools.call")
     elif support == "forbidden":
         yield Report(f"a task, but {event.subject} takes none")
@@ -189,11 +182,11 @@ def required(event: LintEvent) -> Iterator[Report]:
     """The tool says `execution.taskSupport: required`: the client must call it as a task, and the server refuses it
     otherwise (-32601).
     """
-    if not event.request.body.task and _support(event) == "required" and _declared(event):
+    if not event.request.body.task and _task_support(event) == "required" and _server_takes_tasks(event):
         yield Report(f"{event.subject} is called without the task that it requires")
 
 
-def _support(event: LintEvent) -> str | None:
+def _task_support(event: LintEvent) -> str | None:
     """Return the `taskSupport` of a tool; None if it was not listed."""
     tool = event.tool
     if tool is None:
@@ -202,7 +195,7 @@ def _support(event: LintEvent) -> str | None:
     return str(execution.get("taskSupport", "forbidden")) if isinstance(execution, dict) else "forbidden"
 
 
-def _declared(event: LintEvent) -> bool:
+def _server_takes_tasks(event: LintEvent) -> bool:
     value: Any = event.capabilities
     for step in ("tasks", "requests", "tools", "call"):
         value = value.get(step) if isinstance(value, dict) else None

@@ -44,16 +44,10 @@ _GOOD = _TYPED + _CALL % (f'{{{_TEXT},"structuredContent":{{"sum":1}}}}')
 tools_list = RuleGroup(
     RULES, page=TOOLS + "#tool", on=EventKind.RESULT, about="tools/list", valid=LIST % GOOD
 )
-call = RuleGroup(RULES, page=TOOLS + "#calling-tools", on=EventKind.REQUEST, about="tools/call", valid=_GOOD)
-result = RuleGroup(
-    RULES,
-    page=TOOLS + "#output-schema",
-    on=EventKind.RESULT,
-    about="tools/call",
-    since="2025-06-18",
-    beyond_text=True,
-    valid=_GOOD,
-)
+tools_call = RuleGroup(RULES, about="tools/call", valid=_GOOD)
+request = tools_call.group(page=TOOLS + "#calling-tools", on=EventKind.REQUEST)
+result = tools_call.group(on=EventKind.RESULT, beyond_text=True)
+structured_result = result.group(page=TOOLS + "#structured-content", since="2025-06-18")
 
 
 @tools_list.error(
@@ -82,7 +76,7 @@ def schema(event: LintEvent) -> Iterator[Report]:
                     yield Report(f"the tool {_name(tool)} has no inputSchema", tool)
             elif not isinstance(tool[key], dict):
                 yield Report(f"the {key} of {_name(tool)} is no object", tool[key])
-            elif (why := event.known.schemas.check(tool[key]).why) is not None:
+            elif (why := event.state.schemas.check(tool[key]).why) is not None:
                 yield Report(f"the {key} of {_name(tool)} is no JSON Schema: {why}", tool[key])
 
 
@@ -192,7 +186,7 @@ def changed(event: LintEvent) -> Iterator[Report]:
     """
     for tool in event.listed("tools"):
         given = tool.get("name")
-        before = event.known.tools.get(given) if isinstance(given, str) else None
+        before = event.state.tools.get(given) if isinstance(given, str) else None
         if before is not None:
             for key in ("description", "inputSchema", "annotations"):
                 if before.definition.get(key) != tool.get(key):
@@ -202,7 +196,7 @@ def changed(event: LintEvent) -> Iterator[Report]:
                     )
 
 
-@call.warning(
+@request.warning(
     "DATA301",
     "arguments that break the tool's inputSchema",
     invalid=(
@@ -220,9 +214,10 @@ def arguments(event: LintEvent) -> Iterable[Report]:
     return [Report(f"arguments of {event.subject}: {breach}", given) for breach in breaches]
 
 
-@result.error(
+@structured_result.error(
     "DATA302",
     "structuredContent that breaks the tool's outputSchema",
+    page=TOOLS + "#output-schema",
     invalid=(
         _GOOD.replace('"structuredContent":{"sum":1}', '"structuredContent":{"sum":"one"}'),
         _GOOD.replace('"structuredContent":{"sum":1}', '"structuredContent":{}'),
@@ -239,9 +234,10 @@ def output(event: LintEvent) -> Iterator[Report]:
             yield Report(f"structuredContent of {event.subject}: {breach}", given)
 
 
-@result.error(
+@structured_result.error(
     "DATA303",
     "an outputSchema, and no structuredContent",
+    page=TOOLS + "#output-schema",
     valid=(_GOOD, _TYPED + _CALL % (f'{{{_TEXT},"isError":true}}')),
     invalid=_TYPED + _CALL % (f"{{{_TEXT}}}"),
     beyond_text=False,
@@ -256,10 +252,9 @@ def unstructured(event: LintEvent) -> Iterable[Report]:
     return [Report(f"{event.subject} has an outputSchema, but its result no structuredContent")]
 
 
-@result.error(
+@structured_result.error(
     "DATA304",
     "structuredContent that is no object",
-    page=TOOLS + "#structured-content",
     until=LEGACY,
     invalid='> {"id":3,"method":"tools/call","params":{"name":"c"}}\n< {"id":3,"result":{"content":[{"type":"text","text":"[1]"}],"structuredContent":[1]}}',
 )
@@ -269,24 +264,21 @@ def structured(event: LintEvent) -> Iterator[Report]:
         yield Report("structuredContent is no object", event.result["structuredContent"])
 
 
-@result.info(
+@structured_result.info(
     "DATA305",
     "structuredContent without a text that says the same",
-    page=TOOLS + "#structured-content",
     invalid='> {"id":3,"method":"tools/call","params":{"name":"c"}}\n< {"id":3,"result":{"content":[],"structuredContent":{"sum":1}}}',
 )
-def twin(event: LintEvent) -> Iterator[Report]:
+def no_text(event: LintEvent) -> Iterator[Report]:
     """Hosts of older revisions, and some of today's, show a model the text alone."""
     if "structuredContent" in event.result and not event.result.get("content"):
         yield Report("structuredContent without content: some hosts show the model nothing")
 
 
-@call.error(
+@result.error(
     "DATA306",
     "isError that is not true or false",
     page="2025-11-25/schema#calltoolresult",
-    on=EventKind.RESULT,
-    beyond_text=True,
     invalid='> {"id":3,"method":"tools/call","params":{"name":"c"}}\n< {"id":3,"result":{"content":[],"isError":"yes"}}',
 )
 def is_error(event: LintEvent) -> Iterator[Report]:
@@ -295,7 +287,7 @@ def is_error(event: LintEvent) -> Iterator[Report]:
         yield Report("isError is neither true nor false", event.result["isError"])
 
 
-@call.warning(
+@request.warning(
     "DATA307",
     "a call of a tool that is not listed",
     invalid=(
@@ -308,7 +300,7 @@ def unlisted(event: LintEvent) -> Iterable[Report]:
     are case-sensitive), or a list that has changed meanwhile.
     """
     name = event.subject
-    if name is None or name in event.known.tools or not event.known.is_listed:
+    if name is None or name in event.state.tools or not event.state.is_listed:
         return ()
     return [Report(f"the tool {name[:60]} is not among those that were listed")]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.rules.content import listed_of
+from mcpspy.analysis.lint.rules.content import LISTS, listed_of
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
 from mcpspy.analysis.lint.state import KEPT
 from mcpspy.core.protocol.message import decoded, text
@@ -17,8 +17,8 @@ from mcpspy.core.session.exchange import State
 
 RULES: list[LintRule] = []
 
+_LOGGED = '> {"id":2,"method":"logging/setLevel","params":{"level":"warning"}}\n< {"id":2,"result":{}}\n< {"method":"notifications/message","params":{"level":"%s","data":"a"}}'
 PROGRESS = "2025-11-25/basic/utilities/progress#behavior-requirements"
-METHOD = "notifications/progress"
 
 _ASK = '> {"id":%d,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":"t"}}}\n'
 _REPORT = '< {"method":"notifications/progress","params":{"progressToken":"t","progress":%s}}\n'
@@ -28,17 +28,21 @@ GOOD = _ASK % 2 + _REPORT % 1 + _REPORT % 2.5 + _ANSWER % 2
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """Levels of log messages, the least severe first (RFC 5424)."""
-LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
-_PAGE = '> {"id":%d,"method":"prompts/list"%s}\n< {"id":%d,"result":{"prompts":[%s]%s}}\n'
+_PAGE = '> {"id":2,"method":"prompts/list"}\n< {"id":2,"result":{"prompts":[%s]%s}}\n'
+_FIRST = _PAGE % ("", ',"nextCursor":"p2"')
+_NEXT = '> {"id":3,"method":"prompts/list"%s}\n< {"id":3,"result":{"prompts":[]%s}}\n'
 _COMPLETE = (
     '> {"id":2,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"a"},"argument":{"name":"b","value":""}}}\n'
     '< {"id":2,"result":{"completion":{"values":%s}}}'
 )
-_NAMED = '{"name":"%s"}'
 
-progress = RuleGroup(RULES, page=PROGRESS, on=EventKind.NOTIFICATION, about=METHOD, valid=GOOD)
+progress = RuleGroup(
+    RULES, page=PROGRESS, on=EventKind.NOTIFICATION, about="notifications/progress", valid=GOOD
+)
 by_level = RuleGroup(RULES, on=EventKind.NOTIFICATION, about="notifications/message")
-listing = RuleGroup(RULES, page="2025-11-25/server/utilities/pagination", on=EventKind.RESULT, about=LISTS)
+listing = RuleGroup(
+    RULES, page="2025-11-25/server/utilities/pagination", on=EventKind.RESULT, about=tuple(LISTS)
+)
 rule = RuleGroup(RULES)
 
 
@@ -52,13 +56,13 @@ rule = RuleGroup(RULES)
 )
 def backwards(event: LintEvent) -> Iterator[Report]:
     """`progress` is greater in each notification than in the one before, even if the total is not known."""
-    asked = event.pending
+    pending = event.pending
     progress = decoded(event.notification.body.progress)
-    if asked is None or not is_number(progress):
+    if pending is None or not is_number(progress):
         return
-    if asked.progress is not None and progress <= asked.progress:
-        yield Report(f"progress {progress:g} after {asked.progress:g}")
-    asked.progress = progress
+    if pending.progress is not None and progress <= pending.progress:
+        yield Report(f"progress {progress:g} after {pending.progress:g}")
+    pending.progress = progress
 
 
 @progress.error("LIFE302", "progress after the answer", invalid=_ASK % 2 + _ANSWER % 2 + _REPORT % 1)
@@ -82,7 +86,7 @@ def after(event: LintEvent) -> Iterator[Report]:
         '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n' + _REPORT % 1 + _ANSWER % 2,
     ),
 )
-def unasked(event: LintEvent) -> Iterator[Report]:
+def unsolicited_progress(event: LintEvent) -> Iterator[Report]:
     """Progress is sent only where a request asked for it, with a `progressToken` in its `_meta`. Of 1 and "1" the
     one that was given.
     """
@@ -101,7 +105,7 @@ def unasked(event: LintEvent) -> Iterator[Report]:
     valid=GOOD + _ASK % 3 + _ANSWER % 3,
     invalid=_ASK % 2 + _ASK % 3 + _ANSWER % 2 + _ANSWER % 3,
 )
-def taken(event: LintEvent) -> Iterable[Report]:
+def token_in_use(event: LintEvent) -> Iterable[Report]:
     """Of the requests under way, each has a token of its own: else nobody can tell whose progress it is."""
     token = event.request.progress_token if event.request.body.meta else None
     earlier = event.conversation.tokens.get((event.side, token)) if token is not None else None
@@ -134,14 +138,14 @@ def number(event: LintEvent) -> Iterator[Report]:
     "a log message below the level that was asked for",
     page="2025-11-25/server/utilities/logging",
     until=LEGACY,
-    valid='> {"id":2,"method":"logging/setLevel","params":{"level":"warning"}}\n< {"id":2,"result":{}}\n< {"method":"notifications/message","params":{"level":"error","data":"a"}}',
-    invalid='> {"id":2,"method":"logging/setLevel","params":{"level":"warning"}}\n< {"id":2,"result":{}}\n< {"method":"notifications/message","params":{"level":"info","data":"a"}}',
+    valid=_LOGGED % "error",
+    invalid=_LOGGED % "info",
 )
-def too_chatty(event: LintEvent) -> Iterator[Report]:
+def below_level(event: LintEvent) -> Iterator[Report]:
     """After `logging/setLevel` a server sends messages of that level and above, and no others."""
-    asked, level = event.conversation.log_level, event.params.get("level")
-    if asked in LEVELS and level in LEVELS and LEVELS.index(level) < LEVELS.index(asked):
-        yield Report(f"a log message of level {level}; {asked} was asked for")
+    least, level = event.conversation.log_level, event.params.get("level")
+    if least in LEVELS and level in LEVELS and LEVELS.index(level) < LEVELS.index(least):
+        yield Report(f"a log message of level {level}; {least} was asked for")
 
 
 @by_level.error(
@@ -156,11 +160,11 @@ def too_chatty(event: LintEvent) -> Iterator[Report]:
     ),
     invalid=CALL + '< {"method":"notifications/message","params":{"level":"info","data":"a"}}\n' + DONE,
 )
-def unasked_log(event: LintEvent) -> Iterator[Report]:
+def unsolicited_log(event: LintEvent) -> Iterator[Report]:
     """There is no `logging/setLevel` any more: a request says in its `_meta` from which `logLevel` on it wants log
     messages. Without it a server sends none.
     """
-    if not event.conversation.wants_logs:
+    if not event.conversation.logs_requested:
         yield Report("a log message, and no request said a logLevel")
 
 
@@ -168,10 +172,10 @@ def unasked_log(event: LintEvent) -> Iterator[Report]:
     "DATA501",
     "a name that is listed twice",
     page="2025-11-25/server/tools#tool-names",
-    valid=_PAGE % (2, "", 2, _NAMED % "a" + "," + _NAMED % "b", ""),
-    invalid=_PAGE % (2, "", 2, _NAMED % "a" + "," + _NAMED % "a", ""),
+    valid=_PAGE % ('{"name":"a"},{"name":"b"}', ""),
+    invalid=_PAGE % ('{"name":"a"},{"name":"a"}', ""),
 )
-def doubled(event: LintEvent) -> Iterator[Report]:
+def duplicate_name(event: LintEvent) -> Iterator[Report]:
     """Names are unique within a server (of resources, URIs): which of the two is meant is the server's secret."""
     key = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}.get(event.method, "name")
     names = Counter(name for item in listed_of(event) if isinstance(name := item.get(key), str))
@@ -183,15 +187,10 @@ def doubled(event: LintEvent) -> Iterator[Report]:
 @listing.error(
     "DATA502",
     "pages that never end",
-    valid=(
-        _PAGE % (2, "", 2, "", ',"nextCursor":"p2"') + _PAGE % (3, ',"params":{"cursor":"p2"}', 3, "", ""),
-        _PAGE % (2, "", 2, "", ',"nextCursor":"p2"') + _PAGE % (3, "", 3, "", ',"nextCursor":"p2"'),
-    ),
+    valid=(_FIRST + _NEXT % (',"params":{"cursor":"p2"}', ""), _FIRST + _NEXT % ("", ',"nextCursor":"p2"')),
     invalid=(
-        _PAGE % (2, "", 2, "", ',"nextCursor":"p2"')
-        + _PAGE % (3, ',"params":{"cursor":"p2"}', 3, "", ',"nextCursor":"p2"'),
-        _PAGE % (2, "", 2, "", ',"nextCursor":""')
-        + _PAGE % (3, ',"params":{"cursor":""}', 3, "", ',"nextCursor":""'),
+        _FIRST + _NEXT % (',"params":{"cursor":"p2"}', ',"nextCursor":"p2"'),
+        (_FIRST + _NEXT % (',"params":{"cursor":"p2"}', ',"nextCursor":"p2"')).replace("p2", ""),
     ),
 )
 def endless(event: LintEvent) -> Iterator[Report]:
@@ -199,11 +198,11 @@ def endless(event: LintEvent) -> Iterator[Report]:
     ever. On the last page leave `nextCursor` out.
     """
     used = event.conversation.cursors.setdefault(event.method, set())
-    asked = decoded(event.request.body.cursor)
-    if not isinstance(asked, str) or len(used) >= KEPT:
+    requested = decoded(event.request.body.cursor)
+    if not isinstance(requested, str) or len(used) >= KEPT:
         used.clear()
-    if isinstance(asked, str):
-        used.add(asked)
+    if isinstance(requested, str):
+        used.add(requested)
     following = event.result.get("nextCursor")
     if isinstance(following, str) and following in used:
         yield Report(f"nextCursor {following[:60]!r} was there before", following)
@@ -212,8 +211,8 @@ def endless(event: LintEvent) -> Iterator[Report]:
 @listing.error(
     "DATA503",
     "a nextCursor that is no string",
-    valid=_PAGE % (2, "", 2, "", ',"nextCursor":"p2"'),
-    invalid=(_PAGE % (2, "", 2, "", ',"nextCursor":null'), _PAGE % (2, "", 2, "", ',"nextCursor":2')),
+    valid=_FIRST,
+    invalid=(_PAGE % ("", ',"nextCursor":null'), _PAGE % ("", ',"nextCursor":2')),
 )
 def cursor(event: LintEvent) -> Iterator[Report]:
     """It is a string, or left out. TypeScript clients refuse the whole list over a `null`."""
