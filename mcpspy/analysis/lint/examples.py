@@ -1,4 +1,4 @@
-r"""The notation of the rules' examples (docs/lint.md): a few lines of text, and the entries they stand for.
+r"""The notation of the rules' examples (docs/lint.md): lines of text, and the entries they stand for.
 
 What an example leaves out is correct: members of a line, the handshake, HTTP headers.
 

@@ -1,4 +1,4 @@
-"""A finding: the rule, its severity, the position, and a message. Owns the kinds of events that rules check."""
+"""A finding: the rule, its severity, the position, and a message; and the kinds of events checked."""
 
 from __future__ import annotations
 

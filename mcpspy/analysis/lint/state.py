@@ -1,4 +1,4 @@
-"""State that the rules share: of each conversation, of each HTTP exchange, and of the server behind all of them.
+"""State that the rules share: of conversations, of HTTP exchanges, and of the server behind them.
 
 Keeps only what rules need, and only of the latest conversations and exchanges: in 2026-07-28 every POST is a
 conversation. Owns the names by which rules select HTTP exchanges (`about`).

@@ -1,4 +1,4 @@
-"""A message as a rule sees it."""
+"""The event that rules check."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def event(data: bytes) -> LintEvent:
 
 
 def test_a_message_is_decoded_once() -> None:
-    looked = event(b'{"jsonrpc":"2.0","id":1,"result":{"a":[]}}')
+    message = event(b'{"jsonrpc":"2.0","id":1,"result":{"a":[]}}')
 
-    assert looked.result == {"a": []}
-    assert looked.result is looked.result
-    assert looked.params == {}
+    assert message.result == {"a": []}
+    assert message.result is message.result
+    assert message.params == {}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_is_not_strict_is_read_all_the_same(data: bytes, value: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("frame", "flaw", "odd"),
+    ("frame", "flaw", "unusual"),
     [
         (Frame(1.0, "client", b'{"jsonrpc":"2.0","method":"a"}'), None, False),
         (Frame(1.0, "client", b'{"jsonrpc":"2.0","method":"a"}'), "nobody asked", True),
@@ -54,8 +54,8 @@ def test_what_is_not_strict_is_read_all_the_same(data: bytes, value: str) -> Non
     ],
     ids=["plain", "unpaired", "flawed", "batch", "torn", "http"],
 )
-def test_few_messages_are_odd(frame: Frame, flaw: str | None, odd: bool) -> None:
-    assert is_unusual(read_frame(frame)[0], flaw) is odd
+def test_few_messages_are_unusual(frame: Frame, flaw: str | None, unusual: bool) -> None:
+    assert is_unusual(read_frame(frame)[0], flaw) is unusual
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ class Conversation:
         return self.linter._known
 
 
-def test_a_handshake_is_heard_step_by_step() -> None:
+def test_a_handshake_updates_the_state_step_by_step() -> None:
     conversation = Conversation()
 
     begun = conversation.add(CLIENT, id=1, method="initialize", params={**HELLO, "clientInfo": {"name": "a"}})
@@ -62,7 +62,7 @@ def test_a_token_is_kept_until_the_answer() -> None:
     assert not conversation.state.open
 
 
-def test_levels_of_logging_are_heard_in_both_eras() -> None:
+def test_log_levels_are_known_in_all_revisions() -> None:
     conversation = Conversation()
     conversation.add(CLIENT, id=1, method="logging/setLevel", params={"level": "warning"})
 

@@ -1,4 +1,4 @@
-"""The decorator, and what every rule has to tell."""
+"""The decorators, and what every rule requires."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ GOOD: dict[str, Any] = {
 }
 
 
-def look(event: LintEvent) -> Iterator[Report]:
+def check(event: LintEvent) -> Iterator[Report]:
     """Because."""
     yield from ()
 
 
 def test_a_rule_keeps_what_it_was_given() -> None:
     rules: list[LintRule] = []
-    RuleGroup(rules).info("ENV101", "wrong", **GOOD, about="ping", since="2025-06-18")(look)
+    RuleGroup(rules).info("ENV101", "wrong", **GOOD, about="ping", since="2025-06-18")(check)
     (rule,) = rules
 
     assert (rule.family, rule.explanation, rule.about) == ("ENV", "Because.", frozenset({"ping"}))
@@ -52,15 +52,15 @@ def test_a_rule_keeps_what_it_was_given() -> None:
     ],
     ids=["taken", "no code", "no valid", "no invalid", "no page"],
 )
-def test_a_rule_that_does_not_tell_all_is_refused(code: str, more: dict[str, Any]) -> None:
+def test_an_incomplete_rule_is_refused(code: str, more: dict[str, Any]) -> None:
     rules: list[LintRule] = []
-    RuleGroup(rules).info("ENV101", "wrong", **GOOD)(look)
+    RuleGroup(rules).info("ENV101", "wrong", **GOOD)(check)
 
     with pytest.raises(ValueError, match=code):
-        RuleGroup(rules).info(code, "wrong", **(GOOD | more))(look)
+        RuleGroup(rules).info(code, "wrong", **(GOOD | more))(check)
 
 
-def test_a_rule_says_why() -> None:
+def test_a_rule_needs_an_explanation() -> None:
     def silent(_: LintEvent) -> Iterator[Report]:
         yield from ()
 
@@ -79,7 +79,7 @@ def test_a_rule_says_why() -> None:
     ],
     ids=["all", "since", "until", "both", "one"],
 )
-def test_the_revisions_are_said_in_words(bounds: dict[str, str], words: str) -> None:
+def test_revisions_are_described_in_words(bounds: dict[str, str], words: str) -> None:
     rules: list[LintRule] = []
     RuleGroup(rules).info(
         "ENV101",
@@ -87,7 +87,7 @@ def test_the_revisions_are_said_in_words(bounds: dict[str, str], words: str) -> 
         **GOOD,
         since=bounds.get("since", "2024-11-05"),
         until=bounds.get("until"),
-    )(look)
+    )(check)
 
     assert rules[0].revisions == words
 

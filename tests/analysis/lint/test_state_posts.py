@@ -1,4 +1,4 @@
-"""HTTP exchanges, and what they are called."""
+"""HTTP exchanges, and their categories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def post(*bodies: bytes, head: dict[str, object] | None = None) -> HttpPost:
 
 
 @pytest.mark.parametrize(
-    ("bodies", "said"),
+    ("bodies", "category"),
     [
         ([], NO_MESSAGE),
         ([b'{"id":1,"method":"ping"}'], REQUESTS),
@@ -41,12 +41,12 @@ def post(*bodies: bytes, head: dict[str, object] | None = None) -> HttpPost:
     ],
     ids=["nothing", "request", "both", "initialize", "no id", "notification", "answer", "garbage"],
 )
-def test_an_exchange_is_called_by_what_was_posted(bodies: list[bytes], said: str) -> None:
-    assert post(*bodies).category(is_sse=False) == said
+def test_the_category_of_an_exchange_is_what_was_posted(bodies: list[bytes], category: str) -> None:
+    assert post(*bodies).category(is_sse=False) == category
     assert post(*bodies).category(is_sse=True) == SSE
 
 
-def test_the_revision_is_that_of_the_first_request_that_says_one() -> None:
+def test_the_revision_is_that_of_the_first_request_that_states_one() -> None:
     meta = (
         b'{"id":1,"method":"ping","params":{"_meta":{"%b":"2026-07-28"}}}' % f"{META}protocolVersion".encode()
     )
@@ -64,7 +64,7 @@ def test_what_comes_back_is_counted_and_its_errors_kept() -> None:
     assert (made.received, made.answers, made.posted) == (3, [None, -32601], [])
 
 
-def test_a_head_that_is_none_has_no_headers_and_no_status() -> None:
+def test_a_malformed_head_has_no_headers_and_no_status() -> None:
     made = post(head={"status": "200", "request": 7, "response": {"a": "b"}})
 
     assert (made.status, made.request, made.response) == (0, {}, {"a": "b"})

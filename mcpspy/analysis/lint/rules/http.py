@@ -1,6 +1,6 @@
-"""Streamable HTTP: headers of requests, responses, and session ids; each exchange is checked when it has ended.
+"""Streamable HTTP: headers of requests, responses, and session ids.
 
-What travels in the exchanges has the same rules as over stdio.
+Each exchange is checked when it has ended. What travels in it has the same rules as over stdio.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def other_version(event: LintEvent) -> Iterator[Report]:
     a server must refuse another one.
     """
     post = event.post
-    given, said = post.request.get(VERSION), post.revision or event.conversation.revision
-    if given is not None and said is not None and given != said and post.status < 400:
-        yield Report(f"MCP-Protocol-Version is {str(given)[:40]}; the revision is {said}", post.request)
+    given, stated = post.request.get(VERSION), post.revision or event.conversation.revision
+    if given is not None and stated is not None and given != stated and post.status < 400:
+        yield Report(f"MCP-Protocol-Version is {str(given)[:40]}; the revision is {stated}", post.request)
 
 
 @standard.error(
@@ -95,10 +95,12 @@ def method(event: LintEvent) -> Iterator[Report]:
     a request where it is not (-32020).
     """
     post = event.post
-    given, said = post.request.get(METHOD), post.posted[0].method
-    if given != said and post.status < 400:
+    given, stated = post.request.get(METHOD), post.posted[0].method
+    if given != stated and post.status < 400:
         why = (
-            "no Mcp-Method header" if given is None else f"Mcp-Method is {str(given)[:60]}, the method {said}"
+            "no Mcp-Method header"
+            if given is None
+            else f"Mcp-Method is {str(given)[:60]}, the method {stated}"
         )
         yield Report(why, post.request)
 
@@ -263,7 +265,7 @@ def not_202(event: LintEvent) -> Iterator[Report]:
     """What wants no answer gets `202 Accepted`, and no body: no 200, no stream."""
     post = event.post
     if post.status not in (0, 202) and post.status < 400:
-        kind = min(said.kind for said in post.posted)
+        kind = min(stated.kind for stated in post.posted)
         yield Report(f"a {kind} was answered by {post.status}, not by 202", post.response)
 
 

@@ -1,4 +1,4 @@
-"""JSON-RPC: the members of a message, one message per line, and the ids that match responses to requests."""
+"""JSON-RPC: members of messages, one message per line, and ids that match requests and responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a session: the handshake until 2025-11-25, requests and cancellations, and the end over stdio.
+"""The life of a session: handshake until 2025-11-25, requests, cancellations, and the end over stdio.
 
 Also reports entries that are missing in the recording, which other findings may be due to.
 """
@@ -18,11 +18,11 @@ RULES: list[LintRule] = []
 
 LIFECYCLE = "2025-11-25/basic/lifecycle"
 
-HELLO = '"protocolVersion":"2025-11-25","capabilities":{},'
-ASK = '> {"id":1,"method":"initialize","params":{%s"clientInfo":{"name":"a","version":"1"}}}\n'
-ANSWER = '< {"id":1,"result":{%s"serverInfo":{"name":"b","version":"1"}}}'
-_ASKED = "@ bare\n" + ASK % HELLO
-_HANDSHAKE = _ASKED + ANSWER % HELLO
+_MEMBERS = '"protocolVersion":"2025-11-25","capabilities":{},'
+_INITIALIZE = '> {"id":1,"method":"initialize","params":{%s"clientInfo":{"name":"a","version":"1"}}}\n'
+_INITIALIZE_RESULT = '< {"id":1,"result":{%s"serverInfo":{"name":"b","version":"1"}}}'
+_INITIALIZING = "@ bare\n" + _INITIALIZE % _MEMBERS
+_HANDSHAKE = _INITIALIZING + _INITIALIZE_RESULT % _MEMBERS
 INITIALIZED = _HANDSHAKE + '\n> {"method":"notifications/initialized"}\n'
 GRACE = 1.0
 """Seconds a server has to exit before a signal; a client that signals at once, after a probe, gives it none."""
@@ -82,9 +82,14 @@ def before_initialize(event: LintEvent) -> Iterator[Report]:
     until=LEGACY,
     valid=(
         PING,
-        _ASKED + '< {"id":1,"method":"ping"}\n> {"id":1,"result":{}}\n' + ANSWER % HELLO,
+        _INITIALIZING
+        + '< {"id":1,"method":"ping"}\n> {"id":1,"result":{}}\n'
+        + _INITIALIZE_RESULT % _MEMBERS,
     ),
-    invalid=_ASKED + '> {"id":2,"method":"x/list"}\n' + ANSWER % HELLO + '\n< {"id":2,"result":{}}',
+    invalid=_INITIALIZING
+    + '> {"id":2,"method":"x/list"}\n'
+    + _INITIALIZE_RESULT % _MEMBERS
+    + '\n< {"id":2,"result":{}}',
 )
 def during_handshake(event: LintEvent) -> Iterator[Report]:
     """Until `initialize` is answered, a client should send nothing but pings; a server nothing but pings and log
@@ -123,8 +128,10 @@ def unconfirmed(event: LintEvent) -> Iterator[Report]:
     on=(EventKind.REQUEST, EventKind.RESULT),
     valid=(PING, '@ 2024-11-05\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'),
     invalid=(
-        "@ bare\n" + ASK % '"protocolVersion":"1.0","capabilities":{},' + ANSWER % HELLO,
-        _ASKED + ANSWER % '"protocolVersion":"2026-07-28","capabilities":{},',
+        "@ bare\n"
+        + _INITIALIZE % '"protocolVersion":"1.0","capabilities":{},'
+        + _INITIALIZE_RESULT % _MEMBERS,
+        _INITIALIZING + _INITIALIZE_RESULT % '"protocolVersion":"2026-07-28","capabilities":{},',
     ),
 )
 def unknown_revision(event: LintEvent) -> Iterator[Report]:
@@ -146,11 +153,11 @@ def unknown_revision(event: LintEvent) -> Iterator[Report]:
     "initialize, again",
     valid=(
         PING,
-        _ASKED
+        _INITIALIZING
         + '< {"id":1,"error":{"code":-32602,"message":"no"}}\n'
-        + (ASK % HELLO + ANSWER % HELLO).replace('"id":1', '"id":2'),
+        + (_INITIALIZE % _MEMBERS + _INITIALIZE_RESULT % _MEMBERS).replace('"id":1', '"id":2'),
     ),
-    invalid=(ASK % HELLO + ANSWER % HELLO).replace('"id":1', '"id":9'),
+    invalid=(_INITIALIZE % _MEMBERS + _INITIALIZE_RESULT % _MEMBERS).replace('"id":1', '"id":9'),
 )
 def second_initialize(event: LintEvent) -> Iterator[Report]:
     """There is one handshake in a session. Who wants another revision opens another session."""
@@ -215,7 +222,7 @@ def cancels_nothing(event: LintEvent) -> Iterator[Report]:
     "LIFE204",
     "a cancellation of initialize",
     until=LEGACY,
-    invalid=_ASKED + _CANCEL % 1,
+    invalid=_INITIALIZING + _CANCEL % 1,
 )
 def cancels_initialize(event: LintEvent) -> Iterator[Report]:
     """A client must not cancel `initialize`: end the session instead."""

@@ -1,4 +1,4 @@
-"""Required members of params, results and listed items, from the schemas of all revisions; and error codes."""
+"""Required members of params, results and listed items, in all revisions; and error codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""2026-07-28: no handshake, everything in `_meta`; questions inside results, and the requests that answer them."""
+"""2026-07-28: no handshake, everything in `_meta`; questions inside results, and their answers."""
 
 from __future__ import annotations
 

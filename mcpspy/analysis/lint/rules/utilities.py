@@ -20,10 +20,10 @@ RULES: list[LintRule] = []
 _LOGGED = '> {"id":2,"method":"logging/setLevel","params":{"level":"warning"}}\n< {"id":2,"result":{}}\n< {"method":"notifications/message","params":{"level":"%s","data":"a"}}'
 PROGRESS = "2025-11-25/basic/utilities/progress#behavior-requirements"
 
-_ASK = '> {"id":%d,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":"t"}}}\n'
+_CALL = '> {"id":%d,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":"t"}}}\n'
 _REPORT = '< {"method":"notifications/progress","params":{"progressToken":"t","progress":%s}}\n'
-_ANSWER = '< {"id":%d,"result":{"content":[]}}\n'
-GOOD = _ASK % 2 + _REPORT % 1 + _REPORT % 2.5 + _ANSWER % 2
+_RESULT = '< {"id":%d,"result":{"content":[]}}\n'
+GOOD = _CALL % 2 + _REPORT % 1 + _REPORT % 2.5 + _RESULT % 2
 
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -50,8 +50,8 @@ rule = RuleGroup(RULES)
     "LIFE301",
     "progress that does not go on",
     invalid=(
-        _ASK % 2 + _REPORT % 2 + _REPORT % 1 + _ANSWER % 2,
-        _ASK % 2 + _REPORT % 1 + _REPORT % 1 + _ANSWER % 2,
+        _CALL % 2 + _REPORT % 2 + _REPORT % 1 + _RESULT % 2,
+        _CALL % 2 + _REPORT % 1 + _REPORT % 1 + _RESULT % 2,
     ),
 )
 def backwards(event: LintEvent) -> Iterator[Report]:
@@ -65,7 +65,7 @@ def backwards(event: LintEvent) -> Iterator[Report]:
     pending.progress = progress
 
 
-@progress.error("LIFE302", "progress after the answer", invalid=_ASK % 2 + _ANSWER % 2 + _REPORT % 1)
+@progress.error("LIFE302", "progress after the answer", invalid=_CALL % 2 + _RESULT % 2 + _REPORT % 1)
 def after(event: LintEvent) -> Iterator[Report]:
     """Progress ends with the answer. A callback that is not awaited, or a thread that goes on; the client has thrown
     the token away, and some raise an error.
@@ -83,7 +83,7 @@ def after(event: LintEvent) -> Iterator[Report]:
     "progress under a token that nobody gave",
     invalid=(
         _REPORT % 1,
-        '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n' + _REPORT % 1 + _ANSWER % 2,
+        '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n' + _REPORT % 1 + _RESULT % 2,
     ),
 )
 def unsolicited_progress(event: LintEvent) -> Iterator[Report]:
@@ -102,8 +102,8 @@ def unsolicited_progress(event: LintEvent) -> Iterator[Report]:
     "a progress token that another request still uses",
     page=PROGRESS,
     on=EventKind.REQUEST,
-    valid=GOOD + _ASK % 3 + _ANSWER % 3,
-    invalid=_ASK % 2 + _ASK % 3 + _ANSWER % 2 + _ANSWER % 3,
+    valid=GOOD + _CALL % 3 + _RESULT % 3,
+    invalid=_CALL % 2 + _CALL % 3 + _RESULT % 2 + _RESULT % 3,
 )
 def token_in_use(event: LintEvent) -> Iterable[Report]:
     """Of the requests under way, each has a token of its own: else nobody can tell whose progress it is."""
@@ -121,8 +121,8 @@ def token_in_use(event: LintEvent) -> Iterable[Report]:
     "progress that is no number",
     page="2025-11-25/schema#progressnotificationparams",
     invalid=(
-        _ASK % 2 + _REPORT % '"half"' + _ANSWER % 2,
-        _ASK % 2 + '< {"method":"notifications/progress","params":{"progressToken":"t"}}\n' + _ANSWER % 2,
+        _CALL % 2 + _REPORT % '"half"' + _RESULT % 2,
+        _CALL % 2 + '< {"method":"notifications/progress","params":{"progressToken":"t"}}\n' + _RESULT % 2,
     ),
 )
 def number(event: LintEvent) -> Iterator[Report]:
