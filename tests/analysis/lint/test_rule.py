@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.lint import RULES, EventKind
+from mcpspy.analysis.lint import RULES, EventKind, Severity
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules import FAMILIES
@@ -38,6 +38,23 @@ def test_a_rule_keeps_what_it_was_given() -> None:
         True,
         True,
         False,
+    ]
+
+
+def test_a_rule_has_the_options_of_its_group_unless_it_gives_its_own() -> None:
+    rules: list[LintRule] = []
+    shared = RuleGroup(rules, **GOOD)
+    requests = shared.group(about="ping", since="2025-06-18", valid=("c", "d"))
+    requests.error("ENV101", "wrong")(check)
+    requests.warning("ENV102", "wrong", about=None, invalid="e")(check)
+    shared.info("ENV103", "wrong")(check)
+
+    assert [
+        (rule.code, rule.severity, rule.about, rule.since, rule.valid, rule.invalid) for rule in rules
+    ] == [
+        ("ENV101", Severity.ERROR, frozenset({"ping"}), "2025-06-18", ("c", "d"), ("b",)),
+        ("ENV102", Severity.WARNING, None, "2025-06-18", ("c", "d"), ("e",)),
+        ("ENV103", Severity.INFO, None, "2024-11-05", ("a",), ("b",)),
     ]
 
 

@@ -1,4 +1,4 @@
-"""All rules, family by family. A new module of rules is a row here."""
+"""All rules, sorted by family and code. A new module of rules is a row here."""
 
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import (
@@ -26,7 +26,7 @@ FAMILIES = {
     "SEC": "Security",
     "REC": "The recording itself",
 }
-"""The letters of a code, and what its rules are about."""
+"""Letters of a code → the subject of its rules."""
 
 RULES: tuple[LintRule, ...] = tuple(
     sorted(
