@@ -1,4 +1,4 @@
-"""What a session does that the protocol does not allow: rules, and what runs them."""
+"""Protocol checks of a session: the rules, and the linter that runs them."""
 
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding, Severity
 from mcpspy.analysis.lint.linter import Linter

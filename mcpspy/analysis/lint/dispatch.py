@@ -1,8 +1,6 @@
-"""Which rules look at what, and what they say of it, as findings.
+"""Selection of the rules that concern an event, and the findings made from their reports.
 
-Owns the tables: for each kind, method, side and revision, the rules that
-concern it, put together the first time there is such a thing and looked up from
-then on. Refuses to know what the rules know.
+Owns one table: the rules for each kind, method, side and revision, filled when the first such event comes.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ EXCERPT = 200
 """Characters of an excerpt."""
 
 MOST = 1000
-"""Tables that are kept: a method may be anything."""
+"""Entries of the table: a peer may send any method."""
 
 
 class RuleDispatch:
@@ -32,41 +30,41 @@ class RuleDispatch:
     def __init__(self, rules: Iterable[LintRule]) -> None:
         self._rules = tuple(rules)
         self._tables: dict[tuple[EventKind, str, str, str | None, bool, bool], tuple[LintRule, ...]] = {}
-        self._told_once: set[tuple[str, str]] = set()
+        self._reported_once: set[tuple[str, str]] = set()
 
-    def look(self, kind: EventKind, seen: LintEvent) -> list[Finding]:
-        """Have the rules look that concern it; return what they found."""
-        is_text = kind is EventKind.RESULT and seen.method == "tools/call" and seen.is_text
-        key = kind, seen.method, seen.side, seen.revision, seen.is_odd, is_text
+    def check(self, kind: EventKind, event: LintEvent) -> list[Finding]:
+        """Return the findings of all rules that concern an event."""
+        is_text = kind is EventKind.RESULT and event.method == "tools/call" and event.is_text
+        key = kind, event.method, event.side, event.revision, event.is_unusual, is_text
         rules = self._tables.get(key)
         if rules is None:
             rules = tuple(
                 rule
                 for rule in self._rules
-                if rule.concerns(kind, seen.method, seen.side)
-                and rule.holds_in(seen.revision)
-                and (seen.is_odd or not rule.odd)
+                if rule.concerns(kind, event.method, event.side)
+                and rule.holds_in(event.revision)
+                and (event.is_unusual or not rule.unusual)
                 and not (is_text and rule.beyond_text)
             )
             if len(self._tables) < MOST:
                 self._tables[key] = rules
         found: list[Finding] = []
         for rule in rules:
-            for told in rule.look(seen):
+            for report in rule.check(event):
                 if rule.once:
-                    if (rule.code, seen.side) in self._told_once:
+                    if (rule.code, event.side) in self._reported_once:
                         break
-                    self._told_once.add((rule.code, seen.side))
+                    self._reported_once.add((rule.code, event.side))
                 found.append(
                     Finding(
                         rule.code,
                         rule.severity,
-                        told.message,
-                        _excerpt(told.excerpt, seen.what),
-                        seen.place,
-                        seen.number,
-                        seen.at,
-                        seen.side,
+                        report.message,
+                        _excerpt(report.excerpt, event.what),
+                        event.place,
+                        event.number,
+                        event.at,
+                        event.side,
                     )
                 )
         return found

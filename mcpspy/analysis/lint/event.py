@@ -1,11 +1,11 @@
-"""One thing that happened, as a rule sees it.
+"""An event that rules check: a message, a note, or the end of an HTTP exchange or of a session.
 
-Owns what all rules share of it: each is worked out at most once, and only if one of them asks.
+Owns the views that several rules need; each is computed at most once, when the first rule reads it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import orjson
 from msgspec import Struct
@@ -16,35 +16,35 @@ from mcpspy.core.protocol.message import AnyMessage, Failure, Message, Notificat
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.exchange import Exchange
 
-_UNREAD = object()
+_READ_FAILS = object()
 
 _FOLD = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in bytes(range(256)).lower())
 
 
 class LintEvent(Struct, gc=False, eq=False):
-    """A message, a note, the end of an HTTP exchange, or a request that got no answer."""
+    """A message, a note, the end of an HTTP exchange, or a request without a response at the end."""
 
     what: AnyMessage | Note | Damaged
-    known: LintState
+    state: LintState
     conversation: ConversationState
     place: EntryPosition
     number: int
     revision: str | None
     method: str = ""
-    """Its own, or that of the request it answers; of an HTTP exchange, what it carried; empty if none is known."""
+    """Of the message, or of the request it responds to; the kind of a note; of an HTTP exchange, what it carried."""
     side: str = ""
     exchange: Exchange | None = None
     flaw: str | None = None
-    asked: PendingRequest | None = None
-    """The request that it answers, or reports on."""
+    pending: PendingRequest | None = None
+    """The request that it responds to, or reports progress of."""
     subject: str | None = None
-    """Which tool, resource, prompt … the request is about, or the one that it answers."""
-    post: HttpPost | None = None
-    is_odd: bool = True
-    """Whether there is something about it, or the time it comes at, that most messages do not have."""
+    """The tool, resource, prompt … that the request is about."""
+    post: HttpPost = None  # type: ignore[assignment]  # Set for the end of an HTTP exchange.
+    is_unusual: bool = True
+    """Set if it has a flaw, or does not come between the handshake and the end of the session."""
     blocks: list[Any] | None = None
-    """Its content blocks, once a rule has asked for them."""
-    _document: Any = _UNREAD
+    """Content blocks, once a rule has read them."""
+    _document: Any = _READ_FAILS
     _params: dict[str, Any] | None = None
     _result: dict[str, Any] | None = None
     _is_compact: bool | None = None
@@ -57,44 +57,39 @@ class LintEvent(Struct, gc=False, eq=False):
 
     @property
     def message(self) -> Message:
-        """The message."""
         return self.what  # type: ignore[return-value]  # A rule for messages.
 
     @property
     def data(self) -> bytes:
-        """The message's own bytes."""
         return self.what.data  # type: ignore[union-attr]  # A rule for messages.
 
     @property
     def request(self) -> Request:
-        """The request, or the one that is answered."""
+        """The request, or the one that the message responds to."""
         return self.what if isinstance(self.what, Request) or self.exchange is None else self.exchange.request  # type: ignore[return-value]  # A rule for requests.
 
     @property
     def tool(self) -> ListedTool | None:
-        """The tool that the call is of, or the answer to one; None if it was not listed."""
-        tool: ListedTool | None = self.known.tools.get(self.subject or "")
+        """The called tool; None if it was not listed."""
+        tool: ListedTool | None = self.state.tools.get(self.subject or "")
         return tool
 
     @property
     def notification(self) -> Notification:
-        """The notification."""
         return self.what  # type: ignore[return-value]  # A rule for notifications.
 
     @property
     def note(self) -> Note:
-        """The note."""
         return self.what  # type: ignore[return-value]  # A rule for notes.
 
     @property
     def failure(self) -> Failure:
-        """The error response."""
         return self.what  # type: ignore[return-value]  # A rule for errors.
 
     @property
     def document(self) -> Any:
-        """The message, decoded; None if that cannot be."""
-        if self._document is _UNREAD:
+        """The decoded message; None if it cannot be decoded."""
+        if self._document is _READ_FAILS:
             try:
                 self._document = orjson.loads(self.data)
             except ValueError:
@@ -103,7 +98,7 @@ class LintEvent(Struct, gc=False, eq=False):
 
     @property
     def is_compact(self) -> bool:
-        """Whether it is written as orjson would write it: then no key is there twice, and its bytes hide nothing."""
+        """True if orjson writes the same bytes: then it has no duplicate keys and no escapes."""
         if self._is_compact is None:
             try:
                 self._is_compact = orjson.dumps(self.document) == self.data
@@ -113,51 +108,54 @@ class LintEvent(Struct, gc=False, eq=False):
 
     @property
     def folded(self) -> bytes:
-        """Its bytes, letters in lower case and every digit a 0: to search for words and for numbers."""
+        """The bytes with letters in lower case and every digit a 0, to search for words and numbers."""
         if self._folded is None:
             self._folded = self.data.translate(_FOLD)
         return self._folded
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a result as tools have it, of plain text and nothing else."""
+        """True for a tool's result that contains nothing but plain text."""
         return self.is_result and _is_text(self.result)
 
     @property
     def params(self) -> dict[str, Any]:
-        """`params`; empty if it is no object."""
+        """`params`; empty if it is not an object."""
         if self._params is None:
             self._params = self._object("params") or {}
         return self._params
 
     @property
     def result(self) -> dict[str, Any]:
-        """`result`; empty if it is no object."""
+        """`result`; empty if it is not an object."""
         if self._result is None:
             self._result = self._object("result") or {}
         return self._result
 
     @property
     def error(self) -> Any:
-        """`error`."""
         document = self.document
         return document.get("error") if isinstance(document, dict) else None
 
+    def listed(self, name: str) -> list[dict[str, Any]]:
+        """Return the objects in a list of the result."""
+        return objects(self.result.get(name))
+
     def has_object(self, name: str) -> bool:
-        """Whether this member of the message is there, and an object."""
+        """Return whether this member of the message exists and is an object."""
         return self._object(name) is not None
 
     @property
     def is_result(self) -> bool:
-        """Whether it is the result of a request that is known."""
+        """True for the result of a known request."""
         return isinstance(self.what, Result) and self.exchange is not None
 
     @property
     def capabilities(self) -> dict[str, Any] | None:
-        """What the server declared; None if it has not been heard."""
-        if self.conversation.introduced:
+        """The server's capabilities; None until it has declared them."""
+        if self.conversation.has_capabilities:
             return self.conversation.server_capabilities
-        return self.known.server_capabilities
+        return self.state.server_capabilities
 
     def _object(self, name: str) -> dict[str, Any] | None:
         document = self.document
@@ -165,8 +163,18 @@ class LintEvent(Struct, gc=False, eq=False):
         return value if isinstance(value, dict) else None
 
 
-def is_odd(message: Message, flaw: str | None) -> bool:
-    """Whether the fold found a flaw in it, or it came in a batch, or did not end as a line does."""
+def objects(value: Any) -> list[dict[str, Any]]:
+    """Return the items of a list that are objects; none if it is not a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Return whether a value is a JSON number; bool is an int in Python."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_unusual(message: Message, flaw: str | None) -> bool:
+    """Return whether a message is flawed, part of a batch, or does not end with a newline."""
     frame = message.frame
     return (
         bool(message.flaws)

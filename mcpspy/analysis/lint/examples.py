@@ -1,7 +1,6 @@
-r"""Examples of sessions, as the rules carry them: a few lines of text, and the entries they stand for.
+r"""The notation of the rules' examples (docs/lint.md): lines of text, and the entries they stand for.
 
-Owns the notation, which docs/lint.md explains. What an example does not say is
-as it should be: members that a line leaves out, the handshake, HTTP headers.
+What an example leaves out is correct: members of a line, the handshake, HTTP headers.
 
     @ 2026-07-28 http          the revision (2025-11-25 if unsaid), the transport; `bare`: nothing precedes
     > {"id":2,"method":"ping"} the client; `jsonrpc` comes by itself, and `_meta` in 2026-07-28
@@ -39,7 +38,6 @@ _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "r
 
 
 def header_of(text: str) -> Header:
-    """Return the header of an example's recording."""
     transport = "http" if "http" in _head(text) else "stdio"
     upstream = UPSTREAM if transport == "http" else None
     return Header(
@@ -48,17 +46,17 @@ def header_of(text: str) -> Header:
 
 
 def entries_of(text: str) -> Iterator[Entry]:
-    """Yield the entries an example stands for; raise ValueError where it is not in the notation."""
+    """Yield the entries of an example; raise ValueError if a line is not in the notation."""
     words = _head(text)
     revision = next((word for word in words if word[:1] == "2"), "2025-11-25")
-    stage = _Stage(revision, is_http="http" in words)
+    builder = _EntryBuilder(revision, is_http="http" in words)
     if revision < MODERN and "bare" not in words:
         for line in _handshake(revision):
-            yield from stage.line(line)
+            yield from builder.line(line)
     for line in text.strip().splitlines():
         if not line.lstrip().startswith("@"):
-            yield from stage.line(line.strip())
-    yield from stage.close()
+            yield from builder.line(line.strip())
+    yield from builder.close()
 
 
 def _head(text: str) -> list[str]:
@@ -67,10 +65,14 @@ def _head(text: str) -> list[str]:
 
 
 def _handshake(revision: str) -> Iterator[str]:
-    asked = {"protocolVersion": revision, "capabilities": CLIENT_CAPABILITIES, "clientInfo": _party("host")}
-    said = {"protocolVersion": revision, "capabilities": SERVER_CAPABILITIES, "serverInfo": _party("server")}
-    yield "> " + json.dumps({"id": 0, "method": "initialize", "params": asked})
-    yield "< " + json.dumps({"id": 0, "result": said})
+    params = {"protocolVersion": revision, "capabilities": CLIENT_CAPABILITIES, "clientInfo": _party("host")}
+    result = {
+        "protocolVersion": revision,
+        "capabilities": SERVER_CAPABILITIES,
+        "serverInfo": _party("server"),
+    }
+    yield "> " + json.dumps({"id": 0, "method": "initialize", "params": params})
+    yield "< " + json.dumps({"id": 0, "result": result})
     yield '> {"method":"notifications/initialized"}'
 
 
@@ -78,8 +80,8 @@ def _party(name: str) -> dict[str, str]:
     return {"name": name, "version": "1.0"}
 
 
-class _Stage:
-    """An example on its way to entries."""
+class _EntryBuilder:
+    """Builds the entries of an example, line by line."""
 
     def __init__(self, revision: str, *, is_http: bool) -> None:
         self._revision = revision
@@ -197,8 +199,8 @@ class _Stage:
                 params = message.get("params", {})
                 whole["params"] = {**params, "_meta": {**meta, **params.get("_meta", {})}}
             elif side == SERVER and isinstance(result := message.get("result"), dict):
-                asked = self._methods.get(json.dumps(message.get("id")))
-                hints = {"ttlMs": 0, "cacheScope": "private"} if asked in _CACHED else {}
+                method = self._methods.get(json.dumps(message.get("id")))
+                hints = {"ttlMs": 0, "cacheScope": "private"} if method in _CACHED else {}
                 meta = {META + "serverInfo": _party("server")}
                 whole["result"] = {"resultType": "complete", **hints, "_meta": meta, **result}
         return json.dumps(whole, ensure_ascii=False).encode()

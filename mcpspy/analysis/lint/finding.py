@@ -1,7 +1,4 @@
-"""What a rule found: which rule, how grave, where, and in what words.
-
-Owns the scale, the place, and the kinds of what a rule looks at. Refuses to know how a finding is written down.
-"""
+"""A finding: the rule, its severity, the position, and a message; and the kinds of events checked."""
 
 from __future__ import annotations
 
@@ -12,23 +9,23 @@ from msgspec import Struct
 
 
 class Severity(StrEnum):
-    """How grave, the gravest first."""
+    """Severity of a rule, the most severe first."""
 
     ERROR = "error"
-    """The specification says MUST; some peer will fail over it."""
+    """The specification says MUST; some peer will fail."""
     WARNING = "warning"
-    """It says SHOULD; or it is allowed, and nearly always a mistake."""
+    """The specification says SHOULD, or allows what is nearly always a mistake."""
     INFO = "info"
     """Worth knowing."""
 
     @property
     def rank(self) -> int:
-        """0 for the gravest."""
+        """0 for the most severe."""
         return list(Severity).index(self)
 
 
 class EventKind(StrEnum):
-    """What a rule looks at."""
+    """The kinds of events that rules check."""
 
     REQUEST = "request"
     NOTIFICATION = "notification"
@@ -37,20 +34,20 @@ class EventKind(StrEnum):
     MALFORMED = "malformed"
     NOTE = "note"
     POST = "post"
-    """The end of an HTTP exchange, with all that was in it."""
+    """The end of an HTTP exchange, with everything it carried."""
     END = "end"
-    """The end of the session; once for each request that has no answer."""
+    """The end of the session; one event for each request without a response."""
 
     __hash__ = str.__hash__
 
 
 class EntryPosition(NamedTuple):
-    """Where an entry is in a recording."""
+    """Position of an entry in a recording."""
 
     line: int = 0
-    """Of its file; the header is line 1. 0 if nobody counted."""
+    """Of its file; the header is line 1. 0 if lines are not counted."""
     part: int = 1
-    """Which of the session's files, counted from 1."""
+    """Number of the session's file, from 1."""
 
 
 class Finding(Struct, frozen=True):
@@ -59,13 +56,13 @@ class Finding(Struct, frozen=True):
     code: str
     severity: Severity
     message: str
-    """What is wrong, in one line; may hold text of a peer, which is not inert yet."""
+    """What is wrong, in one line; may contain text of a peer, which is not sanitized yet."""
     excerpt: str
-    """The offending part, as the peer wrote it; not inert either. Empty if nobody wrote it."""
+    """The offending part as the peer wrote it, not sanitized either; empty if no peer wrote it."""
     place: EntryPosition
     number: int
-    """Place of the change among those of its session, from 0 (`core.session.session.Change.number`)."""
+    """Index of the change in its session (`core.session.session.Change.number`)."""
     at: float
     """Seconds since the recording started."""
     side: str
-    """Who sent what was found; empty if nobody did."""
+    """The sender of what was found; empty if there is none."""

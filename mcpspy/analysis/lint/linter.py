@@ -1,13 +1,7 @@
-"""Changes in, findings out: one pass over a session, live or from disk.
+"""The linter: changes of a session in, findings out, in one pass, live or from disk.
 
-Owns the order of things: what a change is about, who looks at it, what is
-learned from it. Takes what `core.session.session.Session.add` returns, change by
-change, so that whatever folds a session can lint it on the way; keeps no message.
-
-What the rules learn from a message, once they have looked at it.
-
-Owns the changes to `conversation`'s facts; all of them are made here, in the
-order of the wire.
+Owns the order: make an event of a change, check it by the rules, then update their state from it. Takes the changes
+that `core.session.session.Session.add` returns; keeps no message.
 """
 
 from __future__ import annotations
@@ -16,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from mcpspy.analysis.lint.dispatch import EXCERPT, RuleDispatch
-from mcpspy.analysis.lint.event import LintEvent, is_odd
+from mcpspy.analysis.lint.event import LintEvent, is_unusual
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding
 from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
@@ -39,11 +33,11 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
 
-def hear(what: AnyMessage, seen: LintEvent) -> None:
-    """Take a message."""
-    conversation, side = seen.conversation, seen.side
+def update_state(what: AnyMessage, event: LintEvent) -> None:
+    """Update the state of the conversation from a message that the rules have checked."""
+    conversation, side = event.conversation, event.side
     if isinstance(what, Request):
-        _request(what, seen)
+        _add_request(what, event)
         conversation.has_notified[side] = False
         return
     if isinstance(what, Notification):
@@ -56,43 +50,45 @@ def hear(what: AnyMessage, seen: LintEvent) -> None:
     else:
         if isinstance(what, Failure) and what.id is None:
             conversation.was_malformed[other(side)] = False
-        if seen.asked is not None:
-            _answer(what, seen, seen.asked.exchange.request)
+        if event.pending is not None:
+            _add_response(what, event, event.pending.exchange.request)
     conversation.has_notified[side] = conversation.has_notified[other(side)] = False
 
 
-def _request(what: Request, seen: LintEvent) -> None:
-    conversation = seen.conversation
-    assert seen.exchange is not None
-    asked = PendingRequest(seen.exchange, conversation, seen.place, seen.number, seen.revision, seen.subject)
-    seen.known.open[id(seen.exchange)] = asked
+def _add_request(what: Request, event: LintEvent) -> None:
+    conversation = event.conversation
+    assert event.exchange is not None
+    pending = PendingRequest(
+        event.exchange, conversation, event.place, event.number, event.revision, event.subject
+    )
+    event.state.open[id(event.exchange)] = pending
     if meta := what.body.meta:
         if (token := what.progress_token) is not None:
-            conversation.tokens[seen.side, token] = asked
+            conversation.tokens[event.side, token] = pending
         if meta_raw(meta, META + "logLevel"):
-            conversation.wants_logs = True
+            conversation.logs_requested = True
     conversation.hear_request(what)
     if what.method == "initialize":
-        conversation.has_asked = True
+        conversation.initialize_sent = True
 
 
-def _answer(what: Result | Failure, seen: LintEvent, request: Request) -> None:
-    conversation, method = seen.conversation, request.method
+def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:
+    conversation, method = event.conversation, request.method
     if request.body.meta and (token := request.progress_token) is not None:
         conversation.tokens.pop((request.side, token), None)
     conversation.hear_answer(what, method)
     if isinstance(what, Failure):
         if method == "initialize":
-            conversation.has_asked = False
+            conversation.initialize_sent = False
     elif method in INTRODUCTIONS:
-        conversation.introduced = True
-        seen.known.server_capabilities = conversation.server_capabilities
-        seen.known.revision = conversation.revision or seen.known.revision
-        conversation.is_agreed = conversation.is_agreed or method == "initialize"
+        conversation.has_capabilities = True
+        event.state.server_capabilities = conversation.server_capabilities
+        event.state.revision = conversation.revision or event.state.revision
+        conversation.is_negotiated = conversation.is_negotiated or method == "initialize"
     elif method == "logging/setLevel":
         conversation.log_level = request.subject
     elif method == "tools/list":
-        seen.known.learn_tools(seen.result, seen.place, what.data)
+        event.state.learn_tools(event.result, event.place, what.data)
 
 
 _KINDS: dict[type, EventKind] = {
@@ -105,43 +101,45 @@ _KINDS: dict[type, EventKind] = {
 
 
 class Linter:
-    """The rules, and what they know of one recording."""
+    """The rules, with their state of one recording."""
 
     def __init__(self, header: Header | None = None, rules: Iterable[LintRule] = RULES) -> None:
-        self._look = RuleDispatch(rules).look
+        self._check = RuleDispatch(rules).check
         self._known = LintState(header.upstream if header is not None else None)
-        self._ours: set[int] = set()
-        """HTTP exchanges in which mcpspy had a word: they say nothing of the peers."""
+        self._injected: set[int] = set()
+        """HTTP exchanges with messages of mcpspy: the peers are not responsible for them."""
 
     def add(self, change: Change, place: EntryPosition = EntryPosition()) -> list[Finding]:  # noqa: B008 - it is immutable.
-        """Take the next change of the session and where its entry stands; return what is wrong with it."""
+        """Return the findings of the next change of the session; `place` is the position of its entry."""
         what = change.what
         if isinstance(what, Note):
             number = what.fields.get("http")
-            if isinstance(number, int) and number in self._ours:
+            if isinstance(number, int) and number in self._injected:
                 if what.kind == "http-end":
-                    self._ours.discard(number)
+                    self._injected.discard(number)
                 return []
-            return self._note(change, what, place)
+            return self._add_note(change, what, place)
         if isinstance(what, Damaged):
             fields = {"why": what.why, "text": _text(what.data)}
-            return self._noted(change, Note(0.0, "damaged", fields), place, self._known.conversation(None))
-        if _is_ours(what, change.exchange):
+            return self._check_note(
+                change, Note(0.0, "damaged", fields), place, self._known.conversation(None)
+            )
+        if _is_injected(what, change.exchange):
             if what.frame.http is not None:
-                self._ours.add(what.frame.http)
+                self._injected.add(what.frame.http)
                 self._known.posts.pop(what.frame.http, None)
             return []
         if change.flaw == COMES_AGAIN:
-            return self._repeated(change, what, place)
-        return self._message(change, what, place)
+            return self._check_repeated(change, what, place)
+        return self._add_message(change, what, place)
 
     def end(self) -> list[Finding]:
-        """Nothing more will come: return what is wrong with that. Call it once, after the session's own `end`."""
+        """Return the findings of the end; to be called once, after the session's own `end`."""
         findings = []
         for asked in self._known.open.values():
             exchange, request = asked.exchange, asked.exchange.request
             if exchange.state is State.UNANSWERED and request.frame.to is None:
-                seen = LintEvent(
+                event = LintEvent(
                     request,
                     self._known,
                     asked.conversation,
@@ -151,36 +149,36 @@ class Linter:
                     request.method,
                     request.side,
                     exchange,
-                    asked=asked,
+                    pending=asked,
                 )
-                findings += self._look(EventKind.END, seen)
+                findings += self._check(EventKind.END, event)
         return findings
 
-    def _message(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
+    def _add_message(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
         known, frame, exchange = self._known, what.frame, change.exchange
         conversation = known.conversation(frame.stream)
         revision = conversation.revision or known.revision
-        asked: PendingRequest | None = None
+        pending: PendingRequest | None = None
         subject: str | None = None
         method = ""
         if isinstance(what, Request):
             method, subject = what.method, what.subject
             if method == "initialize":
-                revision = _asked_for(what)
+                revision = _requested_revision(what)
             elif what.body.meta:
                 revision = what.revision or revision
         elif isinstance(what, Notification):
             method = what.method
-            asked = known.open.get(id(exchange)) if exchange is not None else None
+            pending = known.open.get(id(exchange)) if exchange is not None else None
         elif exchange is not None:
             method = exchange.request.method
-            asked = known.open.pop(id(exchange), None)
-            if asked is not None:
-                revision, subject = asked.revision or revision, asked.subject
-            else:  # It had its answer.
+            pending = known.open.pop(id(exchange), None)
+            if pending is not None:
+                revision, subject = pending.revision or revision, pending.subject
+            else:  # It already has its response.
                 subject = exchange.request.subject
         kind = _KINDS[type(what)]
-        seen = LintEvent(
+        event = LintEvent(
             what,
             known,
             conversation,
@@ -191,30 +189,30 @@ class Linter:
             frame.side,
             exchange,
             change.flaw,
-            asked,
+            pending,
             subject,
-            is_odd=not conversation.is_usual or is_odd(what, change.flaw),
+            is_unusual=not conversation.is_usual or is_unusual(what, change.flaw),
         )
         if frame.http is not None:
-            self._carried(what, kind, seen, frame.http)
-        found = self._look(kind, seen)
-        hear(what, seen)
+            self._add_to_post(what, kind, event, frame.http)
+        found = self._check(kind, event)
+        update_state(what, event)
         return found
 
-    def _carried(self, what: AnyMessage, kind: EventKind, seen: LintEvent, number: int) -> None:
-        """Keep what an HTTP exchange carried until it ends."""
+    def _add_to_post(self, what: AnyMessage, kind: EventKind, event: LintEvent, number: int) -> None:
+        """Add a message to its HTTP exchange."""
         frame = what.frame
         if frame.event_id is not None:
             events = self._known.events
             events[frame.stream, frame.event_id] = hash(what.data)
             forget(events)
         subject = what.subject if isinstance(what, Request | Notification) else None
-        post = self._post(number, seen.place, seen.number, what.at)
-        post.carry(what, kind, seen.method, subject)
-        if kind is EventKind.REQUEST and seen.method == "tools/call" and (tool := seen.tool) is not None:
-            mirrored = tool.mirrored
-            if mirrored.headers and not mirrored.wrong:
-                post.mirrored = wanted(mirrored.headers, seen.params.get("arguments"))
+        post = self._post(number, event.place, event.number, what.at)
+        post.add(what, kind, event.method, subject)
+        if kind is EventKind.REQUEST and event.method == "tools/call" and (tool := event.tool) is not None:
+            declared = tool.param_headers
+            if declared.headers and not declared.wrong:
+                post.param_headers = wanted(declared.headers, event.params.get("arguments"))
 
     def _post(self, number: int, place: EntryPosition, change: int, at: float) -> HttpPost:
         posts = self._known.posts
@@ -224,58 +222,58 @@ class Linter:
             forget(posts)
         return post
 
-    def _repeated(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
-        """Look at an event that came before: as a resumed stream has it, or another one under its id."""
+    def _check_repeated(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
+        """Check a repeated server-sent event: a resumed stream repeats it unchanged."""
         frame = what.frame
         before = self._known.events.get((frame.stream, frame.event_id or ""))
         if before is None or before == hash(what.data):
             return []
         note = Note(what.at, "event", {"id": frame.event_id, "text": _text(what.data)})
-        return self._noted(change, note, place, self._known.conversation(frame.stream), frame.side)
+        return self._check_note(change, note, place, self._known.conversation(frame.stream), frame.side)
 
-    def _note(self, change: Change, note: Note, place: EntryPosition) -> list[Finding]:
+    def _add_note(self, change: Change, note: Note, place: EntryPosition) -> list[Finding]:
         fields, kind = note.fields, note.kind
         stream = fields.get("stream")
         conversation = self._known.conversation(stream if isinstance(stream, str) else None)
-        found = self._noted(change, note, place, conversation)
+        found = self._check_note(change, note, place, conversation)
         if kind == "eof" and fields.get("from") == CLIENT:
             conversation.closed_at = note.at
         elif kind == "sse" and fields.get("event") == "endpoint":
             conversation.is_sse = True
         elif kind in ("http", "http-end") and isinstance(number := fields.get("http"), int):
-            if change.exchange is not None:  # Refused, or cancelled by hanging up: there is no answer.
+            if change.exchange is not None:  # Refused, or cancelled by disconnecting: there is no response.
                 self._known.open.pop(id(change.exchange), None)
             if kind == "http":
                 self._post(number, place, change.number, note.at).head = fields
             else:
-                found += self._over(number, conversation)
+                found += self._ended(number, conversation)
         return found
 
-    def _over(self, number: int, conversation: ConversationState) -> list[Finding]:
-        """Look at an HTTP exchange that has ended."""
+    def _ended(self, number: int, conversation: ConversationState) -> list[Finding]:
+        """Check an HTTP exchange that has ended."""
         posts = self._known.posts
         post = posts.get(number)
         if post is None or post.head is None:
             return []
         del posts[number]
-        seen = LintEvent(
+        event = LintEvent(
             Note(post.at, "http", post.head),
             self._known,
             conversation,
             post.place,
             post.number,
             _nearest(post.revision or conversation.revision or self._known.revision),
-            post.said(is_sse=conversation.is_sse),
+            post.category(is_sse=conversation.is_sse),
             CLIENT,
             post=post,
         )
-        found = self._look(EventKind.POST, seen)
+        found = self._check(EventKind.POST, event)
         session_id = post.response.get("mcp-session-id")
         if isinstance(session_id, str) and post.introduces:
             self._known.session_ids.add(session_id)
         return found
 
-    def _noted(
+    def _check_note(
         self,
         change: Change,
         note: Note,
@@ -284,27 +282,27 @@ class Linter:
         side: str = "",
     ) -> list[Finding]:
         revision = _nearest(conversation.revision or self._known.revision)
-        seen = LintEvent(note, self._known, conversation, place, change.number, revision, note.kind, side)
-        return self._look(EventKind.NOTE, seen)
+        event = LintEvent(note, self._known, conversation, place, change.number, revision, note.kind, side)
+        return self._check(EventKind.NOTE, event)
 
 
-def _is_ours(what: AnyMessage, exchange: Exchange | None) -> bool:
-    """Whether mcpspy said it, asked for it, or kept it because it had answered already: no peer's mistake."""
+def _is_injected(what: AnyMessage, exchange: Exchange | None) -> bool:
+    """Return whether mcpspy sent or requested it, or dropped it because it had responded itself."""
     frame = what.frame
     if frame.by is not None or (exchange is not None and exchange.request.frame.by is not None):
         return True
     return frame.to is not None and isinstance(what, Result | Failure)
 
 
-def _asked_for(request: Request) -> str:
-    """Return the revision of `initialize`: what it asks for, but none that has no handshake."""
+def _requested_revision(request: Request) -> str:
+    """Return the revision that `initialize` requests, at most the last one with a handshake."""
     version = params.get("protocolVersion") if isinstance(params := request.params, dict) else None
     return min(version, LEGACY) if isinstance(version, str) and version[:1].isdigit() else LEGACY
 
 
-@lru_cache(maxsize=64)  # A peer may say anything.
+@lru_cache(maxsize=64)  # A peer may send anything.
 def _nearest(revision: str | None) -> str | None:
-    """Return the known revision that a peer's own is nearest to."""
+    """Return the known revision nearest to that of a peer."""
     if revision is None or revision in REVISIONS:
         return revision
     if not revision[:1].isdigit():  # `DRAFT-2026-v1`

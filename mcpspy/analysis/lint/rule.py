@@ -1,8 +1,7 @@
-"""What a rule is: a function that looks, and everything a person wants to know of it.
+"""A lint rule: a check with its code, severity, scope, page of the specification, and examples.
 
-Owns the decorator and its checks: a code is given once, and every rule carries
-a summary, an explanation, its place in the specification, and examples of both
-kinds, which the tests and docs/lint.md are made from. Refuses to know any rule.
+Owns the decorators that declare rules, and what they require of each: a new code, a summary, an explanation, a page
+of the specification, and valid and invalid examples. The tests and docs/lint.md are made from these.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
 
 from mcpspy.analysis.lint.finding import EventKind, Severity
 from mcpspy.core.protocol.spec import REVISIONS
@@ -19,58 +18,64 @@ from mcpspy.core.protocol.spec import REVISIONS
 if TYPE_CHECKING:
     from mcpspy.analysis.lint.event import LintEvent
 
-ERROR, WARNING, INFO = Severity
-
 SPECIFICATION = "https://modelcontextprotocol.io/specification/"
 
 LEGACY = "2025-11-25"
 """The last revision with a handshake."""
 
-
-MESSAGES = (EventKind.REQUEST, EventKind.NOTIFICATION, EventKind.RESULT, EventKind.FAILURE)
+CALLED = (EventKind.REQUEST, EventKind.NOTIFICATION)
+RESPONSES = (EventKind.RESULT, EventKind.FAILURE)
+MESSAGES = (*CALLED, *RESPONSES)
 EVERY_LINE = (*MESSAGES, EventKind.MALFORMED)
-ANSWERS = (EventKind.RESULT, EventKind.FAILURE)
+
+T = TypeVar("T")
 
 
 class Report(NamedTuple):
-    """What a rule says of what it saw."""
+    """A breach that a check found."""
 
     message: str
     excerpt: Any = None
     """A value, or bytes as they came; None for the message as a whole."""
 
 
-Look: TypeAlias = Callable[["LintEvent"], Iterable[Report]]
+Check: TypeAlias = Callable[["LintEvent"], Iterable[Report]]
+Decorator: TypeAlias = Callable[[Check], Check]
 
 Only: TypeAlias = Callable[[EventKind, str, str], bool]
-"""Kind, method and side → whether a rule looks at all there is of them: asked once for each."""
+"""Kind, method and side → whether a rule applies to all such events: called once for each combination."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LintRule:
     """One rule."""
 
     code: str
     severity: Severity
     summary: str
-    """What is wrong when it fires, in a line."""
+    """What is wrong, in one line."""
     page: str
-    """Page of the specification, from the revision on."""
+    """Page of the specification, from the revision on; or a whole URL."""
     on: tuple[EventKind, ...]
-    about: frozenset[str] | None
-    """Methods (of an answer: of its request), kinds of note, or what an HTTP exchange carried (`posts`); None for all.
-    `rpc.*` is all that begin so.
+    about: frozenset[str] | None = None
+    """Methods (of a response: of its request), kinds of note, or what an HTTP exchange carried (`posts`); None for
+    all. `rpc.*` stands for all methods that begin with `rpc.`.
     """
-    by: str | None
-    only: Only | None
-    since: str
-    until: str | None
-    once: bool
-    odd: bool
-    beyond_text: bool
+    by: str | None = None
+    """The side whose messages it checks; None for both."""
+    only: Only | None = None
+    """A further condition on kind, method and side."""
+    since: str = REVISIONS[0]
+    until: str | None = None
+    once: bool = False
+    """Report one finding per side and session, as every message has the same flaw."""
+    unusual: bool = False
+    """Check only events with `LintEvent.is_unusual`, which are few."""
+    beyond_text: bool = False
+    """Skip tool results of plain text, which most are: they cannot break it."""
     valid: tuple[str, ...]
     invalid: tuple[str, ...]
-    look: Look
+    check: Check
 
     @property
     def family(self) -> str:
@@ -80,11 +85,11 @@ class LintRule:
     @property
     def explanation(self) -> str:
         """Why it matters, and what to do."""
-        return inspect.cleandoc(self.look.__doc__ or "")
+        return inspect.cleandoc(self.check.__doc__ or "")
 
     @property
     def url(self) -> str:
-        """The page it enforces."""
+        """The page of the specification that it enforces."""
         return self.page if "://" in self.page else SPECIFICATION + self.page
 
     @property
@@ -97,7 +102,7 @@ class LintRule:
         return self.since if self.since == self.until else f"{self.since} to {self.until}"
 
     def concerns(self, kind: EventKind, method: str, side: str) -> bool:
-        """Whether it looks at such things, from that side."""
+        """Return whether the rule checks such events from that side."""
         return (
             kind in self.on
             and (self.by is None or side == self.by)
@@ -113,76 +118,76 @@ class LintRule:
         )
 
     def holds_in(self, revision: str | None) -> bool:
-        """Whether it applies; where nobody has said the revision, only if it always does."""
+        """Return whether the rule applies; while the revision is unknown, only if it holds in all revisions."""
         if revision is None:
             return self.since == REVISIONS[0] and self.until is None
         return self.since <= revision and (self.until is None or revision <= self.until)
+
+
+class RuleOptions(TypedDict, total=False):
+    """The fields of a `LintRule` after its summary; one value stands for a tuple of one."""
+
+    page: str
+    on: EventKind | tuple[EventKind, ...]
+    about: str | tuple[str, ...] | None
+    by: str
+    only: Only
+    since: str
+    until: str | None
+    once: bool
+    unusual: bool
+    beyond_text: bool
+    valid: str | tuple[str, ...]
+    invalid: str | tuple[str, ...]
 
 
 _CODE = re.compile(r"[A-Z]{3,4}\d{3}")
 _REVISION_PAGE = re.compile(r"\d{4}-\d{2}-\d{2}/\S+")
 
 
-class RuleFamily(list[LintRule]):
-    """The rules of one family, and the decorator that adds one."""
+class RuleGroup:
+    """Decorators, one for each severity, that add rules to a list; `shared` are the options that most have in common."""
 
-    def rule(
-        self,
-        code: str,
-        severity: Severity,
-        summary: str,
-        *,
-        page: str,
-        on: EventKind | tuple[EventKind, ...],
-        about: str | tuple[str, ...] | None = None,
-        by: str | None = None,
-        only: Only | None = None,
-        since: str = REVISIONS[0],
-        until: str | None = None,
-        once: bool = False,
-        odd: bool = False,
-        beyond_text: bool = False,
-        valid: tuple[str, ...],
-        invalid: tuple[str, ...],
-    ) -> Callable[[Look], Look]:
-        """Add the decorated function; raise ValueError if the rule does not tell all it should.
+    def __init__(self, rules: list[LintRule], **shared: Unpack[RuleOptions]) -> None:
+        self._rules = rules
+        self._shared = shared
 
-        `by`: it only looks at what this side sent.
-        `only`: what else can be told from the kind, the method and the side alone.
-        `once`: one finding a side and session is enough, as every message has the same flaw.
-        `odd`: it only looks at what `Seen.is_odd` says is odd, which is little.
-        `beyond_text`: there is nothing for it in a tool's result of plain text, which most are.
-        """
-        if not _CODE.fullmatch(code) or any(other.code == code for other in self):
+    def group(self, **more: Unpack[RuleOptions]) -> RuleGroup:
+        """Return a group of the same list that shares more options."""
+        shared: RuleOptions = {**self._shared, **more}
+        return RuleGroup(self._rules, **shared)
+
+    def error(self, code: str, summary: str, **options: Unpack[RuleOptions]) -> Decorator:
+        """Add the decorated function as a rule; raise ValueError if something that every rule has is missing."""
+        return self._rule(Severity.ERROR, code, summary, options)
+
+    def warning(self, code: str, summary: str, **options: Unpack[RuleOptions]) -> Decorator:
+        return self._rule(Severity.WARNING, code, summary, options)
+
+    def info(self, code: str, summary: str, **options: Unpack[RuleOptions]) -> Decorator:
+        return self._rule(Severity.INFO, code, summary, options)
+
+    def _rule(self, severity: Severity, code: str, summary: str, options: RuleOptions) -> Decorator:
+        given: dict[str, Any] = {**self._shared, **options}
+        given |= {name: _several(given.get(name, ())) for name in ("on", "valid", "invalid")}
+        if (about := given.get("about")) is not None:
+            given["about"] = frozenset(_several(about))
+        if not _CODE.fullmatch(code) or any(other.code == code for other in self._rules):
             raise ValueError(f"{code}: no code, or taken")
-        if not (valid and invalid):
+        if not (given["valid"] and given["invalid"]):
             raise ValueError(f"{code}: it needs examples of both kinds")
+        page = given.get("page", "")
         if "://" not in page and not _REVISION_PAGE.fullmatch(page):
             raise ValueError(f"{code}: {page} is no page of the specification")
 
-        def add(look: Look) -> Look:
-            if not look.__doc__:
+        def add(check: Check) -> Check:
+            if not check.__doc__:
                 raise ValueError(f"{code}: it does not say why")
-            self.append(
-                LintRule(
-                    code=code,
-                    severity=severity,
-                    summary=summary,
-                    page=page,
-                    on=(on,) if isinstance(on, EventKind) else on,
-                    about=None if about is None else frozenset((about,) if isinstance(about, str) else about),
-                    by=by,
-                    only=only,
-                    since=since,
-                    until=until,
-                    once=once,
-                    odd=odd,
-                    beyond_text=beyond_text,
-                    valid=valid,
-                    invalid=invalid,
-                    look=look,
-                )
-            )
-            return look
+            self._rules.append(LintRule(code=code, severity=severity, summary=summary, check=check, **given))
+            return check
 
         return add
+
+
+def _several(value: T | tuple[T, ...]) -> tuple[T, ...]:
+    return value if isinstance(value, tuple) else (value,)

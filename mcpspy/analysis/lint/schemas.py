@@ -1,9 +1,8 @@
-"""JSON Schemas of tools: what they allow, and whether they are any.
+"""JSON Schemas of tools: their validity, and validation of values.
 
-Owns the one use of jsonschema-rs, imported with the first schema there is
-(0.03 s), and a validator for each schema, made once. Nothing is ever fetched:
-a `$ref` that leads out of its schema makes the schema unusable (2026-07-28,
-basic, JSON Schema Usage), and is said. Never raises for what a peer wrote.
+Owns the only use of jsonschema-rs, imported with the first schema (0.03 s), and one cached validator per schema.
+Nothing is ever fetched: a `$ref` to outside makes a schema unusable (2026-07-28, basic, JSON Schema Usage). Never
+raises for what a peer wrote.
 """
 
 from __future__ import annotations
@@ -18,36 +17,36 @@ if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
 KEPT = 256
-"""Schemas whose validators are kept."""
+"""Validators that are cached."""
 
 LARGE = 1 << 18
-"""Bytes of a schema that is not looked at: no tool has one, and it could take a minute."""
+"""Bytes above which a schema is not compiled: no tool has one, and it could take a minute."""
 
 EFFORT = 1_000_000
 """Steps that one value may take: schemas can be made to take 2^30 of them (2026-07-28, Composition-Keyword Resource Use)."""
 
 MOST = 3
-"""Breaches of one value that are told."""
+"""Breaches of one value that are reported."""
 
 _SCHEMES = ("http:", "https:", "file:", "ftp:")
 _DIALECTS = ("2020-12/schema", "2019-09/schema", "draft-07/schema", "draft-06/schema", "draft-04/schema")
 
 
-class ExternalReference(Exception):  # noqa: N818 - Says what was asked for.
-    """A `$ref` led out of its schema."""
+class ExternalReference(Exception):  # noqa: N818 - Names the cause.
+    """A `$ref` points out of its schema."""
 
 
 class CheckedSchema(NamedTuple):
-    """A schema, looked at."""
+    """A schema and its validator."""
 
     validator: Validator | None
     why: str | None
-    """Why there is no validator; None with one, and if the schema is in order but beyond us."""
+    """Why the schema is invalid; None if it is valid, even without a validator for it."""
     fan: int = 0
-    """Into how many it may fork at each level of a value, if it refers to itself; else 0."""
+    """References of a schema that refers to itself, each a branch at every level of a value; else 0."""
 
     def breaches(self, value: Any) -> list[str]:
-        """Return how a value breaks it, each with a JSON pointer to where; nothing if it cannot be held against it."""
+        """Return the breaches of a value, each with its JSON pointer; none if validation is not possible."""
         if self.validator is None or (self.fan > 1 and self.fan ** _depth(value) > EFFORT):
             return []
         try:
@@ -65,13 +64,12 @@ class CheckedSchema(NamedTuple):
 
 
 class SchemaCache:
-    """The schemas of a session."""
+    """The checked schemas of a session."""
 
     def __init__(self) -> None:
         self._checked: OrderedDict[bytes, CheckedSchema] = OrderedDict()
 
     def check(self, schema: Any) -> CheckedSchema:
-        """Return what there is to be said of a schema."""
         try:
             key = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)
         except TypeError:
@@ -85,7 +83,7 @@ class SchemaCache:
 
 
 def outside_references(schema: Any) -> list[str]:
-    """Return the `$ref`s that lead out of a schema, to a network or a file."""
+    """Return the `$ref`s of a schema that point to a network or a file."""
     found: list[str] = []
     todo = [schema]
     while todo:
@@ -124,7 +122,7 @@ def _check(schema: Any, written: bytes) -> CheckedSchema:
         return CheckedSchema(None, _first_line(error))
     except ValidationError as error:
         if outside_references(schema):
-            return CheckedSchema(None, None)  # It is told by its own rule.
+            return CheckedSchema(None, None)  # A rule of its own reports it.
         where = "".join(f"/{step}" for step in error.instance_path)
         return CheckedSchema(None, f"{where or '(itself)'}: {_first_line(error)}")
     except RecursionError:
@@ -134,7 +132,7 @@ def _check(schema: Any, written: bytes) -> CheckedSchema:
 
 
 class SchemaCost:
-    """How much work a schema can make, before it is let at a value."""
+    """Upper bound of the work that validation by a schema takes."""
 
     def __init__(self, schema: Any) -> None:
         self._root = schema
@@ -143,11 +141,11 @@ class SchemaCost:
         self._references = 0
         self._is_recursive = False
         self.steps = self._steps(schema)
-        """At each level of a value; what it refers to counts each time."""
+        """At each level of a value; references count each time."""
 
     @property
     def fan(self) -> int:
-        """See `Checked`."""
+        """See `CheckedSchema`."""
         return self._references if self._is_recursive else 0
 
     def _steps(self, node: Any) -> int:
@@ -176,7 +174,7 @@ class SchemaCost:
             step = unquote(step).replace("~1", "/").replace("~0", "~")  # noqa: PLW2901 - RFC 6901, 4.
             target = target.get(step) if isinstance(target, dict) else _item(target, step)
         if reference != "#" and not reference.startswith("#/"):
-            self._is_recursive = True  # An anchor, an address: it may lead anywhere.
+            self._is_recursive = True  # An anchor or a URL may lead anywhere.
             return 1
         return self._steps(target)
 
@@ -188,7 +186,7 @@ def _item(value: Any, step: str) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """Return how many levels a value has."""
+    """Return the number of levels of a value."""
     depth, level = 0, [value]
     while level:
         depth += 1

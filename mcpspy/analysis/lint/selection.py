@@ -1,7 +1,6 @@
-"""Which rules are asked for: `--select` and `--ignore`, by code or the beginning of one.
+"""Selection of rules by `--select` and `--ignore`: codes or prefixes of codes.
 
-Owns the reading of both. As in ruff, the longer beginning wins: `--select ENV
---ignore ENV1 --select ENV101` leaves ENV101.
+As in ruff, the longer prefix wins: `--select ENV --ignore ENV1 --select ENV101` leaves ENV101.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from mcpspy.analysis.lint.rules import RULES
 
 
 def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[LintRule, ...]:
-    """Return the rules that are left; raise ValueError with the word that is none of their codes.
+    """Return the selected rules, all if `select` is empty; raise ValueError with the first word that matches no code.
 
-    Nothing selected is everything. Words may hold several codes, with commas between.
+    Words may contain several codes, separated by commas.
     """
     chosen, left_out = _codes(select), _codes(ignore)
     return tuple(rule for rule in RULES if _longest(rule, chosen, 0) > _longest(rule, left_out, -1))
@@ -30,7 +29,7 @@ def _codes(words: Iterable[str]) -> list[str]:
 
 
 def _longest(rule: LintRule, codes: list[str], none: int) -> int:
-    """Return how many letters of a rule's code are named; without any codes, what that counts as."""
+    """Return the length of the longest prefix that matches a rule; `none` if there are no codes."""
     if not codes:
         return none
     return max((len(code) for code in codes if rule.code.startswith(code)), default=-1 if none == 0 else none)

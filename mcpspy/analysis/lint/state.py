@@ -1,13 +1,7 @@
-"""What the rules know: of each conversation, and of the server behind all of them.
+"""State that the rules share: of conversations, of HTTP exchanges, and of the server behind them.
 
-Owns the facts that several rules share, and keeps of each no more than they
-need. Of HTTP conversations only the latest are kept: in 2026-07-28 every POST
-is one.
-
-HTTP exchanges as they come: what each carried, until it is over.
-
-Owns what an exchange is called by the rules that look at it (`about`). Keeps of
-each message no more than they ask for, and only the latest exchanges.
+Keeps only what rules need, and only of the latest conversations and exchanges: in 2026-07-28 every POST is a
+conversation. Owns the names by which rules select HTTP exchanges (`about`).
 """
 
 from __future__ import annotations
@@ -28,23 +22,23 @@ from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.session.exchange import Exchange
 
 NO_MESSAGE = ""
-"""No message was posted: a GET, a DELETE."""
+"""No message: a GET or a DELETE."""
 
-INTRODUCES = "initialize"
+INITIALIZES = "initialize"
 
-ASKS = "asks"
-"""A request was posted, by a client that is past its introduction."""
+REQUESTS = "requests"
+"""A request other than `initialize`."""
 
-TELLS = "tells"
-"""Notifications or answers, and no request."""
+NOTIFIES = "notifies"
+"""Notifications or responses, and no request."""
 
 UNREADABLE = "unreadable"
-"""Something that is no message, and no request."""
+"""Something malformed, and no request."""
 
 SSE = "sse"
-"""Anything over HTTP+SSE, the transport of 2024-11-05, where most of this is different."""
+"""Anything over HTTP+SSE, the transport of 2024-11-05, which has other rules."""
 
-POSTED = (INTRODUCES, ASKS, TELLS, UNREADABLE)
+POSTED = (INITIALIZES, REQUESTS, NOTIFIES, UNREADABLE)
 
 
 class PostedMessage(Struct, gc=False):
@@ -54,69 +48,67 @@ class PostedMessage(Struct, gc=False):
     method: str
     subject: str | None
     revision: str | None
-    """What it says of itself."""
+    """The revision in its `_meta`."""
 
 
 class HttpPost(Struct, gc=False):
-    """An HTTP exchange, as far as it has come."""
+    """An HTTP exchange, up to its end."""
 
     place: EntryPosition
     number: int
     at: float
     posted: list[PostedMessage]
     answers: list[int | None]
-    """Of each answer in the response: the error's code, None for a result."""
-    heard: int = 0
-    """Messages in the response."""
+    """Error code of each JSON-RPC response in the HTTP response; None for a result."""
+    received: int = 0
+    """Number of messages in the response."""
     head: dict[str, Any] | None = None
     """The `http` note's fields."""
-    mirrored: dict[str, str] | None = None
-    """Headers that the arguments of the call in its body want, and their values."""
+    param_headers: dict[str, str] | None = None
+    """Headers that repeat arguments of the call in its body, with their values."""
 
     @property
     def status(self) -> int:
-        """The response's status; 0 if there is none."""
+        """Status of the response; 0 if there is none."""
         status = (self.head or {}).get("status")
         return status if isinstance(status, int) else 0
 
     @property
     def request(self) -> dict[str, Any]:
-        """The request's headers."""
         return self._headers("request")
 
     @property
     def response(self) -> dict[str, Any]:
-        """The response's headers."""
         return self._headers("response")
 
     @property
     def revision(self) -> str | None:
-        """What the requests in its body say of themselves."""
+        """The revision in the `_meta` of the requests in its body."""
         return next((posted.revision for posted in self.posted if posted.revision), None)
 
     @property
     def introduces(self) -> bool:
-        """Whether a handshake began in it."""
+        """True if its body contains `initialize`."""
         return any(posted.method == "initialize" for posted in self.posted)
 
-    def said(self, *, is_sse: bool) -> str:
-        """Return what it carried, as rules are `about` it."""
+    def category(self, *, is_sse: bool) -> str:
+        """Return what it carried, in the terms of the rules' `about`."""
         if is_sse:
             return SSE
         kinds = {posted.kind for posted in self.posted}
         if EventKind.REQUEST in kinds:
-            return INTRODUCES if self.introduces else ASKS
+            return INITIALIZES if self.introduces else REQUESTS
         if EventKind.MALFORMED in kinds:
             return UNREADABLE
-        return TELLS if kinds else NO_MESSAGE
+        return NOTIFIES if kinds else NO_MESSAGE
 
-    def carry(self, what: AnyMessage, kind: EventKind, method: str, subject: str | None) -> None:
-        """Take a message of its body, or of its response."""
+    def add(self, what: AnyMessage, kind: EventKind, method: str, subject: str | None) -> None:
+        """Add a message of its body or of its response."""
         if what.frame.side == CLIENT:
             revision = what.revision if isinstance(what, Request) and what.body.meta else None
             self.posted.append(PostedMessage(kind, method, subject, revision))
             return
-        self.heard += 1
+        self.received += 1
         if isinstance(what, Result | Failure):
             self.answers.append(what.code if isinstance(what, Failure) else None)
 
@@ -126,11 +118,11 @@ class HttpPost(Struct, gc=False):
 
 
 KEPT = 4096
-"""Of whatever a long session has without end, so many of the latest are remembered."""
+"""The most items that are kept of anything that grows with the session."""
 
 
 class PendingRequest(Struct, gc=False):
-    """A request that waits for its answer."""
+    """A request without a response so far."""
 
     exchange: Exchange
     conversation: ConversationState
@@ -139,92 +131,91 @@ class PendingRequest(Struct, gc=False):
     revision: str | None
     subject: str | None = None
     progress: float | None = None
-    """The last that was reported."""
+    """The last one reported."""
 
 
 class ConversationState(Peers):
-    """One client and one server, as far as they have come."""
+    """State of one client and one server."""
 
     def __init__(self, stream: str | None) -> None:
         super().__init__()
         self.stream = stream
-        self.has_asked = False
-        """Whether `initialize` was sent."""
-        self.is_agreed = False
-        """Whether it was answered by a result."""
+        self.initialize_sent = False
+        """`initialize` was sent."""
+        self.is_negotiated = False
+        """`initialize` has its result."""
         self.is_initialized = False
-        self.introduced = False
-        """Whether the server has told its capabilities here."""
+        self.has_capabilities = False
+        """The server has declared its capabilities in this conversation."""
         self.is_sse = False
-        """Whether it is HTTP+SSE, the transport of 2024-11-05, whatever revision is spoken over it."""
+        """The transport is HTTP+SSE of 2024-11-05, whatever the revision."""
         self.log_level: str | None = None
-        self.wants_logs = False
-        """Whether a request said a log level of its own (2026-07-28)."""
+        self.logs_requested = False
+        """A request contained a log level (2026-07-28)."""
         self.tokens: dict[tuple[str, str], PendingRequest] = {}
-        """Side that asked and progress token → the request."""
+        """Side of the request and progress token → the request."""
         self.cursors: dict[str, set[str]] = {}
-        """Method → the cursors of the listing under way."""
+        """Method → the cursors of the current listing."""
         self.was_malformed = {CLIENT: False, SERVER: False}
-        """Whether that side sent something unreadable that nobody has answered yet."""
+        """That side sent something malformed that has no response yet."""
         self.has_notified = {CLIENT: False, SERVER: False}
-        """Whether the last that side sent was a notification."""
+        """The last message of that side was a notification."""
         self.closed_at: float | None = None
-        """When the client closed the server's stdin, in seconds since the start."""
+        """Seconds from the start until the client closed the server's stdin."""
 
     @property
     def is_usual(self) -> bool:
-        """Whether it is under way: past its beginning, and before its end."""
+        """True between the handshake and the end."""
         return self.is_initialized and self.closed_at is None
 
 
 class ListedTool(Struct):
-    """A tool as the server listed it last."""
+    """A tool of the last listing."""
 
     definition: dict[str, Any]
     place: EntryPosition
     arguments: CheckedSchema
     output: CheckedSchema | None
-    """None if it declares none."""
-    mirrored: ParamHeaders = NOTHING
+    """None without an outputSchema."""
+    param_headers: ParamHeaders = NOTHING
 
 
 class NonJsonRun:
-    """Lines in a row of one side that are no JSON, each by itself."""
+    """Consecutive lines of one side that are not JSON."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
         self.number = -1
-        """Of the last."""
+        """Of the last line."""
 
 
 class LintState:
-    """Everything the rules know of a recording."""
+    """State of one recording."""
 
     def __init__(self, upstream: str | None) -> None:
         self.upstream = upstream
         self.conversations: OrderedDict[str | None, ConversationState] = OrderedDict()
         self.revision: str | None = None
-        """The one that was agreed on last, in any conversation."""
+        """The last negotiated one, in any conversation."""
         self.open: dict[int, PendingRequest] = {}
-        """Identity of an exchange → its request, which waits for its answer."""
+        """id() of an exchange → its request, which has no response yet."""
         self.posts: OrderedDict[int, HttpPost] = OrderedDict()
         self.schemas = SchemaCache()
         self.tools: OrderedDict[str, ListedTool] = OrderedDict()
         self.tasks: OrderedDict[str, str] = OrderedDict()
         """Task → its status."""
         self.is_listed = False
-        """Whether a listing of the tools came to its end."""
+        """The last page of a tool listing was received."""
         self.server_capabilities: dict[str, Any] | None = None
         self.session_ids: set[str] = set()
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
         """Stream and id of a server-sent event → hash of its message."""
-        self.gate = Prefilter()
+        self.prefilter = Prefilter()
         self._secrets: list[tuple[str, str]] = []
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
-        self.torn = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
+        self.non_json = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
 
     def conversation(self, stream: str | None) -> ConversationState:
-        """Return the conversation of a stream."""
         found = self.conversations.get(stream)
         if found is None:
             found = self.conversations[stream] = ConversationState(stream)
@@ -232,13 +223,13 @@ class LintState:
         return found
 
     def secrets_in(self, data: bytes) -> list[tuple[str, str]]:
-        """Return what the redactor finds in a message: its rule, and where. Good until the next call."""
+        """Return the rule and JSON pointer of each secret in a message; valid until the next call."""
         self._secrets.clear()
         self._redactor.message(data)
         return self._secrets
 
     def learn_tools(self, listed: dict[str, Any], place: EntryPosition, data: bytes) -> None:
-        """Take a page of tools, and the message it came in."""
+        """Add a page of tools; `data` is the message that contains it."""
         is_mirrored = ANNOTATION.encode() in data
         tools = listed.get("tools")
         for tool in tools if isinstance(tools, list) else ():
@@ -256,6 +247,6 @@ class LintState:
 
 
 def forget(kept: OrderedDict[Any, Any]) -> None:
-    """Drop what is older than the latest."""
+    """Drop all but the latest `KEPT` items."""
     while len(kept) > KEPT:
         kept.popitem(last=False)

@@ -1,8 +1,7 @@
-"""The fold of a session that nobody will look at again: it keeps what pairing needs, and no messages.
+"""A session for one pass over a recording: it keeps what correlation needs, and no messages.
 
-Owns forgetting. What `core.session.session` says of an entry it says, too, but for what
-is more than some thousands of requests ago: an answer that comes twice, an id
-that is used twice, are then like any other that nobody asked for.
+It reports what `core.session.session` reports, except that exchanges older than some thousands of requests are
+forgotten: a second response or a reused id is then unknown.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session
 
 HEAVY = 1 << 12
-"""Bytes from which on an answered request or its answer is not kept whole."""
+"""Bytes above which an answered request or its response is not kept whole."""
 
 EVERY = 1024
-"""Entries after which it is looked whether there is something to forget."""
+"""Entries between two removals of old exchanges."""
 
 
 class _Counted(list[Exchange]):
@@ -35,7 +34,7 @@ class _Counted(list[Exchange]):
 
 
 class StreamingSession(Session):
-    """A session that is told of, entry by entry."""
+    """A session that keeps only the exchanges that later entries may refer to."""
 
     def __init__(self, header: Header | None = None) -> None:
         super().__init__(header, forgets=True)
@@ -44,7 +43,7 @@ class StreamingSession(Session):
         self._entries = 0
 
     def add(self, entry: Entry) -> list[Change]:
-        """Take the next entry; return what it changed, which is good until the next call."""
+        """Add the next entry; return its changes, which are valid until the next call."""
         for change in self.changes:
             if (exchange := change.exchange) is not None:
                 exchange.progress.clear()
@@ -66,7 +65,7 @@ class StreamingSession(Session):
 
 
 def _lighten(exchange: Exchange, answer: Result | Failure) -> None:
-    """Let go of what an answered exchange carries, if it is much."""
+    """Drop large messages of an answered exchange."""
     request = exchange.request
     if len(request.data) > HEAVY:
         exchange.request = Request(

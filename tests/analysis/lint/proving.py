@@ -1,14 +1,12 @@
-"""Rules held against examples: their own, and those of all others."""
+"""Rules proved by examples: their own, and those of all others."""
 
 from __future__ import annotations
 
 from functools import cache
 
-import pytest
-
-from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, StreamingSession
+from mcpspy.analysis.lint import EntryPosition, Finding, Linter, StreamingSession
 from mcpspy.analysis.lint.examples import entries_of, header_of
-from mcpspy.analysis.lint.rule import LintRule, RuleFamily
+from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.core.recording.decode import Note
 
 BESIDE = {
@@ -40,9 +38,3 @@ def prove(rule: LintRule) -> None:
         assert codes <= {rule.code} | BESIDE.get(rule.code, set()), example
     for example in rule.valid:
         assert not findings(example), example
-
-
-def each(rules: RuleFamily) -> pytest.MarkDecorator:
-    """Return what runs a test with every rule of a module."""
-    assert set(rules) <= set(RULES), "a module of rules that RULES does not have"
-    return pytest.mark.parametrize("rule", rules, ids=lambda rule: rule.code)

@@ -1,30 +1,29 @@
-"""Which rules are asked, and what becomes of what they say."""
+"""Which rules check an event, and the findings of their reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint import EntryPosition, EventKind, Severity
+from mcpspy.analysis.lint import EntryPosition, EventKind
 from mcpspy.analysis.lint.dispatch import MOST, RuleDispatch
 from mcpspy.analysis.lint.event import LintEvent
-from mcpspy.analysis.lint.rule import Report, RuleFamily
+from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import ConversationState, LintState
 from mcpspy.core.recording.decode import Note
 
 
-def rulebook(look: Any, **about: Any) -> RuleDispatch:
-    rules = RuleFamily()
-    rules.rule(
+def dispatch_of(check: Any, **about: Any) -> RuleDispatch:
+    rules: list[LintRule] = []
+    RuleGroup(rules).info(
         "ENV101",
-        Severity.INFO,
         "wrong",
         **{"page": "2025-11-25/basic", "on": EventKind.NOTE, "valid": ("a",), "invalid": ("b",), **about},
-    )(look)
+    )(check)
     return RuleDispatch(rules)
 
 
-def seen(
+def event(
     method: str = "a", side: str = "client", revision: str | None = "2025-11-25", **more: Any
 ) -> LintEvent:
     what = Note(1.5, method, {"text": "as written"})
@@ -33,44 +32,44 @@ def seen(
     )
 
 
-def look(_: LintEvent) -> Iterator[Report]:
+def check(_: LintEvent) -> Iterator[Report]:
     """Because."""
     yield Report("no")
 
 
-def is_asked(one: LintEvent, kind: EventKind = EventKind.NOTE, **about: Any) -> bool:
-    return bool(rulebook(look, **about).look(kind, one))
+def checks(one: LintEvent, kind: EventKind = EventKind.NOTE, **about: Any) -> bool:
+    return bool(dispatch_of(check, **about).check(kind, one))
 
 
-def test_a_rule_is_asked_about_what_concerns_it_alone() -> None:
-    assert is_asked(seen())
-    assert not is_asked(seen(), EventKind.END)
-    assert is_asked(seen("a"), about="a")
-    assert not is_asked(seen("b"), about="a")
-    assert is_asked(seen("rpc.x"), about="rpc.*")
-    assert is_asked(seen(side="server"), by="server")
-    assert not is_asked(seen(), by="server")
-    assert not is_asked(seen(), since="2026-07-28")
-    assert is_asked(seen(revision="2026-07-28"), since="2026-07-28")
-    assert is_asked(seen(is_odd=True), odd=True)
-    assert not is_asked(seen(is_odd=False), odd=True)
+def test_a_rule_checks_only_what_concerns_it() -> None:
+    assert checks(event())
+    assert not checks(event(), EventKind.END)
+    assert checks(event("a"), about="a")
+    assert not checks(event("b"), about="a")
+    assert checks(event("rpc.x"), about="rpc.*")
+    assert checks(event(side="server"), by="server")
+    assert not checks(event(), by="server")
+    assert not checks(event(), since="2026-07-28")
+    assert checks(event(revision="2026-07-28"), since="2026-07-28")
+    assert checks(event(is_unusual=True), unusual=True)
+    assert not checks(event(is_unusual=False), unusual=True)
 
 
-def test_what_hangs_on_kind_method_and_side_is_asked_once_for_each() -> None:
-    asked: list[tuple[EventKind, str, str]] = []
+def test_a_condition_on_kind_method_and_side_is_evaluated_once_for_each() -> None:
+    evaluated: list[tuple[EventKind, str, str]] = []
 
     def only(kind: EventKind, method: str, side: str) -> bool:
-        asked.append((kind, method, side))
+        evaluated.append((kind, method, side))
         return side == "client"
 
-    book = rulebook(look, only=only)
+    book = dispatch_of(check, only=only)
     found = [
-        len(book.look(EventKind.NOTE, one))
-        for one in (seen(), seen(), seen("b"), seen(side="server"), seen("b"))
+        len(book.check(EventKind.NOTE, one))
+        for one in (event(), event(), event("b"), event(side="server"), event("b"))
     ]
 
     assert found == [1, 1, 1, 0, 1]
-    assert asked == [
+    assert evaluated == [
         (EventKind.NOTE, "a", "client"),
         (EventKind.NOTE, "b", "client"),
         (EventKind.NOTE, "a", "server"),
@@ -78,17 +77,17 @@ def test_what_hangs_on_kind_method_and_side_is_asked_once_for_each() -> None:
 
 
 def test_methods_without_end_take_no_memory_without_end() -> None:
-    book = rulebook(look, about="m7")
-    found = [book.look(EventKind.NOTE, seen(f"m{number}")) for number in [*range(MOST + 50), 7]]
+    book = dispatch_of(check, about="m7")
+    found = [book.check(EventKind.NOTE, event(f"m{number}")) for number in [*range(MOST + 50), 7]]
 
     assert [number for number, each in enumerate(found) if each] == [7, MOST + 50]
     assert len(book._tables) == MOST
 
 
-def test_what_is_told_once_is_told_once_a_side() -> None:
-    book = rulebook(look, once=True)
+def test_a_rule_with_once_reports_once_per_side() -> None:
+    book = dispatch_of(check, once=True)
 
-    assert [len(book.look(EventKind.NOTE, seen(side=side))) for side in ("client", "client", "server")] == [
+    assert [len(book.check(EventKind.NOTE, event(side=side))) for side in ("client", "client", "server")] == [
         1,
         0,
         1,
@@ -105,7 +104,7 @@ def test_an_excerpt_is_short_and_never_fails() -> None:
         """Because."""
         yield from (Report("no", excerpt) for excerpt in given)
 
-    found = rulebook(tells).look(EventKind.NOTE, seen())
+    found = dispatch_of(tells).check(EventKind.NOTE, event())
 
     assert [finding.excerpt for finding in found] == [
         "as written",

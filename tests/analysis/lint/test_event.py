@@ -1,17 +1,17 @@
-"""A message as a rule sees it."""
+"""The event that rules check."""
 
 from __future__ import annotations
 
 import pytest
 
 from mcpspy.analysis.lint import EntryPosition
-from mcpspy.analysis.lint.event import LintEvent, is_odd
+from mcpspy.analysis.lint.event import LintEvent, is_unusual
 from mcpspy.analysis.lint.state import ConversationState, LintState
 from mcpspy.core.protocol.message import read_frame
 from mcpspy.core.recording.decode import Frame
 
 
-def seen(data: bytes) -> LintEvent:
+def event(data: bytes) -> LintEvent:
     (message,) = read_frame(Frame(1.0, "server", data))
     return LintEvent(
         message, LintState(None), ConversationState(None), place=EntryPosition(), number=0, revision=None
@@ -19,11 +19,11 @@ def seen(data: bytes) -> LintEvent:
 
 
 def test_a_message_is_decoded_once() -> None:
-    looked = seen(b'{"jsonrpc":"2.0","id":1,"result":{"a":[]}}')
+    message = event(b'{"jsonrpc":"2.0","id":1,"result":{"a":[]}}')
 
-    assert looked.result == {"a": []}
-    assert looked.result is looked.result
-    assert looked.params == {}
+    assert message.result == {"a": []}
+    assert message.result is message.result
+    assert message.params == {}
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ def test_a_message_is_decoded_once() -> None:
     ids=["NaN", "surrogate", "bytes", "number", "none", "list"],
 )
 def test_what_is_not_strict_is_read_all_the_same(data: bytes, value: str) -> None:
-    assert ascii(seen(data).result.get("n")) == ascii(eval(value, {"nan": float("nan")}))
+    assert ascii(event(data).result.get("n")) == ascii(eval(value, {"nan": float("nan")}))
 
 
 @pytest.mark.parametrize(
-    ("frame", "flaw", "odd"),
+    ("frame", "flaw", "unusual"),
     [
         (Frame(1.0, "client", b'{"jsonrpc":"2.0","method":"a"}'), None, False),
         (Frame(1.0, "client", b'{"jsonrpc":"2.0","method":"a"}'), "nobody asked", True),
@@ -54,8 +54,8 @@ def test_what_is_not_strict_is_read_all_the_same(data: bytes, value: str) -> Non
     ],
     ids=["plain", "unpaired", "flawed", "batch", "torn", "http"],
 )
-def test_few_messages_are_odd(frame: Frame, flaw: str | None, odd: bool) -> None:
-    assert is_odd(read_frame(frame)[0], flaw) is odd
+def test_few_messages_are_unusual(frame: Frame, flaw: str | None, unusual: bool) -> None:
+    assert is_unusual(read_frame(frame)[0], flaw) is unusual
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_few_messages_are_odd(frame: Frame, flaw: str | None, odd: bool) -> None
     ids=["compact", "blank", "twice", "escape", "large", "surrogate", "garbage"],
 )
 def test_what_is_compact_hides_no_key(data: bytes, compact: bool) -> None:
-    assert seen(data).is_compact is compact
+    assert event(data).is_compact is compact
 
 
 def test_folded_bytes_are_searched_for_words_and_numbers() -> None:
-    assert seen(b'{"A":"\xc3\x9c","n":1907}').folded == b'{"a":"\xc3\x9c","n":0000}'
+    assert event(b'{"A":"\xc3\x9c","n":1907}').folded == b'{"a":"\xc3\x9c","n":0000}'

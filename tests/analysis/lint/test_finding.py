@@ -9,5 +9,5 @@ def test_the_gravest_ranks_first() -> None:
     assert [severity.rank for severity in (Severity.ERROR, Severity.WARNING, Severity.INFO)] == [0, 1, 2]
 
 
-def test_a_place_that_nobody_counted_is_line_0_of_the_first_part() -> None:
+def test_an_uncounted_position_is_line_0_of_the_first_part() -> None:
     assert EntryPosition() == (0, 1)

@@ -39,7 +39,7 @@ def codes(example: str) -> list[str]:
     return [finding.code for finding in findings(example)]
 
 
-def test_a_finding_says_where_and_what() -> None:
+def test_a_finding_has_a_position_and_a_message() -> None:
     (finding,) = findings("@ bare\n* stderr {}\n<< DEBUG: hello")
 
     assert finding == Finding(
@@ -59,7 +59,7 @@ def test_an_answer_has_the_revision_of_its_request() -> None:
     assert codes("@ 2026-07-28\n" + modern + begun + agreed + untyped) == ["MOD201"]
 
 
-def test_nothing_but_what_always_holds_is_said_before_the_revision_is_known() -> None:
+def test_only_rules_of_all_revisions_apply_before_the_revision_is_known() -> None:
     probe = '@ bare\n> {"id":1,"method":"server/discover"}\n< {"id":1,"result":{"x":1e400}}'
 
     assert codes(probe.replace(',"result":{"x":1e400}', ',"error":{"code":-32002,"message":"no"}')) == []
@@ -89,7 +89,7 @@ def test_each_client_behind_a_proxy_has_its_own_revision() -> None:
     assert [(finding.code, finding.place.line) for finding in found] == [("LIFE108", 8)]
 
 
-def test_what_mcpspy_said_or_kept_is_no_peers_mistake() -> None:
+def test_what_mcpspy_sent_or_dropped_is_not_a_mistake_of_a_peer() -> None:
     def entries(by: str | None, to: str | None) -> list[Entry]:
         def say(side: str, data: bytes, by: str | None = None, to: str | None = None) -> Frame:
             return Frame(1.0, side, data, "1", 7, "", by=by, to=to)
@@ -111,13 +111,13 @@ def test_what_mcpspy_said_or_kept_is_no_peers_mistake() -> None:
     ]
 
 
-def test_what_is_said_once_is_said_once_a_side() -> None:
+def test_once_is_once_per_side() -> None:
     said = '> {"id":%d,"method":"ping"}\n<< {"jsonrpc":"2.0","id":%d,"result":{}}\\x0d\n'
 
     assert codes(said % (2, 2) + said % (3, 3) + said % (4, 4)) == ["ENV112"]
 
 
-def test_the_kept_session_and_the_passing_one_are_told_the_same() -> None:
+def test_the_kept_session_and_the_streaming_one_have_the_same_findings() -> None:
     for path in sorted(RECORDINGS.glob("*.jsonl")):
         recording = Recording(path)
         whole = lint(recording, Session(recording.header), recording.header)
@@ -295,7 +295,7 @@ EXAMPLES = sorted({example for rule in RULES for example in (*rule.valid, *rule.
 
 @settings(max_examples=120, deadline=None)
 @given(st.data())
-def test_no_part_of_a_session_stops_it_whatever_stands_in_its_place(data: st.DataObject) -> None:
+def test_no_replaced_part_of_a_session_stops_it(data: st.DataObject) -> None:
     entries = list(entries_of(data.draw(st.sampled_from(EXAMPLES))))
     frames = [number for number, entry in enumerate(entries) if isinstance(entry, Frame)]
     for number in data.draw(st.lists(st.sampled_from(frames), min_size=1, max_size=2)) if frames else ():

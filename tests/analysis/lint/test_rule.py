@@ -1,4 +1,4 @@
-"""The decorator, and what every rule has to tell."""
+"""The decorators, and what every rule requires."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from mcpspy.analysis.lint import RULES, EventKind, Severity
 from mcpspy.analysis.lint.event import LintEvent
-from mcpspy.analysis.lint.rule import Report, RuleFamily
+from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules import FAMILIES
 
 GOOD: dict[str, Any] = {
@@ -21,14 +21,14 @@ GOOD: dict[str, Any] = {
 }
 
 
-def look(seen: LintEvent) -> Iterator[Report]:
+def check(event: LintEvent) -> Iterator[Report]:
     """Because."""
     yield from ()
 
 
 def test_a_rule_keeps_what_it_was_given() -> None:
-    rules = RuleFamily()
-    rules.rule("ENV101", Severity.INFO, "wrong", **GOOD, about="ping", since="2025-06-18")(look)
+    rules: list[LintRule] = []
+    RuleGroup(rules).info("ENV101", "wrong", **GOOD, about="ping", since="2025-06-18")(check)
     (rule,) = rules
 
     assert (rule.family, rule.explanation, rule.about) == ("ENV", "Because.", frozenset({"ping"}))
@@ -38,6 +38,23 @@ def test_a_rule_keeps_what_it_was_given() -> None:
         True,
         True,
         False,
+    ]
+
+
+def test_a_rule_has_the_options_of_its_group_unless_it_gives_its_own() -> None:
+    rules: list[LintRule] = []
+    shared = RuleGroup(rules, **GOOD)
+    requests = shared.group(about="ping", since="2025-06-18", valid=("c", "d"))
+    requests.error("ENV101", "wrong")(check)
+    requests.warning("ENV102", "wrong", about=None, invalid="e")(check)
+    shared.info("ENV103", "wrong")(check)
+
+    assert [
+        (rule.code, rule.severity, rule.about, rule.since, rule.valid, rule.invalid) for rule in rules
+    ] == [
+        ("ENV101", Severity.ERROR, frozenset({"ping"}), "2025-06-18", ("c", "d"), ("b",)),
+        ("ENV102", Severity.WARNING, None, "2025-06-18", ("c", "d"), ("e",)),
+        ("ENV103", Severity.INFO, None, "2024-11-05", ("a",), ("b",)),
     ]
 
 
@@ -52,20 +69,20 @@ def test_a_rule_keeps_what_it_was_given() -> None:
     ],
     ids=["taken", "no code", "no valid", "no invalid", "no page"],
 )
-def test_a_rule_that_does_not_tell_all_is_refused(code: str, more: dict[str, Any]) -> None:
-    rules = RuleFamily()
-    rules.rule("ENV101", Severity.INFO, "wrong", **GOOD)(look)
+def test_an_incomplete_rule_is_refused(code: str, more: dict[str, Any]) -> None:
+    rules: list[LintRule] = []
+    RuleGroup(rules).info("ENV101", "wrong", **GOOD)(check)
 
     with pytest.raises(ValueError, match=code):
-        rules.rule(code, Severity.INFO, "wrong", **(GOOD | more))(look)
+        RuleGroup(rules).info(code, "wrong", **(GOOD | more))(check)
 
 
-def test_a_rule_says_why() -> None:
+def test_a_rule_needs_an_explanation() -> None:
     def silent(_: LintEvent) -> Iterator[Report]:
         yield from ()
 
     with pytest.raises(ValueError, match="does not say why"):
-        RuleFamily().rule("ENV101", Severity.INFO, "wrong", **GOOD)(silent)
+        RuleGroup([]).info("ENV101", "wrong", **GOOD)(silent)
 
 
 @pytest.mark.parametrize(
@@ -79,16 +96,15 @@ def test_a_rule_says_why() -> None:
     ],
     ids=["all", "since", "until", "both", "one"],
 )
-def test_the_revisions_are_said_in_words(bounds: dict[str, str], words: str) -> None:
-    rules = RuleFamily()
-    rules.rule(
+def test_revisions_are_described_in_words(bounds: dict[str, str], words: str) -> None:
+    rules: list[LintRule] = []
+    RuleGroup(rules).info(
         "ENV101",
-        Severity.INFO,
         "wrong",
         **GOOD,
         since=bounds.get("since", "2024-11-05"),
         until=bounds.get("until"),
-    )(look)
+    )(check)
 
     assert rules[0].revisions == words
 

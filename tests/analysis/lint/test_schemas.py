@@ -49,11 +49,11 @@ def test_a_schema_in_order_or_beyond_us_is_not_blamed(schema: Any) -> None:
     ],
     ids=["type", "required", "inside", "pattern", "reference", "dialect", "list"],
 )
-def test_a_schema_that_is_none_is_told_with_its_place(schema: Any, words: str) -> None:
+def test_an_invalid_schema_is_reported_with_its_pointer(schema: Any, words: str) -> None:
     assert words in (why(schema) or "")
 
 
-def test_what_breaks_a_schema_is_told_with_its_place() -> None:
+def test_a_breach_is_reported_with_its_pointer() -> None:
     checked = SchemaCache().check(NUMBER)
 
     assert checked.breaches({"n": 1}) == []

@@ -14,7 +14,7 @@ def codes(select: list[str], ignore: list[str]) -> list[str]:
 EVERY = [rule.code for rule in RULES]
 
 
-def test_nothing_said_is_everything() -> None:
+def test_no_selection_is_every_rule() -> None:
     assert codes([], []) == EVERY
 
 
@@ -31,6 +31,6 @@ def test_the_longer_word_counts() -> None:
 
 
 @pytest.mark.parametrize("word", ["ENV9", "X", "ENV1011", "LIFE302x"])
-def test_a_word_that_is_no_code_is_said(word: str) -> None:
+def test_a_word_that_is_not_a_code_is_reported(word: str) -> None:
     with pytest.raises(ValueError, match=word.upper()):
         selected([word])

@@ -1,11 +1,11 @@
-"""HTTP exchanges, and what they are called."""
+"""HTTP exchanges, and their categories."""
 
 from __future__ import annotations
 
 import pytest
 
 from mcpspy.analysis.lint import EntryPosition, EventKind
-from mcpspy.analysis.lint.state import ASKS, INTRODUCES, NO_MESSAGE, SSE, TELLS, UNREADABLE, HttpPost
+from mcpspy.analysis.lint.state import INITIALIZES, NO_MESSAGE, NOTIFIES, REQUESTS, SSE, UNREADABLE, HttpPost
 from mcpspy.core.protocol.message import read_frame
 from mcpspy.core.protocol.spec import META
 from mcpspy.core.recording.decode import Frame
@@ -23,30 +23,30 @@ def post(*bodies: bytes, head: dict[str, object] | None = None) -> HttpPost:
     made = HttpPost(EntryPosition(), 0, 1.0, [], [], head=head)
     for body in bodies:
         (message,) = read_frame(Frame(1.0, "client", body))
-        made.carry(message, KINDS[type(message).__name__], getattr(message, "method", ""), None)
+        made.add(message, KINDS[type(message).__name__], getattr(message, "method", ""), None)
     return made
 
 
 @pytest.mark.parametrize(
-    ("bodies", "said"),
+    ("bodies", "category"),
     [
         ([], NO_MESSAGE),
-        ([b'{"id":1,"method":"ping"}'], ASKS),
-        ([b'{"method":"a"}', b'{"id":1,"method":"ping"}'], ASKS),
-        ([b'{"id":1,"method":"initialize"}'], INTRODUCES),
-        ([b'{"method":"initialize"}'], TELLS),
-        ([b'{"method":"a"}'], TELLS),
-        ([b'{"id":1,"result":{}}'], TELLS),
+        ([b'{"id":1,"method":"ping"}'], REQUESTS),
+        ([b'{"method":"a"}', b'{"id":1,"method":"ping"}'], REQUESTS),
+        ([b'{"id":1,"method":"initialize"}'], INITIALIZES),
+        ([b'{"method":"initialize"}'], NOTIFIES),
+        ([b'{"method":"a"}'], NOTIFIES),
+        ([b'{"id":1,"result":{}}'], NOTIFIES),
         ([b'{"method":"a"}', b"{oops}"], UNREADABLE),
     ],
     ids=["nothing", "request", "both", "initialize", "no id", "notification", "answer", "garbage"],
 )
-def test_an_exchange_is_called_by_what_was_posted(bodies: list[bytes], said: str) -> None:
-    assert post(*bodies).said(is_sse=False) == said
-    assert post(*bodies).said(is_sse=True) == SSE
+def test_the_category_of_an_exchange_is_what_was_posted(bodies: list[bytes], category: str) -> None:
+    assert post(*bodies).category(is_sse=False) == category
+    assert post(*bodies).category(is_sse=True) == SSE
 
 
-def test_the_revision_is_that_of_the_first_request_that_says_one() -> None:
+def test_the_revision_is_that_of_the_first_request_that_states_one() -> None:
     meta = (
         b'{"id":1,"method":"ping","params":{"_meta":{"%b":"2026-07-28"}}}' % f"{META}protocolVersion".encode()
     )
@@ -59,12 +59,12 @@ def test_what_comes_back_is_counted_and_its_errors_kept() -> None:
     made = post()
     for body in (b'{"method":"a"}', b'{"id":1,"result":{}}', b'{"id":1,"error":{"code":-32601}}'):
         (message,) = read_frame(Frame(1.0, "server", body))
-        made.carry(message, KINDS[type(message).__name__], "", None)
+        made.add(message, KINDS[type(message).__name__], "", None)
 
-    assert (made.heard, made.answers, made.posted) == (3, [None, -32601], [])
+    assert (made.received, made.answers, made.posted) == (3, [None, -32601], [])
 
 
-def test_a_head_that_is_none_has_no_headers_and_no_status() -> None:
+def test_a_malformed_head_has_no_headers_and_no_status() -> None:
     made = post(head={"status": "200", "request": 7, "response": {"a": "b"}})
 
     assert (made.status, made.request, made.response) == (0, {}, {"a": "b"})

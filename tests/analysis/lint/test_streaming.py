@@ -1,4 +1,4 @@
-"""The fold that forgets."""
+"""The session that forgets answered exchanges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def frame(side: str, **members: Any) -> Frame:
     return Frame(1.0, side, json.dumps({"jsonrpc": "2.0", **members}).encode())
 
 
-def told(changes: list[Change]) -> list[Any]:
+def reported(changes: list[Change]) -> list[Any]:
     return [
         (
             change.number,
@@ -44,15 +44,15 @@ STEPS = st.sampled_from(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(STEPS, max_size=12))
-def test_it_says_what_the_session_that_keeps_everything_says(frames: list[Frame]) -> None:
-    passing, kept = StreamingSession(), Session()
+def test_it_reports_what_the_session_that_keeps_everything_reports(frames: list[Frame]) -> None:
+    streaming, kept = StreamingSession(), Session()
 
     for each in frames:
-        assert told(passing.add(each)) == told(kept.add(each))
-    assert [exchange.state for exchange in passing.end()] == [exchange.state for exchange in kept.end()]
+        assert reported(streaming.add(each)) == reported(kept.add(each))
+    assert [exchange.state for exchange in streaming.end()] == [exchange.state for exchange in kept.end()]
 
 
-def test_what_was_answered_is_let_go() -> None:
+def test_answered_exchanges_are_dropped() -> None:
     session = StreamingSession()
     session.add(
         frame("client", id=1, method="tools/call", params={"name": "a", "arguments": {"b": "x" * HEAVY}})

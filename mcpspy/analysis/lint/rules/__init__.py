@@ -1,15 +1,11 @@
-"""All rules, family by family. A new module of rules is a row here."""
+"""All rules, sorted by family and code. A new module of rules is a row here."""
 
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import (
     content,
     elicitation,
     encoding,
-    errors,
-    http_requests,
-    http_responses,
-    ids,
-    input_required,
+    http,
     jsonrpc,
     lifecycle,
     methods,
@@ -17,7 +13,6 @@ from mcpspy.analysis.lint.rules import (
     security,
     stateless,
     tasks,
-    tool_calls,
     tools,
     utilities,
 )
@@ -31,7 +26,7 @@ FAMILIES = {
     "SEC": "Security",
     "REC": "The recording itself",
 }
-"""The letters of a code, and what its rules are about."""
+"""Letters of a code → the subject of its rules."""
 
 RULES: tuple[LintRule, ...] = tuple(
     sorted(
@@ -39,11 +34,7 @@ RULES: tuple[LintRule, ...] = tuple(
             *content.RULES,
             *elicitation.RULES,
             *encoding.RULES,
-            *errors.RULES,
-            *http_requests.RULES,
-            *http_responses.RULES,
-            *ids.RULES,
-            *input_required.RULES,
+            *http.RULES,
             *jsonrpc.RULES,
             *lifecycle.RULES,
             *methods.RULES,
@@ -51,7 +42,6 @@ RULES: tuple[LintRule, ...] = tuple(
             *security.RULES,
             *stateless.RULES,
             *tasks.RULES,
-            *tool_calls.RULES,
             *tools.RULES,
             *utilities.RULES,
         ),

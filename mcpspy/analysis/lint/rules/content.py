@@ -8,12 +8,11 @@ from binascii import a2b_base64
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import LintEvent, is_number, objects
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, WARNING, Report, RuleFamily
+from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 TYPES: dict[str, tuple[str, dict[str, type]]] = {
     "text": ("2024-11-05", {"text": str}),
@@ -22,13 +21,13 @@ TYPES: dict[str, tuple[str, dict[str, type]]] = {
     "resource": ("2024-11-05", {"resource": dict}),
     "resource_link": ("2025-06-18", {"uri": str, "name": str}),
 }
-"""Type of a content block → the revision it came with, and what it must hold."""
+"""Type of a content block → its first revision, and its required members."""
 
 _MIME = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;.*)?", re.DOTALL)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s]*")
 _SIZE = re.compile(r"\d+x\d+|any")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
-_ICONS = ("https:", "http:", "data:")
+_ICON_SCHEMES = ("https:", "http:", "data:")
 
 _CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[%s]}}'
 _READ = '> {"id":2,"method":"resources/read","params":{"uri":"a:b"}}\n< {"id":2,"result":{"contents":[%s]}}'
@@ -38,55 +37,47 @@ _LIST = '> {"id":2,"method":"resources/list"}\n< {"id":2,"result":{"resources":[
 _ICON = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"},"icons":[%s]}]}}'
 
 _ANSWERED = ("tools/call", "prompts/get", "sampling/createMessage", "resources/read")
-_LISTS = {"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}  # fmt: skip
+LISTS = {"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}  # fmt: skip
 
 
-def blocks_of(seen: LintEvent) -> list[Any]:
+def blocks_of(event: LintEvent) -> list[Any]:
     """Return the content blocks of a tool's result or a prompt."""
-    found = seen.blocks
+    found = event.blocks
     if found is None:
-        found = seen.blocks = []
-        if seen.method == "tools/call":
-            content = seen.result.get("content")
+        found = event.blocks = []
+        if event.method == "tools/call":
+            content = event.result.get("content")
             found += content if isinstance(content, list) else ()
-        elif seen.method == "prompts/get":
-            messages = seen.result.get("messages")
-            for message in messages if isinstance(messages, list) else ():
-                if isinstance(message, dict) and "content" in message:
-                    found.append(message["content"])
+        elif event.method == "prompts/get":
+            found += [message["content"] for message in event.listed("messages") if "content" in message]
     return found
 
 
-def resources_of(seen: LintEvent) -> list[dict[str, Any]]:
-    """Return the contents of resources: read, or embedded."""
-    contents = seen.result.get("contents") if seen.method == "resources/read" else None
-    found = (
-        [content for content in contents if isinstance(content, dict)] if isinstance(contents, list) else []
-    )
-    found += [
-        block["resource"]
-        for block in blocks_of(seen)
-        if isinstance(block, dict)
-        and block.get("type") == "resource"
-        and isinstance(block.get("resource"), dict)
-    ]
-    return found
+def resources_of(event: LintEvent) -> list[dict[str, Any]]:
+    """Return the contents of resources, read or embedded."""
+    found = event.listed("contents") if event.method == "resources/read" else []
+    return found + objects([block.get("resource") for block in _blocks(event, "resource")])
 
 
-def listed_of(seen: LintEvent) -> list[dict[str, Any]]:
-    """Return what a listing lists."""
-    items = seen.result.get(_LISTS.get(seen.method, ""))
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+def listed_of(event: LintEvent) -> list[dict[str, Any]]:
+    """Return the items of a listing."""
+    return event.listed(LISTS.get(event.method, ""))
 
 
-@rule(
+def _blocks(event: LintEvent, *types: str) -> list[dict[str, Any]]:
+    """Return the content blocks that are objects, of some types or of all."""
+    return [block for block in objects(blocks_of(event)) if not types or block.get("type") in types]
+
+
+_WORDS: dict[type, str] = {str: "string", dict: "object"}
+
+result = RuleGroup(RULES, on=EventKind.RESULT, page="2025-11-25/server/resources#resource", beyond_text=True)
+block = result.group(page="2025-11-25/schema#contentblock", about=("tools/call", "prompts/get"))
+
+
+@block.error(
     "DATA401",
-    ERROR,
     "a content block of a type that there is not",
-    page="2025-11-25/schema#contentblock",
-    on=EventKind.RESULT,
-    about=("tools/call", "prompts/get"),
-    beyond_text=True,
     valid=(_CALL % _TEXT, _CALL % _IMAGE, _CALL % '{"type":"resource_link","uri":"a:b","name":"c"}'),
     invalid=(
         _CALL % '{"type":"json","json":{}}',
@@ -94,29 +85,24 @@ def listed_of(seen: LintEvent) -> list[dict[str, Any]]:
         "@ 2024-11-05\n" + _CALL % '{"type":"audio","data":"aGk=","mimeType":"audio/wav"}',
     ),
 )
-def unknown(seen: LintEvent) -> Iterator[Report]:
+def unknown(event: LintEvent) -> Iterator[Report]:
     """Text, image and resource; audio since 2025-03-26, resource_link since 2025-06-18. Clients refuse the whole
     result over another one. Structured results belong into `structuredContent`.
     """
-    for block in blocks_of(seen):
+    for block in blocks_of(event):
         kind = block.get("type") if isinstance(block, dict) else None
         if not isinstance(kind, str) or kind not in TYPES:
             yield Report(
                 "a content block without a type" if kind is None else f"no type of content: {str(kind)[:40]}",
                 block,
             )
-        elif seen.revision is not None and TYPES[kind][0] > seen.revision:
-            yield Report(f"{kind} came with {TYPES[kind][0]}; this is {seen.revision}", block)
+        elif event.revision is not None and TYPES[kind][0] > event.revision:
+            yield Report(f"{kind} came with {TYPES[kind][0]}; this is {event.revision}", block)
 
 
-@rule(
+@block.error(
     "DATA402",
-    ERROR,
     "a content block without what its type must hold",
-    page="2025-11-25/schema#contentblock",
-    on=EventKind.RESULT,
-    about=("tools/call", "prompts/get"),
-    beyond_text=True,
     valid=(_CALL % _TEXT, _CALL % '{"type":"resource","resource":{"uri":"a:b","text":"c"}}'),
     invalid=(
         _CALL % '{"type":"text","text":7}',
@@ -124,11 +110,11 @@ def unknown(seen: LintEvent) -> Iterator[Report]:
         _CALL % '{"type":"resource","uri":"a:b"}',
     ),
 )
-def incomplete(seen: LintEvent) -> Iterator[Report]:
+def incomplete(event: LintEvent) -> Iterator[Report]:
     """Text has `text`, a string; image and audio `data` and `mimeType`; resource a `resource`; resource_link `uri`
     and `name`.
     """
-    for block in blocks_of(seen):
+    for block in blocks_of(event):
         kind = block.get("type") if isinstance(block, dict) else None
         if isinstance(kind, str) and kind in TYPES:
             for name, held in TYPES[kind][1].items():
@@ -141,17 +127,11 @@ def incomplete(seen: LintEvent) -> Iterator[Report]:
                     )
 
 
-_WORDS: dict[type, str] = {str: "string", dict: "object"}
-
-
-@rule(
+@result.error(
     "DATA403",
-    ERROR,
     "base64 that is none",
     page="2025-11-25/server/tools#image-content",
-    on=EventKind.RESULT,
     about=("tools/call", "prompts/get", "resources/read"),
-    beyond_text=True,
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","blob":"aGk="}'),
     invalid=(
         _CALL % _IMAGE.replace("aGk=", "data:image/png;base64,aGk="),
@@ -159,14 +139,10 @@ _WORDS: dict[type, str] = {str: "string", dict: "object"}
         _READ % '{"uri":"a:b","blob":"aG-_"}',
     ),
 )
-def base64(seen: LintEvent) -> Iterator[Report]:
+def base64(event: LintEvent) -> Iterator[Report]:
     """`data` and `blob` are standard Base64 with padding: no `data:` URL, not the alphabet of URLs."""
-    given: list[Any] = [
-        block.get("data")
-        for block in blocks_of(seen)
-        if isinstance(block, dict) and block.get("type") in ("image", "audio")
-    ]
-    given += [resource.get("blob") for resource in resources_of(seen)]
+    given: list[Any] = [block.get("data") for block in _blocks(event, "image", "audio")]
+    given += [resource.get("blob") for resource in resources_of(event)]
     for data in given:
         if isinstance(data, str):
             try:
@@ -175,78 +151,57 @@ def base64(seen: LintEvent) -> Iterator[Report]:
                 yield Report(f"no Base64: {'a data: URL' if data.startswith('data:') else error}", data)
 
 
-@rule(
+@result.warning(
     "DATA404",
-    WARNING,
     "a mimeType that is none",
-    page="2025-11-25/server/resources#resource",
-    on=EventKind.RESULT,
-    about=(*_ANSWERED, *_LISTS),
-    beyond_text=True,
+    about=(*_ANSWERED, *LISTS),
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","text":"c","mimeType":"text/plain; charset=utf-8"}'),
     invalid=(_CALL % _IMAGE.replace("image/png", "png"), _READ % '{"uri":"a:b","text":"c","mimeType":""}'),
 )
-def mime(seen: LintEvent) -> Iterator[Report]:
+def mime(event: LintEvent) -> Iterator[Report]:
     """A media type is `type/subtype`, as in `image/png`; hosts choose by it how to show what it belongs to."""
-    blocks = [block for block in blocks_of(seen) if isinstance(block, dict)]
-    for thing in (*blocks, *resources_of(seen), *listed_of(seen)):
+    for thing in (*_blocks(event), *resources_of(event), *listed_of(event)):
         given = thing.get("mimeType")
         if isinstance(given, str) and not _MIME.fullmatch(given):
             yield Report(f"no media type: {given[:60]!r}", given)
 
 
-@rule(
+@result.warning(
     "DATA405",
-    WARNING,
     "a uri that is none",
-    page="2025-11-25/server/resources#resource",
-    on=EventKind.RESULT,
     about=("resources/list", "resources/read", "tools/call", "prompts/get", "roots/list"),
-    beyond_text=True,
     valid=(_LIST % "file:///a/b.txt", _LIST % "note://1"),
     invalid=(_LIST % "/a/b.txt", _READ % '{"uri":"b.txt","text":"c"}', _LIST % "file:///a b.txt"),
 )
-def uri(seen: LintEvent) -> Iterator[Report]:
+def uri(event: LintEvent) -> Iterator[Report]:
     """A URI has a scheme, and no spaces in it: `file:///a/b%20c.txt`, not a path. Clients that parse it refuse others."""
-    things = [*resources_of(seen)]
-    if seen.method == "roots/list":
-        roots = seen.result.get("roots")
-        things += [root for root in roots if isinstance(root, dict)] if isinstance(roots, list) else []
-    things += [item for item in listed_of(seen) if seen.method == "resources/list"]
-    things += [
-        block for block in blocks_of(seen) if isinstance(block, dict) and block.get("type") == "resource_link"
-    ]
-    for thing in things:
+    things = event.listed({"roots/list": "roots", "resources/list": "resources"}.get(event.method, ""))
+    for thing in (*resources_of(event), *things, *_blocks(event, "resource_link")):
         given = thing.get("uri")
         if isinstance(given, str) and not _URI.fullmatch(given):
             yield Report(f"no URI: {given[:80]!r}", given)
 
 
-@rule(
+@result.error(
     "DATA406",
-    ERROR,
     "a resource's content that is neither text nor blob",
     page="2025-11-25/server/resources#resource-contents",
-    on=EventKind.RESULT,
     about=("resources/read", "tools/call", "prompts/get"),
-    beyond_text=True,
-    valid=(_READ % '{"uri":"a:b","text":""}',),
+    valid=_READ % '{"uri":"a:b","text":""}',
     invalid=(_READ % '{"uri":"a:b"}', _READ % '{"uri":"a:b","text":{"c":1}}'),
 )
-def neither(seen: LintEvent) -> Iterator[Report]:
+def neither(event: LintEvent) -> Iterator[Report]:
     """What is read is `text`, a string, or `blob`, in Base64."""
-    for content in resources_of(seen):
+    for content in resources_of(event):
         if not isinstance(content.get("text"), str) and not isinstance(content.get("blob"), str):
             yield Report("neither text nor blob, as strings", content)
 
 
-@rule(
+@result.warning(
     "DATA407",
-    WARNING,
     "an icon that cannot be shown",
     page="2025-11-25/basic#icons",
-    on=EventKind.RESULT,
-    about=(*_LISTS, "initialize"),
+    about=(*LISTS, "initialize"),
     since="2025-11-25",
     valid=(
         _ICON % '{"src":"https://example.com/a.png","sizes":["48x48"],"mimeType":"image/png"}',
@@ -259,17 +214,17 @@ def neither(seen: LintEvent) -> Iterator[Report]:
         _ICON % '{"src":"https://example.com/a.png","sizes":["large"]}',
     ),
 )
-def icon(seen: LintEvent) -> Iterator[Report]:
+def icon(event: LintEvent) -> Iterator[Report]:
     """`src` is an https or data URI (clients must refuse others), `sizes` a list of `48x48` or `any`."""
-    info = seen.result.get("serverInfo")
-    for thing in (*listed_of(seen), *([info] if isinstance(info, dict) else [])):
+    info = event.result.get("serverInfo")
+    for thing in (*listed_of(event), *([info] if isinstance(info, dict) else [])):
         icons = thing.get("icons")
         for one in icons if isinstance(icons, list) else ():
             src = one.get("src") if isinstance(one, dict) else None
             sizes = one.get("sizes", []) if isinstance(one, dict) else []
             if not isinstance(src, str):
                 yield Report("an icon without src", one)
-            elif not src.lower().startswith(_ICONS):
+            elif not src.lower().startswith(_ICON_SCHEMES):
                 yield Report(f"an icon at {src[:60]}: neither https nor data", one)
             elif not isinstance(sizes, list) or not all(
                 isinstance(size, str) and _SIZE.fullmatch(size) for size in sizes
@@ -277,17 +232,14 @@ def icon(seen: LintEvent) -> Iterator[Report]:
                 yield Report('sizes of an icon are a list of "48x48" or "any"', one)
 
 
-@rule(
+@result.warning(
     "DATA408",
-    WARNING,
     "annotations out of range",
     page="2025-11-25/server/resources#annotations",
-    on=EventKind.RESULT,
     about=(*_ANSWERED, "resources/list", "resources/templates/list"),
-    beyond_text=True,
     valid=(
         _CALL
-        % '{"type":"text","text":"a","annotations":{"priority":0.5,"audience":["user"],"lastModified":"2025-01-12T15:00:58Z"}}',
+        % '{"type":"text","text":"a","annotations":{"priority":0.5,"audience":["user"],"lastModified":"2025-01-12T15:00:58Z"}}'
     ),
     invalid=(
         _CALL % '{"type":"text","text":"a","annotations":{"priority":2}}',
@@ -295,22 +247,18 @@ def icon(seen: LintEvent) -> Iterator[Report]:
         _CALL % '{"type":"text","text":"a","annotations":{"lastModified":"yesterday"}}',
     ),
 )
-def annotated(seen: LintEvent) -> Iterator[Report]:
+def annotated(event: LintEvent) -> Iterator[Report]:
     """`priority` is from 0 to 1, `audience` a list of "user" and "assistant", `lastModified` a time of ISO 8601."""
-    blocks = [block for block in blocks_of(seen) if isinstance(block, dict)]
-    for thing in (*blocks, *resources_of(seen), *listed_of(seen)):
+    for thing in (*_blocks(event), *resources_of(event), *listed_of(event)):
         given = thing.get("annotations")
         if isinstance(given, dict):
             yield from _annotations(given)
 
 
 def _annotations(given: dict[str, Any]) -> Iterator[Report]:
-    priority, audience, modified = (
-        given.get("priority", 0),
-        given.get("audience", []),
-        given.get("lastModified"),
-    )
-    if isinstance(priority, bool) or not isinstance(priority, int | float) or not 0 <= priority <= 1:
+    priority, audience = given.get("priority", 0), given.get("audience", [])
+    modified = given.get("lastModified")
+    if not is_number(priority) or not 0 <= priority <= 1:
         yield Report("priority is not from 0 to 1", given)
     if not isinstance(audience, list) or any(one not in ("user", "assistant") for one in audience):
         yield Report('audience is not a list of "user" and "assistant"', given)

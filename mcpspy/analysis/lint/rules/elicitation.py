@@ -1,4 +1,4 @@
-"""Elicitation: forms that a server has a person fill in, pages it sends them to, and what comes back."""
+"""Elicitation: forms and pages that a server asks the user to complete, and the responses."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Report, RuleFamily
+from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rules.stateless import input_requests
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.spec import MODERN
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 PAGE = "2025-11-25/client/elicitation"
 FORMS = "2025-06-18"
-"""The revision that forms came with."""
+"""The first revision with forms."""
 
-_ASKS = ("elicitation/create", "tools/call", "prompts/get", "resources/read")
-_PLAIN = ("string", "number", "integer", "boolean")
+_ELICITS = ("elicitation/create", "tools/call", "prompts/get", "resources/read")
+_FIELD_TYPES = ("string", "number", "integer", "boolean")
 _FORMATS = ("email", "uri", "date", "date-time")
 _ACTIONS = ("accept", "decline", "cancel")
 _SECRET = re.compile(
@@ -41,16 +41,15 @@ _NOW = (
 )
 
 
-def _asked(seen: LintEvent) -> list[dict[str, Any]]:
-    """Return the params of the questions in a message: in the request, or in the result of 2026-07-28."""
-    if not isinstance(seen.what, Result):
-        return [seen.params] if seen.method == "elicitation/create" else []
-    if not seen.what.body.input_requests:
+def _elicitations(event: LintEvent) -> list[dict[str, Any]]:
+    """Return the params of the elicitations in a message: a request, or a result of 2026-07-28."""
+    if not isinstance(event.what, Result):
+        return [event.params] if event.method == "elicitation/create" else []
+    if not event.what.body.input_requests:
         return []
-    requests = seen.result.get("inputRequests")
     return [
         params
-        for request in (requests.values() if isinstance(requests, dict) else ())
+        for request in input_requests(event).values()
         if isinstance(request, dict)
         and request.get("method") == "elicitation/create"
         and isinstance(params := request.get("params"), dict)
@@ -58,21 +57,22 @@ def _asked(seen: LintEvent) -> list[dict[str, Any]]:
 
 
 def _fields(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a form."""
     schema = params.get("requestedSchema") if params.get("mode", "form") == "form" else None
     fields = schema.get("properties") if isinstance(schema, dict) else None
     return fields if isinstance(fields, dict) else {}
 
 
-@rule(
+elicitation = RuleGroup(RULES, since=FORMS, valid=_GOOD)
+form = elicitation.group(on=(EventKind.REQUEST, EventKind.RESULT), about=_ELICITS, beyond_text=True)
+action = elicitation.group(
+    page=PAGE + "#response-actions", on=EventKind.RESULT, about="elicitation/create", until=LEGACY
+)
+
+
+@form.error(
     "DATA801",
-    ERROR,
     "a form with more than plain fields",
     page=PAGE + "#requested-schema",
-    on=(EventKind.REQUEST, EventKind.RESULT),
-    about=_ASKS,
-    since=FORMS,
-    beyond_text=True,
     valid=(
         _GOOD,
         _FORM % (_PICK % '{"type":"array","items":{"type":"string","enum":["b","c"]}}')
@@ -89,11 +89,11 @@ def _fields(params: dict[str, Any]) -> dict[str, Any]:
         _NOW % (_PICK % '{"$ref":"#/x"}'),
     ),
 )
-def plain(seen: LintEvent) -> Iterator[Report]:
+def plain(event: LintEvent) -> Iterator[Report]:
     """A form is an object of plain fields, one level deep, so that any client can draw it: strings (with a `format` of
     email, uri, date or date-time, or a choice), numbers, booleans, and from 2025-11-25 on a choice of several.
     """
-    for params in _asked(seen):
+    for params in _elicitations(event):
         schema = params.get("requestedSchema")
         if params.get("mode", "form") != "form":
             continue
@@ -102,12 +102,12 @@ def plain(seen: LintEvent) -> Iterator[Report]:
         elif schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
             yield Report("requestedSchema is no object with properties", schema)
         for name, field in _fields(params).items():
-            if (why := _is_more(field, seen.revision)) is not None:
+            if (why := _why_not_plain(field, event.revision)) is not None:
                 yield Report(f"the field {name[:60]}: {why}", field)
 
 
-def _is_more(field: Any, revision: str | None) -> str | None:
-    """Say what a form cannot hold; None if it can."""
+def _why_not_plain(field: Any, revision: str | None) -> str | None:
+    """Return why a form cannot contain a field; None if it can."""
     if not isinstance(field, dict):
         return "no schema"
     kind = field.get("type")
@@ -118,109 +118,86 @@ def _is_more(field: Any, revision: str | None) -> str | None:
         if isinstance(items, dict) and (items.get("type") == "string" or "anyOf" in items):
             return None if "enum" in items or "anyOf" in items else "a list that is no choice"
         return "a list of something else than texts"
-    if kind not in _PLAIN:
+    if kind not in _FIELD_TYPES:
         return f"its type is {str(kind)[:40]}" if kind is not None else "it has no type"
     if kind == "string" and field.get("format", "email") not in _FORMATS:
         return f"no format of a form: {str(field['format'])[:40]}"
     return None
 
 
-@rule(
+@action.warning(
     "DATA802",
-    WARNING,
     "a filled-in form that breaks its schema",
-    page=PAGE + "#response-actions",
-    on=EventKind.RESULT,
-    about="elicitation/create",
-    since=FORMS,
-    until=LEGACY,
     valid=(_GOOD, _FORM % (_NAME % "") + _FILLED % '{"action":"cancel"}'),
     invalid=(
         _FORM % (_NAME % "") + _FILLED % '{"action":"accept","content":{"name":7}}',
         _FORM % (_NAME % "") + _FILLED % '{"action":"accept"}',
     ),
 )
-def filled(seen: LintEvent) -> Iterator[Report]:
+def filled(event: LintEvent) -> Iterator[Report]:
     """What a person accepted is in `content`, and is what the form asked for. The client should check it before the
     server has to.
     """
-    asked = seen.request.params
-    if seen.result.get("action") != "accept" or not isinstance(asked, dict) or not _fields(asked):
+    request = event.request.params
+    if event.result.get("action") != "accept" or not isinstance(request, dict) or not _fields(request):
         return
-    given = seen.result.get("content", {})
-    for breach in seen.known.schemas.check(asked["requestedSchema"]).breaches(given):
+    given = event.result.get("content", {})
+    for breach in event.state.schemas.check(request["requestedSchema"]).breaches(given):
         yield Report(f"content: {breach}", given)
 
 
-@rule(
+@action.error(
     "DATA803",
-    ERROR,
     "an answer that is neither accept, decline nor cancel",
-    page=PAGE + "#response-actions",
-    on=EventKind.RESULT,
-    about="elicitation/create",
-    since=FORMS,
-    until=LEGACY,
-    valid=(_GOOD,),
-    invalid=(_FORM % (_NAME % "") + _FILLED % '{"action":"reject"}',),
+    invalid=_FORM % (_NAME % "") + _FILLED % '{"action":"reject"}',
 )
-def action(seen: LintEvent) -> Iterator[Report]:
+def unknown_action(event: LintEvent) -> Iterator[Report]:
     """`decline` is a no, `cancel` is no answer at all; there is nothing else to choose from."""
-    given = seen.result.get("action")
+    given = event.result.get("action")
     if isinstance(given, str) and given not in _ACTIONS:
         yield Report(f"the action {given[:40]!r}", given)
 
 
-@rule(
+@form.error(
     "DATA804",
-    ERROR,
     "a question by URL without its URL",
     page=PAGE + "#url-mode-elicitation-requests",
-    on=(EventKind.REQUEST, EventKind.RESULT),
-    about=_ASKS,
     since=LEGACY,
-    beyond_text=True,
-    valid=(_URL % ',"url":"https://example.com/login","elicitationId":"e"',),
+    valid=_URL % ',"url":"https://example.com/login","elicitationId":"e"',
     invalid=(
         _URL % ',"elicitationId":"e"',
         _URL % ',"url":"login","elicitationId":"e"',
         _URL % ',"url":"https://example.com/login"',
     ),
 )
-def url(seen: LintEvent) -> Iterator[Report]:
+def url(event: LintEvent) -> Iterator[Report]:
     """`mode: url` sends a person to a page: to its `url`, and in 2025-11-25 under an `elicitationId`, by which
     `notifications/elicitation/complete` says that they are done there.
     """
-    for params in _asked(seen):
+    for params in _elicitations(event):
         if params.get("mode") != "url":
             continue
         if not re.match(r"https?://.", str(params.get("url"))):
             yield Report(f"no URL: {str(params.get('url'))[:80]}", params)
-        if not isinstance(params.get("elicitationId"), str) and (seen.revision or "") < MODERN:
+        if not isinstance(params.get("elicitationId"), str) and (event.revision or "") < MODERN:
             yield Report("no elicitationId", params)
 
 
-@rule(
+@form.warning(
     "SEC302",
-    WARNING,
     "a form that asks for a secret",
     page=PAGE + "#security-considerations",
-    on=(EventKind.REQUEST, EventKind.RESULT),
-    about=_ASKS,
-    since=FORMS,
-    beyond_text=True,
-    valid=(_GOOD,),
     invalid=(
         _FORM % (_NAME.replace("name", "api_key") % "") + _FILLED % '{"action":"decline"}',
         _FORM % (_NAME % ',"title":"Your password"') + _FILLED % '{"action":"decline"}',
         _NOW % (_NAME.replace("name", "password") % ""),
     ),
 )
-def secret(seen: LintEvent) -> Iterator[Report]:
+def secret(event: LintEvent) -> Iterator[Report]:
     """Servers must not ask for passwords, keys and the like in a form: what is typed there goes through the host, and
     may reach the model. Send the person to a page instead (`mode: url`).
     """
-    for params in _asked(seen):
+    for params in _elicitations(event):
         for name, field in _fields(params).items():
             title = field.get("title") if isinstance(field, dict) else None
             if found := _SECRET.search(f"{name} {title if isinstance(title, str) else ''}"):

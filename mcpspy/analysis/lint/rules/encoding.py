@@ -1,7 +1,4 @@
-"""How a message is written: UTF-8, line ends, and JSON that every peer reads alike.
-
-Owns the rules that look at its bytes.
-"""
+"""The bytes of a message: UTF-8, line ends, and JSON that all peers decode to the same value."""
 
 from __future__ import annotations
 
@@ -13,114 +10,103 @@ import orjson
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, EVERY_LINE, INFO, MESSAGES, WARNING, Report, RuleFamily
+from mcpspy.analysis.lint.rule import EVERY_LINE, MESSAGES, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.jsonrpc import PING, STDIO_PAGE, reason
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 JSON = "https://www.rfc-editor.org/rfc/rfc8259"
 
 EXACT = 2**53 - 1
-"""The largest integer that every peer can hold (RFC 8259, 6)."""
+"""The largest integer that every peer can represent (RFC 8259, 6)."""
 
 _WHO = {CLIENT: "the client", SERVER: "the server"}
 
 
-@rule(
+_BEFORE_COLON = (b" :", b"\t:", b"\n:", b"\r:")
+
+line = RuleGroup(RULES, page=STDIO_PAGE, on=EVERY_LINE, unusual=True, valid=PING)
+message = RuleGroup(RULES, on=MESSAGES)
+
+
+@line.error(
     "ENV110",
-    ERROR,
     "not UTF-8",
     page="2025-11-25/basic/transports",
-    on=EVERY_LINE,
-    odd=True,
-    valid=('> {"id":2,"method":"ping","params":{"x":"\u00e9"}}\n< {"id":2,"result":{}}',),
-    invalid=('> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":"\\xe9"}}',),
+    valid='> {"id":2,"method":"ping","params":{"x":"\u00e9"}}\n< {"id":2,"result":{}}',
+    invalid='> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":"\\xe9"}}',
 )
-def utf8(seen: LintEvent) -> Iterator[Report]:
+def utf8(event: LintEvent) -> Iterator[Report]:
     """Messages are UTF-8. A server on Windows that writes text in the console's code page, or a file read as
     bytes and passed on; Python clients end with a UnicodeDecodeError, others show replacement characters.
     """
-    if "not UTF-8" in seen.message.flaws:
+    if "not UTF-8" in event.message.flaws:
         yield Report("bytes that are not UTF-8")
 
 
-@rule(
+@line.error(
     "ENV111",
-    ERROR,
     "a byte order mark",
     page=JSON + "#section-8.1",
     on=EventKind.MALFORMED,
-    valid=(PING,),
-    invalid=('<< \\xef\\xbb\\xbf{"jsonrpc":"2.0","method":"notifications/x"}',),
+    invalid='<< \\xef\\xbb\\xbf{"jsonrpc":"2.0","method":"notifications/x"}',
+    unusual=False,
 )
-def mark(seen: LintEvent) -> Iterator[Report]:
+def byte_order_mark(event: LintEvent) -> Iterator[Report]:
     """JSON does not begin with one. A .NET or PowerShell writer does so unless told otherwise (`new
     UTF8Encoding(false)`); peers drop the first message, which is `initialize` or its answer.
     """
-    if reason(seen) == "starts with a byte order mark":
+    if reason(event) == "starts with a byte order mark":
         yield Report("begins with a byte order mark")
 
 
-@rule(
+@line.info(
     "ENV112",
-    INFO,
     "a line that ends with CR LF",
-    page=STDIO_PAGE,
-    on=EVERY_LINE,
     once=True,
-    odd=True,
-    valid=(PING,),
-    invalid=('> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{}}\\x0d',),
+    invalid='> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{}}\\x0d',
 )
-def carriage_return(seen: LintEvent) -> Iterator[Report]:
+def carriage_return(event: LintEvent) -> Iterator[Report]:
     """Lines end with a newline. A CR before it is white space to JSON, so most peers do not mind; it comes from a
     stdout in text mode on Windows. Told once for each side.
     """
-    if seen.message.frame.eol == "\r\n" and seen.message.frame.http is None and seen.data.strip():
-        yield Report(f"{_WHO[seen.side]} ends its lines with CR LF")
+    if event.message.frame.eol == "\r\n" and event.message.frame.http is None and event.data.strip():
+        yield Report(f"{_WHO[event.side]} ends its lines with CR LF")
 
 
-@rule(
+@line.warning(
     "ENV113",
-    WARNING,
     "a last line without its end",
-    page=STDIO_PAGE,
-    on=EVERY_LINE,
-    odd=True,
-    valid=(PING,),
-    invalid=('> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{}}\\x04',),
+    invalid='> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{}}\\x04',
 )
-def torn(seen: LintEvent) -> Iterator[Report]:
+def incomplete_line(event: LintEvent) -> Iterator[Report]:
     """The message ended with the stream, not with a newline: the writer died over it, or forgot to write or flush
     the end. TypeScript peers never see such a message.
     """
-    frame = seen.message.frame
+    frame = event.message.frame
     if frame.eol == "" and frame.http is None and frame.stream is None:
         yield Report("the message has no newline: some peers never see it")
 
 
-@rule(
+@message.warning(
     "ENV114",
-    WARNING,
     "a key that is there twice",
     page=JSON + "#section-4",
-    on=MESSAGES,
     valid=(PING, '> {"id":2,"method":"ping","params":{"a\\":":1,"b":{"a\\":":1}}}\n< {"id":2,"result":{}}'),
     invalid=(
         '>> {"jsonrpc":"2.0","id":2,"method":"ping","params":{"a":1,"a":2}}\n< {"id":2,"result":{}}',
         '>> {"jsonrpc":"2.0","id":2,"method":"ping","params":{"a" :1,"\\u0061":2}}\n< {"id":2,"result":{}}',
     ),
 )
-def twice(seen: LintEvent) -> Iterable[Report]:
+def duplicate_key(event: LintEvent) -> Iterable[Report]:
     """Which of the two counts is anybody's guess, and a proxy and a server may guess differently: what one of them
     checks is then not what the other does.
     """
-    return () if seen.is_compact or _has_no_more(seen) else _doubled(seen.data)
+    return () if event.is_compact or _has_no_duplicates(event) else _duplicate_keys(event.data)
 
 
-def _doubled(data: bytes) -> Iterator[Report]:
+def _duplicate_keys(data: bytes) -> Iterator[Report]:
     doubled: list[str] = []
 
     def pairs(members: list[tuple[str, Any]]) -> None:
@@ -129,21 +115,28 @@ def _doubled(data: bytes) -> Iterator[Report]:
             key for key in dict.fromkeys(keys) if len(set(keys)) < len(keys) and keys.count(key) > 1
         )
 
-    try:
-        json.loads(data.decode("utf-8", "replace"), object_pairs_hook=pairs)
-    except (ValueError, RecursionError):
+    if not _decodes(data, object_pairs_hook=pairs):
         return
     for key in dict.fromkeys(doubled):
         yield Report(f"the key {json.dumps(key, ensure_ascii=False)} is there twice")
 
 
-def _has_no_more(seen: LintEvent) -> bool:
-    """Whether it has no more keys than it has when it is decoded; then each is there once.
+def _decodes(data: bytes, **hooks: Any) -> bool:
+    """Decode a message for what the hooks collect; return False if it cannot be decoded."""
+    try:
+        json.loads(data.decode("utf-8", "replace"), **hooks)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
-    Where no blank stands before a colon, each key ends in `":`; more of them than keys may also be in texts. Counting
-    takes a hundredth of reading it with a hook.
+
+def _has_no_duplicates(event: LintEvent) -> bool:
+    """Return whether the text has no more keys than the decoded message; then no key is a duplicate.
+
+    Without blanks before colons, each key ends in `":`; strings may contain more of these. Counting takes a hundredth
+    of the time of decoding with a hook.
     """
-    data, document = seen.data, seen.document
+    data, document = event.data, event.document
     if data.count(b'":') == _keys(document) and not any(blank in data for blank in _BEFORE_COLON):
         return True
     try:
@@ -153,11 +146,8 @@ def _has_no_more(seen: LintEvent) -> bool:
     return same and b"\\u0022" not in data
 
 
-_BEFORE_COLON = (b" :", b"\t:", b"\n:", b"\r:")
-
-
 def _keys(document: Any) -> int:
-    """Return how many members the objects of a document have, all together."""
+    """Return the number of members of all objects in a document."""
     count, todo = 0, [document]
     while todo:
         value = todo.pop()
@@ -169,20 +159,16 @@ def _keys(document: Any) -> int:
     return count
 
 
-@rule(
+@message.warning(
     "ENV115",
-    WARNING,
     "an integer beyond 2^53",
     page=JSON + "#section-6",
-    on=MESSAGES,
-    valid=(
-        '> {"id":2,"method":"ping","params":{"n":9007199254740991,"s":"12345678901234567890"}}\n< {"id":2,"result":{}}',
-    ),
-    invalid=('> {"id":2,"method":"ping","params":{"n":9007199254740993}}\n< {"id":2,"result":{}}',),
+    valid='> {"id":2,"method":"ping","params":{"n":9007199254740991,"s":"12345678901234567890"}}\n< {"id":2,"result":{}}',
+    invalid='> {"id":2,"method":"ping","params":{"n":9007199254740993}}\n< {"id":2,"result":{}}',
 )
-def exact(seen: LintEvent) -> Iterable[Report]:
+def large_integer(event: LintEvent) -> Iterable[Report]:
     """Peers in JavaScript round it to another number, and say nothing. Send large integers as strings."""
-    return _large(seen.data) if b"0000000000000000" in seen.folded else ()
+    return _large(event.data) if b"0000000000000000" in event.folded else ()
 
 
 def _large(data: bytes) -> Iterator[Report]:
@@ -193,28 +179,22 @@ def _large(data: bytes) -> Iterator[Report]:
             large.append(text)
         return 0
 
-    try:
-        json.loads(data.decode("utf-8", "replace"), parse_int=integer)
-    except (ValueError, RecursionError):
+    if not _decodes(data, parse_int=integer):
         return
     for text in dict.fromkeys(large[:3]):
         yield Report("an integer that JavaScript peers round", text)
 
 
-@rule(
+@line.warning(
     "ENV117",
-    WARNING,
     "NaN, Infinity or half a surrogate pair",
     page=JSON,
-    on=EVERY_LINE,
-    odd=True,
-    valid=(PING,),
     invalid=(
         '> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":NaN}}',
         '> {"id":2,"method":"ping"}\n<< {"jsonrpc":"2.0","id":2,"result":{"x":"\\ud800"}}',
     ),
 )
-def strict(seen: LintEvent) -> Iterator[Report]:
+def strict(event: LintEvent) -> Iterator[Report]:
     """Python's `json` writes and takes NaN, Infinity and lone surrogates; others refuse the whole message."""
-    if "not strict JSON" in seen.message.flaws:
+    if "not strict JSON" in event.message.flaws:
         yield Report("not strict JSON: NaN, Infinity, or half a surrogate pair")

@@ -1,10 +1,6 @@
-"""The handshake, until 2025-11-25: the order of `initialize` and what follows.
+"""The life of a session: handshake until 2025-11-25, requests, cancellations, and the end over stdio.
 
-Owns what a session's beginning looks like, which other examples begin with.
-
-How a stdio session ends: who left first, and in what way.
-
-What is missing in the recording: findings beside it may be owed to that.
+Also reports entries that are missing in the recording, which other findings may be due to.
 """
 
 from __future__ import annotations
@@ -13,133 +9,136 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, INFO, LEGACY, WARNING, Report, RuleFamily
-from mcpspy.core.protocol.message import Request
-from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER
+from mcpspy.analysis.lint.rule import LEGACY, RESPONSES, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rules.jsonrpc import PING
+from mcpspy.core.protocol.message import Request, text
+from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, other
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 LIFECYCLE = "2025-11-25/basic/lifecycle"
 
-PING = '> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'
-HELLO = '"protocolVersion":"2025-11-25","capabilities":{},'
-ASK = '> {"id":1,"method":"initialize","params":{%s"clientInfo":{"name":"a","version":"1"}}}\n'
-ANSWER = '< {"id":1,"result":{%s"serverInfo":{"name":"b","version":"1"}}}'
+_MEMBERS = '"protocolVersion":"2025-11-25","capabilities":{},'
+_INITIALIZE = '> {"id":1,"method":"initialize","params":{%s"clientInfo":{"name":"a","version":"1"}}}\n'
+_INITIALIZE_RESULT = '< {"id":1,"result":{%s"serverInfo":{"name":"b","version":"1"}}}'
+_INITIALIZING = "@ bare\n" + _INITIALIZE % _MEMBERS
+_HANDSHAKE = _INITIALIZING + _INITIALIZE_RESULT % _MEMBERS
+INITIALIZED = _HANDSHAKE + '\n> {"method":"notifications/initialized"}\n'
+GRACE = 1.0
+"""Seconds a server has to exit before a signal; a client that signals at once, after a probe, gives it none."""
+BYE = '* eof {"from":"client"}\n'
+_PENDING = '> {"id":2,"method":"ping"}\n'
+_CANCEL = '> {"method":"notifications/cancelled","params":{"requestId":%s}}'
+_END = "\n" + BYE + '* exit {"code":0}'
+ENDED = ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP")
+"""Signals that end a process on purpose; others are crashes."""
 
 
-def _waits(_: EventKind, method: str, __: str) -> bool:
-    """Whether a request has to wait for the handshake; a probe is how a client of both eras begins."""
+def _requires_handshake(_: EventKind, method: str, __: str) -> bool:
+    """Return whether a request must wait for the handshake; clients of all revisions begin with a probe."""
     return method not in ("initialize", "ping", "server/discover")
 
 
-@rule(
+handshake = RuleGroup(RULES, page=LIFECYCLE + "#initialization", on=EventKind.REQUEST, valid=PING)
+request = handshake.group(only=_requires_handshake, unusual=True)
+initialize = handshake.group(about="initialize")
+shutdown = RuleGroup(RULES, page=LIFECYCLE + "#shutdown")
+exit_note = shutdown.group(on=EventKind.NOTE, about="exit", valid=BYE + '* exit {"code":0}')
+late = shutdown.group(on=EventKind.REQUEST, by=SERVER, unusual=True)
+rule = RuleGroup(RULES, page="2025-11-25/basic/utilities/cancellation#behavior-requirements")
+cancellation = rule.group(
+    on=EventKind.NOTIFICATION, about="notifications/cancelled", valid=_PENDING + _CANCEL % 2
+)
+
+
+@request.error(
     "LIFE101",
-    ERROR,
     "a request before the handshake",
-    page=LIFECYCLE + "#initialization",
-    on=EventKind.REQUEST,
     by=CLIENT,
-    only=_waits,
-    odd=True,
     valid=(
         '@ bare\n> {"id":1,"method":"ping"}\n< {"id":1,"result":{}}',
         '@ bare\n> {"id":1,"method":"server/discover"}\n< {"id":1,"error":{"code":-32601,"message":"no"}}',
         '@ 2026-07-28\n> {"id":1,"method":"tools/list"}\n< {"id":1,"result":{"tools":[]}}',
     ),
-    invalid=('@ bare\n> {"id":1,"method":"x/list"}\n< {"id":1,"result":{}}',),
+    invalid='@ bare\n> {"id":1,"method":"x/list"}\n< {"id":1,"result":{}}',
 )
-def first(seen: LintEvent) -> Iterator[Report]:
+def before_initialize(event: LintEvent) -> Iterator[Report]:
     """Until 2025-11-25 a client begins with `initialize`, and sends nothing before it but pings. Over HTTP this is
     not looked at: the session may be older than the recording.
     """
-    if seen.message.frame.stream is not None:
+    if event.message.frame.stream is not None:
         return
     if (
-        not seen.conversation.has_asked
-        and (seen.request.revision or "") < MODERN
-        and (seen.revision or "") < MODERN
+        not event.conversation.initialize_sent
+        and (event.request.revision or "") < MODERN
+        and (event.revision or "") < MODERN
     ):
-        yield Report(f"{seen.method} before initialize")
+        yield Report(f"{event.method} before initialize")
 
 
-@rule(
+@request.warning(
     "LIFE102",
-    WARNING,
     "a request before the handshake is over",
-    page=LIFECYCLE + "#initialization",
-    on=EventKind.REQUEST,
-    only=_waits,
     until=LEGACY,
-    odd=True,
     valid=(
         PING,
-        "@ bare\n" + ASK % HELLO + '< {"id":1,"method":"ping"}\n> {"id":1,"result":{}}\n' + ANSWER % HELLO,
+        _INITIALIZING
+        + '< {"id":1,"method":"ping"}\n> {"id":1,"result":{}}\n'
+        + _INITIALIZE_RESULT % _MEMBERS,
     ),
-    invalid=(
-        "@ bare\n"
-        + ASK % HELLO
-        + '> {"id":2,"method":"x/list"}\n'
-        + ANSWER % HELLO
-        + '\n< {"id":2,"result":{}}',
-    ),
+    invalid=_INITIALIZING
+    + '> {"id":2,"method":"x/list"}\n'
+    + _INITIALIZE_RESULT % _MEMBERS
+    + '\n< {"id":2,"result":{}}',
 )
-def too_soon(seen: LintEvent) -> Iterator[Report]:
+def during_handshake(event: LintEvent) -> Iterator[Report]:
     """Until `initialize` is answered, a client should send nothing but pings; a server nothing but pings and log
     messages until it has heard `notifications/initialized`.
     """
-    conversation = seen.conversation
-    if not conversation.has_asked:
+    conversation = event.conversation
+    if not conversation.initialize_sent:
         return
-    if seen.side == CLIENT and not conversation.is_agreed:
-        yield Report(f"{seen.method} before initialize was answered")
-    elif seen.side == SERVER and not conversation.is_initialized:
-        yield Report(f"{seen.method} before notifications/initialized")
+    if event.side == CLIENT and not conversation.is_negotiated:
+        yield Report(f"{event.method} before initialize was answered")
+    elif event.side == SERVER and not conversation.is_initialized:
+        yield Report(f"{event.method} before notifications/initialized")
 
 
-@rule(
+@request.error(
     "LIFE103",
-    ERROR,
     "no notifications/initialized",
-    page=LIFECYCLE + "#initialization",
-    on=EventKind.REQUEST,
     by=CLIENT,
-    only=_waits,
     until=LEGACY,
     once=True,
-    odd=True,
-    valid=(PING,),
-    invalid=(
-        "@ bare\n" + ASK % HELLO + ANSWER % HELLO + '\n> {"id":2,"method":"x/list"}\n< {"id":2,"result":{}}',
-    ),
+    invalid=_HANDSHAKE + '\n> {"id":2,"method":"x/list"}\n< {"id":2,"result":{}}',
 )
-def unconfirmed(seen: LintEvent) -> Iterator[Report]:
+def unconfirmed(event: LintEvent) -> Iterator[Report]:
     """The client says `notifications/initialized` once `initialize` is answered, and before it asks for anything.
     Some servers refuse everything until then.
     """
-    conversation = seen.conversation
-    if conversation.is_agreed and not conversation.is_initialized:
-        yield Report(f"{seen.method}, but no notifications/initialized before it")
+    conversation = event.conversation
+    if conversation.is_negotiated and not conversation.is_initialized:
+        yield Report(f"{event.method}, but no notifications/initialized before it")
 
 
-@rule(
+@initialize.warning(
     "LIFE104",
-    WARNING,
     "a revision that there is not, or that has no handshake",
     page=LIFECYCLE + "#version-negotiation",
     on=(EventKind.REQUEST, EventKind.RESULT),
-    about="initialize",
     valid=(PING, '@ 2024-11-05\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'),
     invalid=(
-        "@ bare\n" + ASK % '"protocolVersion":"1.0","capabilities":{},' + ANSWER % HELLO,
-        "@ bare\n" + ASK % HELLO + ANSWER % '"protocolVersion":"2026-07-28","capabilities":{},',
+        "@ bare\n"
+        + _INITIALIZE % '"protocolVersion":"1.0","capabilities":{},'
+        + _INITIALIZE_RESULT % _MEMBERS,
+        _INITIALIZING + _INITIALIZE_RESULT % '"protocolVersion":"2026-07-28","capabilities":{},',
     ),
 )
-def unknown_revision(seen: LintEvent) -> Iterator[Report]:
+def unknown_revision(event: LintEvent) -> Iterator[Report]:
     """Revisions are dates: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25. From 2026-07-28 on there is no
     `initialize`; requests carry their revision in `_meta`.
     """
-    version = (seen.params if isinstance(seen.what, Request) else seen.result).get("protocolVersion")
+    version = (event.params if isinstance(event.what, Request) else event.result).get("protocolVersion")
     if (
         isinstance(version, str)
         and version != "2024-10-07"
@@ -149,170 +148,186 @@ def unknown_revision(seen: LintEvent) -> Iterator[Report]:
         yield Report(f"the revision {version[:40]} {why}", version)
 
 
-@rule(
+@initialize.error(
     "LIFE105",
-    ERROR,
     "initialize, again",
-    page=LIFECYCLE + "#initialization",
-    on=EventKind.REQUEST,
-    about="initialize",
     valid=(
         PING,
-        "@ bare\n"
-        + ASK % HELLO
+        _INITIALIZING
         + '< {"id":1,"error":{"code":-32602,"message":"no"}}\n'
-        + (ASK % HELLO + ANSWER % HELLO).replace('"id":1', '"id":2'),
+        + (_INITIALIZE % _MEMBERS + _INITIALIZE_RESULT % _MEMBERS).replace('"id":1', '"id":2'),
     ),
-    invalid=((ASK % HELLO + ANSWER % HELLO).replace('"id":1', '"id":9'),),
+    invalid=(_INITIALIZE % _MEMBERS + _INITIALIZE_RESULT % _MEMBERS).replace('"id":1', '"id":9'),
 )
-def twice(seen: LintEvent) -> Iterator[Report]:
+def second_initialize(event: LintEvent) -> Iterator[Report]:
     """There is one handshake in a session. Who wants another revision opens another session."""
-    if seen.conversation.is_agreed:
+    if event.conversation.is_negotiated:
         yield Report("initialize in a session that is initialized")
 
 
-SHUTDOWN = "2025-11-25/basic/lifecycle#shutdown"
+@rule.warning(
+    "LIFE201",
+    "a request that was never answered",
+    page="2025-11-25/basic#responses",
+    on=EventKind.END,
+    valid=(
+        PING + _END,
+        _PENDING + _CANCEL % 2 + _END,
+        '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{}}}' + _END,
+    ),
+    invalid=_PENDING + _END.lstrip(),
+)
+def unanswered(event: LintEvent) -> Iterator[Report]:
+    """The session ended, and it still waited. A handler that never returns, a deadlock, an exception that nobody
+    turned into an error; or a client that left too early.
+    """
+    about = f" {event.request.subject}" if event.request.subject else ""
+    yield Report(f"{event.method}{about} was never answered by the {other(event.side)}")
 
-GRACE = 1.0
-"""Seconds that a server has to leave; a client that sends the signal at once, after a probe, gives it none."""
 
-BYE = '* eof {"from":"client"}\n'
+@rule.info(
+    "LIFE202",
+    "an answer to what was cancelled",
+    on=RESPONSES,
+    unusual=True,
+    valid=_PENDING + _CANCEL % 2,
+    invalid=_PENDING + _CANCEL % 2 + '\n< {"id":2,"result":{}}',
+)
+def late_response(event: LintEvent) -> Iterator[Report]:
+    """A cancelled request should not be answered any more. That the two cross on their way is allowed, and cannot be
+    told from outside: look whether the work was stopped.
+    """
+    if event.flaw == "answered after it was cancelled":
+        yield Report(f"{event.method} was answered after it was cancelled")
 
-ENDED = ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP")
-"""Signals by which somebody ends a process; by others it falls."""
+
+@cancellation.error(
+    "LIFE203",
+    "a cancellation of nothing",
+    valid=(_PENDING + _CANCEL % 2, PING + "\n" + _CANCEL % 2),
+    invalid=(
+        _CANCEL % 9,
+        '> {"method":"notifications/cancelled"}',
+        '< {"id":2,"method":"ping"}\n' + _CANCEL % 2 + '\n> {"id":2,"result":{}}',
+    ),
+)
+def cancels_nothing(event: LintEvent) -> Iterator[Report]:
+    """Each side cancels its own requests, by the id it gave them. That the answer is on its way already is fine."""
+    if event.flaw is not None and event.flaw.startswith("cancels "):
+        request_id = text(event.notification.body.request_id)
+        yield Report(event.flaw if request_id is None else f"{event.flaw}: requestId {request_id[:40]}")
 
 
-@rule(
+@cancellation.error(
+    "LIFE204",
+    "a cancellation of initialize",
+    until=LEGACY,
+    invalid=_INITIALIZING + _CANCEL % 1,
+)
+def cancels_initialize(event: LintEvent) -> Iterator[Report]:
+    """A client must not cancel `initialize`: end the session instead."""
+    if event.flaw is None and event.exchange is not None and event.exchange.request.method == "initialize":
+        yield Report("cancels initialize")
+
+
+@exit_note.warning(
     "LIFE401",
-    WARNING,
     "a server that left while the client was there",
-    page=SHUTDOWN,
-    on=EventKind.NOTE,
-    about="exit",
     valid=(BYE + '* exit {"code":0}', '* exit {"code":null,"signal":"SIGTERM"}', '@ http\n* exit {"code":0}'),
     invalid=('* exit {"code":0}', '* exit {"code":1}'),
 )
-def left(seen: LintEvent) -> Iterator[Report]:
+def early_exit(event: LintEvent) -> Iterator[Report]:
     """The client had not closed the server's stdin yet. An exception in the main loop, a `sys.exit` in a handler, a
     script that ends because nothing awaits it; its stderr, in the recording, may say.
     """
-    fields = seen.note.fields
-    alone = not seen.known.upstream and seen.conversation.closed_at is None
+    fields = event.note.fields
+    alone = not event.state.upstream and event.conversation.closed_at is None
     if alone and not fields.get("signal") and fields.get("code") is not None:
         yield Report(f"the server left by itself, with exit code {fields.get('code')}", "")
 
 
-@rule(
+@exit_note.warning(
     "LIFE402",
-    WARNING,
     "a server that does not leave at the end of its stdin",
-    page=SHUTDOWN,
-    on=EventKind.NOTE,
-    about="exit",
-    valid=(BYE + '* exit {"code":0}',),
     invalid=(
         BYE + '* exit {"code":null,"signal":"SIGTERM"}',
         BYE + '* exit {"code":null,"signal":"SIGKILL"}',
     ),
 )
-def stayed(seen: LintEvent) -> Iterator[Report]:
+def no_exit(event: LintEvent) -> Iterator[Report]:
     """The client closed the server's stdin, which is how it says goodbye, and had to send a signal after it: two
     seconds later, in the SDKs. A timer, a thread or a connection that is still open keeps it alive.
     """
-    signal = seen.note.fields.get("signal")
-    closed_at = seen.conversation.closed_at
-    if closed_at is not None and seen.at - closed_at >= GRACE and signal in ENDED:
+    signal = event.note.fields.get("signal")
+    closed_at = event.conversation.closed_at
+    if closed_at is not None and event.at - closed_at >= GRACE and signal in ENDED:
         yield Report(f"the server did not leave at the end of its stdin: {signal} ended it", "")
 
 
-@rule(
+@exit_note.error(
     "LIFE403",
-    ERROR,
     "a server that crashed",
-    page=SHUTDOWN,
-    on=EventKind.NOTE,
-    about="exit",
     valid=(BYE + '* exit {"code":0}', '* exit {"code":null,"signal":"SIGKILL"}'),
-    invalid=(BYE + '* exit {"code":null,"signal":"SIGSEGV"}',),
+    invalid=BYE + '* exit {"code":null,"signal":"SIGSEGV"}',
 )
-def crashed(seen: LintEvent) -> Iterator[Report]:
+def crashed(event: LintEvent) -> Iterator[Report]:
     """It was ended by a signal that nobody sends on purpose: a crash in native code, an abort, a bus error."""
-    signal = seen.note.fields.get("signal")
+    signal = event.note.fields.get("signal")
     if signal and signal not in ENDED:
         yield Report(f"the server died by {signal}", "")
 
 
-@rule(
-    "LIFE404",
-    WARNING,
-    "a server that ends with an error",
-    page=SHUTDOWN,
-    on=EventKind.NOTE,
-    about="exit",
-    valid=(BYE + '* exit {"code":0}',),
-    invalid=(BYE + '* exit {"code":1}',),
-)
-def failed(seen: LintEvent) -> Iterator[Report]:
+@exit_note.warning("LIFE404", "a server that ends with an error", invalid=BYE + '* exit {"code":1}')
+def failed(event: LintEvent) -> Iterator[Report]:
     """The end of stdin is a normal end: exit with 0. A traceback on stderr says what was in the way."""
-    code = seen.note.fields.get("code")
-    if seen.conversation.closed_at is not None and isinstance(code, int) and code != 0:
+    code = event.note.fields.get("code")
+    if event.conversation.closed_at is not None and isinstance(code, int) and code != 0:
         yield Report(f"the server ended with exit code {code}", "")
 
 
-@rule(
+@late.warning(
     "LIFE405",
-    WARNING,
     "a server that asks after the client has left",
-    page=SHUTDOWN,
-    on=EventKind.REQUEST,
-    by=SERVER,
     until=LEGACY,
-    odd=True,
-    valid=('> {"id":2,"method":"ping"}\n' + BYE + '< {"id":2,"result":{}}\n* exit {"code":0}',),
-    invalid=(BYE + '< {"id":2,"method":"ping"}',),
+    valid='> {"id":2,"method":"ping"}\n' + BYE + '< {"id":2,"result":{}}\n* exit {"code":0}',
+    invalid=BYE + '< {"id":2,"method":"ping"}',
 )
-def asks(seen: LintEvent) -> Iterator[Report]:
+def late_request(event: LintEvent) -> Iterator[Report]:
     """The client has closed the server's stdin: nobody can answer any more."""
-    if seen.conversation.closed_at is not None:
-        yield Report(f"{seen.method} after the client closed stdin: it cannot be answered")
+    if event.conversation.closed_at is not None:
+        yield Report(f"{event.method} after the client closed stdin: it cannot be answered")
 
 
-@rule(
+@late.info(
     "LIFE406",
-    INFO,
     "a notification after the client has left",
-    page=SHUTDOWN,
     on=EventKind.NOTIFICATION,
-    by=SERVER,
-    odd=True,
-    valid=('< {"method":"notifications/x"}\n' + BYE,),
-    invalid=(BYE + '< {"method":"notifications/x"}',),
+    valid='< {"method":"notifications/x"}\n' + BYE,
+    invalid=BYE + '< {"method":"notifications/x"}',
 )
-def talks(seen: LintEvent) -> Iterator[Report]:
+def late_notification(event: LintEvent) -> Iterator[Report]:
     """The client has closed the server's stdin, and is likely gone: what is said now is said to nobody."""
-    if seen.conversation.closed_at is not None:
-        yield Report(f"{seen.method} after the client closed stdin")
+    if event.conversation.closed_at is not None:
+        yield Report(f"{event.method} after the client closed stdin")
 
 
-@rule(
+@exit_note.info(
     "REC101",
-    INFO,
     "entries that are missing",
     page="https://www.rfc-editor.org/rfc/rfc8259",
-    on=EventKind.NOTE,
     about=("lost", "damaged"),
-    valid=('* stderr {"text":"a"}',),
+    valid='* stderr {"text":"a"}',
     invalid=(
         '* lost {"entries":3,"why":"No space left on device"}',
         '* damaged {"why":"not JSON","text":"{"}',
     ),
 )
-def missing(seen: LintEvent) -> Iterator[Report]:
+def missing(event: LintEvent) -> Iterator[Report]:
     """The disk was full, or a line of the file was changed: what was there was not looked at, and an answer to what
     is missing looks like one that nobody asked for.
     """
-    fields = seen.note.fields
-    if seen.note.kind == "lost":
+    fields = event.note.fields
+    if event.note.kind == "lost":
         yield Report(f"{fields.get('entries')} entries are missing here: {fields.get('why')}")
     else:
         yield Report(f"a line that no entry can be read from: {fields.get('why')}", fields.get("text"))

@@ -1,7 +1,4 @@
-"""Methods: of which revision, whose to send, with an id or without.
-
-Capabilities: nobody uses what the other side never declared.
-"""
+"""Methods: revision, sender, request or notification; and the capabilities that they need."""
 
 from __future__ import annotations
 
@@ -10,103 +7,20 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, LEGACY, Report, RuleFamily
-from mcpspy.analysis.lint.rules.lifecycle import ANSWER, ASK, HELLO, LIFECYCLE, PING
+from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rules.jsonrpc import PING
+from mcpspy.analysis.lint.rules.lifecycle import INITIALIZED, LIFECYCLE
 from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, NOTIFICATION, REQUEST, REVISIONS, SERVER, other
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 _DATED = tuple(
     name
     for name, method in METHODS.items()
     if (method.since > REVISIONS[0] or method.until is not None) and name != "server/discover"
 )
-"""Methods that not all revisions have; a server of any may be asked for its own."""
-
-
-@rule(
-    "LIFE108",
-    ERROR,
-    "a method that this revision does not have",
-    page="2026-07-28/changelog",
-    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
-    about=_DATED,
-    valid=(
-        PING,
-        '> {"id":2,"method":"x/of-an-extension"}\n< {"id":2,"result":{}}',
-        '@ 2026-07-28\n> {"id":1,"method":"server/discover"}\n< {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}',
-    ),
-    invalid=(
-        '@ 2026-07-28\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
-        '@ 2025-03-26\n< {"id":2,"method":"elicitation/create","params":{"message":"a","requestedSchema":{"type":"object","properties":{}}}}\n> {"id":2,"result":{"action":"decline"}}',
-    ),
-)
-def unknown_method(seen: LintEvent) -> Iterator[Report]:
-    """The method is of another revision: it was taken out, or came later. Names that no revision has are an
-    extension's, and nobody's business.
-    """
-    method, revision = METHODS[seen.method], seen.revision
-    if revision is None:
-        return
-    if seen.side == SERVER and isinstance(seen.what, Request) and revision >= MODERN:
-        return  # MOD104 says it.
-    if method.since > revision:
-        yield Report(f"{seen.method} came with {method.since}; this is {revision}")
-    elif method.until is not None and method.until < revision and seen.method != "initialize":
-        yield Report(f"{seen.method} was there until {method.until}; this is {revision}")
-
-
-def _is_the_others(_: EventKind, method: str, side: str) -> bool:
-    known = METHODS.get(method)
-    return known is not None and known.sender not in (side, "either")
-
-
-@rule(
-    "LIFE109",
-    ERROR,
-    "a method that is the other side's to send",
-    page="2025-11-25/schema",
-    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
-    only=_is_the_others,
-    valid=(PING,),
-    invalid=(
-        '< {"id":2,"method":"tools/list"}\n> {"id":2,"error":{"code":-32601,"message":"no"}}',
-        '> {"method":"notifications/message","params":{"level":"info","data":"a"}}',
-    ),
-)
-def wrong_side(seen: LintEvent) -> Iterator[Report]:
-    """Tools, resources and prompts are asked for by the client; roots, samples and elicitations by the server."""
-    yield Report(f"{seen.method} from the {seen.side}: it is the {METHODS[seen.method].sender}'s to send")
-
-
-def _is_of_the_other_kind(kind: EventKind, method: str, _: str) -> bool:
-    known = METHODS.get(method)
-    return known is not None and known.kind == (NOTIFICATION if kind is EventKind.REQUEST else REQUEST)
-
-
-@rule(
-    "LIFE110",
-    ERROR,
-    "a notification with an id, or a request without",
-    page="2025-11-25/basic#messages",
-    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
-    only=_is_of_the_other_kind,
-    valid=(PING,),
-    invalid=(
-        '> {"id":5,"method":"notifications/roots/list_changed"}\n< {"id":5,"result":{}}',
-        '> {"method":"tools/list"}',
-    ),
-)
-def wrong_kind(seen: LintEvent) -> Iterator[Report]:
-    """A request without an `id` is a notification to its receiver: it is never answered. A notification with one
-    waits for an answer that does not come.
-    """
-    if isinstance(seen.what, Notification):
-        yield Report(f"{seen.method} without an id: it will not be answered")
-    else:
-        yield Report(f"{seen.method} with an id: notifications have none")
+"""Methods that not all revisions have; `server/discover` may be sent to a server of any."""
 
 
 _DECLARED = {
@@ -118,18 +32,94 @@ _DECLARED = {
     "notifications/roots/list_changed": ("roots", "listChanged"),
 }
 
+called = RuleGroup(RULES, on=CALLED, valid=PING)
+declared = RuleGroup(RULES, page=LIFECYCLE + "#capability-negotiation")
+
+
+@called.error(
+    "LIFE108",
+    "a method that this revision does not have",
+    page="2026-07-28/changelog",
+    about=_DATED,
+    valid=(
+        PING,
+        '> {"id":2,"method":"x/of-an-extension"}\n< {"id":2,"result":{}}',
+        '@ 2026-07-28\n> {"id":1,"method":"server/discover"}\n< {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}',
+    ),
+    invalid=(
+        '@ 2026-07-28\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
+        '@ 2025-03-26\n< {"id":2,"method":"elicitation/create","params":{"message":"a","requestedSchema":{"type":"object","properties":{}}}}\n> {"id":2,"result":{"action":"decline"}}',
+    ),
+)
+def unknown_method(event: LintEvent) -> Iterator[Report]:
+    """The method is of another revision: it was taken out, or came later. Names that no revision has are an
+    extension's, and nobody's business.
+    """
+    method, revision = METHODS[event.method], event.revision
+    if revision is None:
+        return
+    if event.side == SERVER and isinstance(event.what, Request) and revision >= MODERN:
+        return  # MOD104 says it.
+    if method.since > revision:
+        yield Report(f"{event.method} came with {method.since}; this is {revision}")
+    elif method.until is not None and method.until < revision and event.method != "initialize":
+        yield Report(f"{event.method} was there until {method.until}; this is {revision}")
+
+
+def _is_sent_by_the_other_side(_: EventKind, method: str, side: str) -> bool:
+    known = METHODS.get(method)
+    return known is not None and known.sender not in (side, "either")
+
+
+@called.error(
+    "LIFE109",
+    "a method that is the other side's to send",
+    page="2025-11-25/schema",
+    only=_is_sent_by_the_other_side,
+    invalid=(
+        '< {"id":2,"method":"tools/list"}\n> {"id":2,"error":{"code":-32601,"message":"no"}}',
+        '> {"method":"notifications/message","params":{"level":"info","data":"a"}}',
+    ),
+)
+def wrong_side(event: LintEvent) -> Iterator[Report]:
+    """Tools, resources and prompts are asked for by the client; roots, samples and elicitations by the server."""
+    yield Report(f"{event.method} from the {event.side}: it is the {METHODS[event.method].sender}'s to send")
+
+
+def _is_of_the_other_kind(kind: EventKind, method: str, _: str) -> bool:
+    known = METHODS.get(method)
+    return known is not None and known.kind == (NOTIFICATION if kind is EventKind.REQUEST else REQUEST)
+
+
+@called.error(
+    "LIFE110",
+    "a notification with an id, or a request without",
+    page="2025-11-25/basic#messages",
+    only=_is_of_the_other_kind,
+    invalid=(
+        '> {"id":5,"method":"notifications/roots/list_changed"}\n< {"id":5,"result":{}}',
+        '> {"method":"tools/list"}',
+    ),
+)
+def wrong_kind(event: LintEvent) -> Iterator[Report]:
+    """A request without an `id` is a notification to its receiver: it is never answered. A notification with one
+    waits for an answer that does not come.
+    """
+    if isinstance(event.what, Notification):
+        yield Report(f"{event.method} without an id: it will not be answered")
+    else:
+        yield Report(f"{event.method} with an id: notifications have none")
+
 
 def _needs(_: EventKind, method: str, side: str) -> bool:
-    """Whether a method needs a capability of the other side."""
+    """Return whether a method needs a capability of the other side."""
     known = METHODS.get(method)
     return known is not None and known.needs is not None and known.sender in (side, "either")
 
 
-@rule(
+@declared.error(
     "LIFE106",
-    ERROR,
     "a request that the other side never said it takes",
-    page=LIFECYCLE + "#capability-negotiation",
     on=EventKind.REQUEST,
     only=_needs,
     valid=(
@@ -140,34 +130,26 @@ def _needs(_: EventKind, method: str, side: str) -> bool:
         ),
     ),
     invalid=(
-        "@ bare\n"
-        + ASK % HELLO
-        + ANSWER % HELLO
-        + '\n> {"method":"notifications/initialized"}\n> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]}}',
-        "@ bare\n"
-        + ASK % HELLO
-        + ANSWER % HELLO
-        + '\n> {"method":"notifications/initialized"}\n< {"id":2,"method":"roots/list"}\n> {"id":2,"result":{"roots":[]}}',
+        INITIALIZED + '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]}}',
+        INITIALIZED + '< {"id":2,"method":"roots/list"}\n> {"id":2,"result":{"roots":[]}}',
     ),
 )
-def undeclared(seen: LintEvent) -> Iterable[Report]:
+def undeclared(event: LintEvent) -> Iterable[Report]:
     """Both sides use only what was declared in the handshake. Declare the capability, or do not ask."""
-    needs = METHODS[seen.method].needs or ""
-    declared = seen.capabilities if seen.side == CLIENT else _client_capabilities(seen)
+    needs = METHODS[event.method].needs or ""
+    declared = event.capabilities if event.side == CLIENT else _client_capabilities(event)
     if declared is None or _has(declared, needs):
         return ()
-    if needs == "completions" and (seen.revision or "") < "2025-03-26":
+    if needs == "completions" and (event.revision or "") < "2025-03-26":
         return ()
-    if needs.startswith("tasks") and (seen.revision or "") >= MODERN:
+    if needs.startswith("tasks") and (event.revision or "") >= MODERN:
         return ()
-    return [Report(f"{seen.method}, but the {other(seen.side)} never declared {needs}")]
+    return [Report(f"{event.method}, but the {other(event.side)} never declared {needs}")]
 
 
-@rule(
+@declared.error(
     "LIFE107",
-    ERROR,
     "a notification whose capability was never declared",
-    page=LIFECYCLE + "#capability-negotiation",
     on=EventKind.NOTIFICATION,
     only=lambda _, method, side: method in _DECLARED and METHODS[method].sender == side,
     until=LEGACY,
@@ -176,30 +158,24 @@ def undeclared(seen: LintEvent) -> Iterable[Report]:
         '> {"method":"notifications/roots/list_changed"}',
     ),
     invalid=(
-        "@ bare\n"
-        + ASK % HELLO
-        + ANSWER % HELLO
-        + '\n> {"method":"notifications/initialized"}\n< {"method":"notifications/tools/list_changed"}',
-        "@ bare\n"
-        + ASK % HELLO
-        + ANSWER % HELLO
-        + '\n> {"method":"notifications/initialized"}\n> {"method":"notifications/roots/list_changed"}',
+        INITIALIZED + '< {"method":"notifications/tools/list_changed"}',
+        INITIALIZED + '> {"method":"notifications/roots/list_changed"}',
     ),
 )
-def unannounced(seen: LintEvent) -> Iterator[Report]:
+def unannounced(event: LintEvent) -> Iterator[Report]:
     """A server declares `listChanged`, `subscribe` and `logging`, a client `roots.listChanged`, before it sends what
     belongs to them: the other side may have nobody who listens.
     """
-    declared = _client_capabilities(seen) if seen.side == CLIENT else seen.capabilities
-    path = _DECLARED[seen.method]
+    declared = _client_capabilities(event) if event.side == CLIENT else event.capabilities
+    path = _DECLARED[event.method]
     if declared is not None and not _has(declared, ".".join(path)):
-        yield Report(f"{seen.method}, but the {seen.side} never declared {'.'.join(path)}")
+        yield Report(f"{event.method}, but the {event.side} never declared {'.'.join(path)}")
 
 
-def _client_capabilities(seen: LintEvent) -> dict[str, Any] | None:
-    """Return what the client declared; None where there was no handshake to hear it in."""
-    conversation = seen.conversation
-    return conversation.client_capabilities if conversation.has_asked else None
+def _client_capabilities(event: LintEvent) -> dict[str, Any] | None:
+    """Return the client's capabilities; None without a handshake."""
+    conversation = event.conversation
+    return conversation.client_capabilities if conversation.initialize_sent else None
 
 
 def _has(declared: dict[str, Any], path: str) -> bool:

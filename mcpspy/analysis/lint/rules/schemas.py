@@ -1,8 +1,4 @@
-"""What params and results have to hold.
-
-Owns a table of required members, taken from the schemas of all revisions.
-Refuses to look deeper: what stands inside has rules of its own.
-"""
+"""Required members of params, results and listed items, in all revisions; and error codes."""
 
 from __future__ import annotations
 
@@ -11,12 +7,11 @@ from typing import Any, TypeAlias
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, Report, RuleFamily
+from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
 from mcpspy.core.protocol.message import Result
-from mcpspy.core.protocol.spec import MODERN
+from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, SERVER
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -29,11 +24,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 PARAMS = {
     "initialize": {"protocolVersion": "string", "capabilities": "object", "clientInfo": "object"},
-    "tools/call": {"name": "string"},
+    "tools/call": {"name": "string", "arguments?": "object"},
+    "tools/list": {"cursor?": "string"},
+    "resources/list": {"cursor?": "string"},
+    "resources/templates/list": {"cursor?": "string"},
+    "prompts/list": {"cursor?": "string"},
     "resources/read": {"uri": "string"},
     "resources/subscribe": {"uri": "string"},
     "resources/unsubscribe": {"uri": "string"},
-    "prompts/get": {"name": "string"},
+    "prompts/get": {"name": "string", "arguments?": "object"},
     "completion/complete": {"ref": "object", "argument": "object"},
     "logging/setLevel": {"level": "string"},
     "subscriptions/listen": {"notifications": "object"},
@@ -47,16 +46,7 @@ PARAMS = {
     "notifications/progress": {"progressToken": "string or number"},
     "notifications/elicitation/complete": {"elicitationId": "string"},
 }
-"""Method → members of params, and what they are."""
-
-OPTIONAL_PARAMS = {
-    "tools/call": {"arguments": "object"},
-    "prompts/get": {"arguments": "object"},
-    "tools/list": {"cursor": "string"},
-    "resources/list": {"cursor": "string"},
-    "resources/templates/list": {"cursor": "string"},
-    "prompts/list": {"cursor": "string"},
-}
+"""Method → members of params and their types; those with a `?` are optional."""
 
 RESULTS = {
     "initialize": {"protocolVersion": "string", "capabilities": "object", "serverInfo": "object"},
@@ -75,31 +65,42 @@ RESULTS = {
 }
 
 _Members: TypeAlias = tuple[tuple[str, str, bool], ...]
-"""Name, what it is, whether it is required."""
+"""Name, type, and whether it is required."""
 
 
-def _members(required: dict[str, str], optional: dict[str, str]) -> _Members:
-    return (
-        *((name, kind, True) for name, kind in required.items()),
-        *((name, kind, False) for name, kind in optional.items()),
-    )
+def _members(members: dict[str, str]) -> _Members:
+    return tuple((name.removesuffix("?"), kind, name[-1] != "?") for name, kind in members.items())
 
 
-_PARAMS = {
-    method: _members(PARAMS.get(method, {}), OPTIONAL_PARAMS.get(method, {}))
-    for method in (PARAMS | OPTIONAL_PARAMS)
-}
-_RESULTS = {method: _members(required, {}) for method, required in RESULTS.items()}
+_PARAMS = {method: _members(members) for method, members in PARAMS.items()}
+_RESULTS = {method: _members(members) for method, members in RESULTS.items()}
 
+_CALL_FAILS = (
+    '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
+)
+_READ_FAILS = '> {"id":2,"method":"resources/read","params":{"uri":"a:b"}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
+_MODERN = "@ 2026-07-28\n"
 _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
 
 
-@rule(
+_LISTED = {
+    "tools/list": ("tools", ("name",)),
+    "resources/list": ("resources", ("name", "uri")),
+    "resources/templates/list": ("resourceTemplates", ("name", "uriTemplate")),
+    "prompts/list": ("prompts", ("name",)),
+    "roots/list": ("roots", ("uri",)),
+    "resources/read": ("contents", ("uri",)),
+}
+
+schema = RuleGroup(RULES, page="2025-11-25/schema", on=EventKind.RESULT)
+
+failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=EventKind.FAILURE)
+
+
+@schema.error(
     "DATA101",
-    ERROR,
     "params without what they must hold",
-    page="2025-11-25/schema",
-    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
+    on=CALLED,
     about=tuple(_PARAMS),
     valid=(
         '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}',
@@ -111,19 +112,16 @@ _ANSWERED = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":%s}'
         '> {"id":2,"method":"tools/list","params":{"cursor":null}}\n< {"id":2,"result":{"tools":[]}}',
     ),
 )
-def params(seen: LintEvent) -> Iterable[Report]:
+def params(event: LintEvent) -> Iterable[Report]:
     """Each method has members that are required, and each has its type. An optional one that is not known is left
     out; `null` is another value.
     """
-    return _breaches(seen.method, "params", seen.params, _PARAMS[seen.method])
+    return _breaches(event.method, "params", event.params, _PARAMS[event.method])
 
 
-@rule(
+@schema.error(
     "DATA102",
-    ERROR,
     "a result without what it must hold",
-    page="2025-11-25/schema",
-    on=EventKind.RESULT,
     about=tuple(RESULTS),
     beyond_text=True,
     valid=(
@@ -137,43 +135,33 @@ def params(seen: LintEvent) -> Iterable[Report]:
         _ANSWERED.replace("tools/list", "prompts/list") % '{"prompts":null}',
     ),
 )
-def result(seen: LintEvent) -> Iterable[Report]:
+def result(event: LintEvent) -> Iterable[Report]:
     """Each method has members of its result that are required. A tool's result has `content`, be it empty, even
     where it has `structuredContent`.
     """
-    assert isinstance(seen.what, Result)
-    if not seen.has_object("result") or seen.what.is_task:
+    assert isinstance(event.what, Result)
+    if not event.has_object("result") or event.what.is_task:
         return ()
-    if (seen.revision or "") >= MODERN and seen.what.result_type != "complete":
+    if (event.revision or "") >= MODERN and event.what.result_type != "complete":
         return ()
-    return _breaches(seen.method, "result", seen.result, _RESULTS[seen.method])
+    return _breaches(event.method, "result", event.result, _RESULTS[event.method])
 
 
-@rule(
+@schema.error(
     "DATA103",
-    ERROR,
     "something listed without its name",
-    page="2025-11-25/schema",
-    on=EventKind.RESULT,
-    about=(
-        "tools/list",
-        "resources/list",
-        "resources/templates/list",
-        "prompts/list",
-        "roots/list",
-        "resources/read",
-    ),
-    valid=(_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',),
+    about=tuple(_LISTED),
+    valid=_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',
     invalid=(
         _ANSWERED % '{"tools":[{"description":"b","inputSchema":{"type":"object"}}]}',
         _ANSWERED.replace("tools/list", "resources/list") % '{"resources":[{"name":"a"}]}',
         _ANSWERED.replace("tools/list", "prompts/list") % '{"prompts":["a"]}',
     ),
 )
-def listed(seen: LintEvent) -> Iterator[Report]:
+def listed(event: LintEvent) -> Iterator[Report]:
     """What is listed has a name, and a resource a URI (a template a `uriTemplate`): without, nobody can ask for it."""
-    key, required = _LISTED[seen.method]
-    items = seen.result.get(key)
+    key, required = _LISTED[event.method]
+    items = event.result.get(key)
     for number, item in enumerate(items if isinstance(items, list) else []):
         if not isinstance(item, dict):
             yield Report(f"{key}/{number} is no object", item)
@@ -183,14 +171,84 @@ def listed(seen: LintEvent) -> Iterator[Report]:
                 yield Report(f"{key}/{number} has no {name}", item)
 
 
-_LISTED = {
-    "tools/list": ("tools", ("name",)),
-    "resources/list": ("resources", ("name", "uri")),
-    "resources/templates/list": ("resourceTemplates", ("name", "uriTemplate")),
-    "prompts/list": ("prompts", ("name",)),
-    "roots/list": ("roots", ("uri",)),
-    "resources/read": ("contents", ("uri",)),
-}
+@failure.error(
+    "DATA601",
+    "an error code that this revision does not have",
+    page="2026-07-28/basic#error-codes",
+    since=MODERN,
+    valid=(_MODERN + _READ_FAILS % -32602, _MODERN + _CALL_FAILS % 7),
+    invalid=(_MODERN + _READ_FAILS % -32002, _MODERN + _CALL_FAILS % -32042, _MODERN + _CALL_FAILS % -32050),
+)
+def removed(event: LintEvent) -> Iterator[Report]:
+    """-32020 to -32099 are the specification's own, and it defines three of them; -32002 and -32042 were taken out
+    with 2026-07-28: a resource that is not found is -32602.
+    """
+    code = event.failure.code
+    if code in (-32002, -32042):
+        yield Report(f"{code} is not an error code any more ({ERRORS[code]}, until {LEGACY})")
+    elif code is not None and -32099 <= code <= -32020 and code not in ERRORS:
+        yield Report(f"{code} is reserved, and not defined")
+
+
+@failure.warning(
+    "DATA602",
+    "an error code that means something else",
+    until=LEGACY,
+    valid=(_READ_FAILS % -32002, _CALL_FAILS % -32602, _CALL_FAILS % -32042),
+    invalid=(_CALL_FAILS % -32002, "@ 2025-06-18\n" + _CALL_FAILS % -32042),
+)
+def misused(event: LintEvent) -> Iterator[Report]:
+    """-32002 is a resource that is not found: for an unknown tool or prompt it is -32602. -32042, an elicitation by
+    URL, is of 2025-11-25 alone.
+    """
+    code = event.failure.code
+    if code == -32002 and event.method and not event.method.startswith("resources/"):
+        yield Report(f"-32002 (resource not found) for {event.method}")
+    elif code == -32042 and event.revision is not None and event.revision < LEGACY:
+        yield Report(f"-32042 came with {LEGACY}; this is {event.revision}")
+
+
+@failure.warning(
+    "DATA603",
+    "method not found, for a method that was declared",
+    by=SERVER,
+    valid=(
+        _CALL_FAILS % -32602,
+        (_CALL_FAILS % -32601).replace("tools/call", "x/y").replace('"name":"a"', ""),
+    ),
+    invalid=(_CALL_FAILS % -32601, (_CALL_FAILS % -32601).replace("tools/call", "prompts/get")),
+)
+def found(event: LintEvent) -> Iterator[Report]:
+    """The server declared the capability, so it has the method: an unknown tool, prompt or resource is -32602
+    (invalid params). A task that a tool needs (`taskSupport`) is the exception, and says so.
+    """
+    method = METHODS.get(event.method)
+    if event.failure.code != -32601 or method is None or method.needs is None:
+        return
+    declared = event.capabilities or {}
+    about = event.request.subject
+    if (
+        method.needs.partition(".")[0] in declared
+        and "task" not in event.failure.text.lower()
+        and method.subject in ("name", "uri")
+    ):
+        yield Report(f"-32601 for {event.method} {about or ''}, which the server declared".replace("  ", " "))
+
+
+@failure.info(
+    "DATA604",
+    "an error code from the range that JSON-RPC keeps",
+    page="https://www.jsonrpc.org/specification#error_object",
+    valid=(_CALL_FAILS % -32603, _CALL_FAILS % 404),
+    invalid=(_CALL_FAILS % -32500, _CALL_FAILS % -32768),
+)
+def reserved(event: LintEvent) -> Iterator[Report]:
+    """-32768 to -32100 are JSON-RPC's own, and it defines five of them. Codes of an application are outside of
+    -32768 to -32000.
+    """
+    code = event.failure.code
+    if code is not None and -32768 <= code <= -32100 and code not in ERRORS:
+        yield Report(f"{code} is reserved by JSON-RPC, and not defined")
 
 
 def _breaches(method: str, where: str, given: dict[str, Any], members: _Members) -> Iterator[Report]:

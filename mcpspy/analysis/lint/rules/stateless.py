@@ -1,229 +1,319 @@
-"""2026-07-28: no handshake, everything in `_meta`."""
+"""2026-07-28: no handshake, everything in `_meta`; questions inside results, and their answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ANSWERS, ERROR, INFO, WARNING, Report, RuleFamily
-from mcpspy.analysis.lint.rules.input_required import MRTR, QUESTION
-from mcpspy.core.protocol.message import Result, meta_raw
+from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
+from mcpspy.core.protocol.message import Result, loads, meta_raw
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 BASIC = "2026-07-28/basic#"
 CALL = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
 DONE = '< {"id":2,"result":{"content":[]}}'
 GOOD = CALL + DONE
 _LISTED = '@ 2026-07-28\n> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]%s}}'
-_BARE = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"%s}}'
+_STATED = (
+    '@ 2026-07-28\n>> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",%s}}}\n'
+    + DONE
+)
 _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")  # fmt: skip
-_LISTENED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
+_SUBSCRIBED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
 
 
-@rule(
+MRTR = "2026-07-28/basic/patterns/mrtr"
+_ASKS = '< {"id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"a","requestedSchema":{"type":"object","properties":{}}}}}}}\n'
+_RETRY = '> {"id":%d,"method":"tools/call","params":{"name":"a","inputResponses":{"k":{"action":"decline"}}%s}}\n< {"id":%d,"result":{"content":[]}}'
+QUESTION = CALL + _ASKS + _RETRY % (3, ',"requestState":"s"', 3)
+_QUESTION_OF = (
+    CALL
+    + '< {"id":2,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"%s","params":{%s}}}}}'
+)
+_DEPRECATED = {"sampling/createMessage": "sampling", "roots/list": "roots"}
+_NEEDS = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+_MAY_REQUIRE_INPUT = ("tools/call", "prompts/get", "resources/read")
+
+modern = RuleGroup(RULES, since=MODERN, by=SERVER)
+stateless = RuleGroup(RULES, since=MODERN, valid=GOOD)
+request = stateless.group(page=BASIC + "meta", on=EventKind.REQUEST, by=CLIENT)
+result = stateless.group(page=BASIC + "resulttype", on=EventKind.RESULT)
+mrtr = RuleGroup(RULES, since=MODERN, valid=QUESTION)
+retry = mrtr.group(
+    page=MRTR + "#client-requirements-basic-workflow", on=EventKind.REQUEST, about=_MAY_REQUIRE_INPUT
+)
+question = mrtr.group(page=MRTR + "#server-requirements-basic-workflow", on=EventKind.RESULT)
+
+
+@request.error(
     "MOD101",
-    ERROR,
     "a request without its revision or its capabilities",
-    page=BASIC + "meta",
-    on=EventKind.REQUEST,
-    by=CLIENT,
     only=lambda _, method, __: method != "initialize",
-    since=MODERN,
-    valid=(GOOD,),
     invalid=(
-        GOOD + "\n>> " + (_BARE % "").replace('"id":2', '"id":3') + '\n< {"id":3,"result":{"content":[]}}',
-        "@ 2026-07-28\n>> "
-        + _BARE
-        % ',"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"}}'
-        + "\n"
-        + DONE,
+        GOOD
+        + '\n>> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a"}}\n< {"id":3,"result":{"content":[]}}',
+        _STATED % '"io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"}',
     ),
 )
-def meta(seen: LintEvent) -> Iterator[Report]:
+def meta(event: LintEvent) -> Iterator[Report]:
     """There is no handshake to remember: every request says in `_meta` which revision it is of, and what the client
     can do, if nothing (`{}`). A server must refuse one that does not (-32602).
     """
     for key in ("protocolVersion", "clientCapabilities"):
-        if not meta_raw(seen.request.body.meta, META + key):
-            yield Report(f"{seen.method}: _meta has no {META}{key}")
+        if not meta_raw(event.request.body.meta, META + key):
+            yield Report(f"{event.method}: _meta has no {META}{key}")
 
 
-@rule(
+@request.info(
     "MOD102",
-    INFO,
     "a client that does not say who it is",
-    page=BASIC + "meta",
-    on=EventKind.REQUEST,
-    by=CLIENT,
-    since=MODERN,
     once=True,
-    valid=(GOOD,),
-    invalid=(
-        "@ 2026-07-28\n>> "
-        + _BARE
-        % ',"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
-        + "\n"
-        + DONE,
-    ),
+    invalid=_STATED % '"io.modelcontextprotocol/clientCapabilities":{}',
 )
-def client_info(seen: LintEvent) -> Iterator[Report]:
+def client_info(event: LintEvent) -> Iterator[Report]:
     """`clientInfo` should be in the `_meta` of every request. Told once."""
-    meta = seen.request.body.meta
+    meta = event.request.body.meta
     if meta_raw(meta, META + "protocolVersion") and not meta_raw(meta, META + "clientInfo"):
         yield Report(f"_meta has no {META}clientInfo")
 
 
-@rule(
+@result.info(
     "MOD103",
-    INFO,
     "a server that does not say who it is",
     page=BASIC + "meta",
-    on=EventKind.RESULT,
     by=SERVER,
-    since=MODERN,
     once=True,
-    valid=(GOOD,),
-    invalid=(CALL + '<< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}',),
+    invalid=CALL + '<< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}',
 )
-def server_info(seen: LintEvent) -> Iterator[Report]:
+def server_info(event: LintEvent) -> Iterator[Report]:
     """`serverInfo` should be in the `_meta` of every result. Told once."""
-    assert isinstance(seen.what, Result)
-    if seen.is_result and not meta_raw(seen.what.body.meta, META + "serverInfo"):
+    assert isinstance(event.what, Result)
+    if event.is_result and not meta_raw(event.what.body.meta, META + "serverInfo"):
         yield Report(f"_meta has no {META}serverInfo")
 
 
-@rule(
+@modern.error(
     "MOD104",
-    ERROR,
     "a request from the server",
     page=MRTR,
     on=EventKind.REQUEST,
-    by=SERVER,
-    since=MODERN,
-    valid=(QUESTION,),
+    valid=QUESTION,
     invalid=(
         GOOD
-        + '\n< {"id":0,"method":"x/ask"}\n> {"id":9,"method":"tools/list"}\n< {"id":9,"result":{"tools":[]}}',
+        + '\n< {"id":0,"method":"x/ask"}\n> {"id":9,"method":"tools/list"}\n< {"id":9,"result":{"tools":[]}}'
     ),
 )
-def server_request(seen: LintEvent) -> Iterator[Report]:
+def server_request(event: LintEvent) -> Iterator[Report]:
     """Servers ask by answering: with `resultType: input_required`, and what they want to know in `inputRequests`.
     Nobody answers a request of theirs.
     """
-    yield Report(f"the server asks: {seen.method}")
+    yield Report(f"the server asks: {event.method}")
 
 
-@rule(
+@request.error(
     "MOD105",
-    ERROR,
     "a response from the client",
     page="2026-07-28/basic/transports/streamable-http#sending-messages",
-    on=ANSWERS,
-    by=CLIENT,
-    since=MODERN,
-    valid=(QUESTION,),
-    invalid=(GOOD + '\n> {"id":0,"result":{}}',),
+    on=RESPONSES,
+    valid=QUESTION,
+    invalid=GOOD + '\n> {"id":0,"result":{}}',
 )
-def client_response(seen: LintEvent) -> Iterator[Report]:
+def client_response(event: LintEvent) -> Iterator[Report]:
     """Nobody asks clients anything in this revision; their answers travel in `inputResponses`."""
     yield Report("the client sends a response")
 
 
-@rule(
+@result.error(
     "MOD201",
-    ERROR,
     "a result without resultType",
-    page=BASIC + "resulttype",
-    on=EventKind.RESULT,
     by=SERVER,
-    since=MODERN,
-    valid=(GOOD,),
     invalid=(
         CALL
-        + '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"1"}}}}',
+        + '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"1"}}}}'
     ),
 )
-def result_type(seen: LintEvent) -> Iterator[Report]:
+def result_type(event: LintEvent) -> Iterator[Report]:
     """Every result says which it is: `complete`, `input_required`, or an extension's. Clients take one that does
     not for complete, since servers of older revisions do not.
     """
-    assert isinstance(seen.what, Result)
-    if seen.is_result and not seen.what.body.result_type and seen.has_object("result"):
-        yield Report(f"{seen.method}: the result has no resultType")
+    assert isinstance(event.what, Result)
+    if event.is_result and not event.what.body.result_type and event.has_object("result"):
+        yield Report(f"{event.method}: the result has no resultType")
 
 
-@rule(
+@result.warning(
     "MOD202",
-    WARNING,
     "a resultType that is not the protocol's",
-    page=BASIC + "resulttype",
-    on=EventKind.RESULT,
-    since=MODERN,
     valid=(GOOD, QUESTION),
     invalid=(
         CALL + '< {"id":2,"result":{"resultType":"done","content":[]}}',
         CALL + '< {"id":2,"result":{"resultType":1,"content":[]}}',
     ),
 )
-def other_type(seen: LintEvent) -> Iterator[Report]:
+def other_type(event: LintEvent) -> Iterator[Report]:
     """A client must take a result of a type it does not know for invalid; only an extension may add one."""
-    given = seen.result.get("resultType") if seen.is_result else None
+    given = event.result.get("resultType") if event.is_result else None
     if given is not None and given not in ("complete", "input_required", "task"):
         yield Report(f"resultType {str(given)[:40]!r}", given)
 
 
-@rule(
+@result.error(
     "MOD203",
-    ERROR,
     "a list or a resource without its caching hints",
     page="2026-07-28/server/utilities/caching",
-    on=EventKind.RESULT,
     about=_CACHED,
-    since=MODERN,
-    valid=(_LISTED % "",),
+    valid=_LISTED % "",
     invalid=(_LISTED % ',"ttlMs":null', _LISTED % ',"cacheScope":"all"', _LISTED % ',"ttlMs":-1'),
 )
-def hints(seen: LintEvent) -> Iterator[Report]:
+def hints(event: LintEvent) -> Iterator[Report]:
     """`ttlMs`, milliseconds from 0 on, and `cacheScope`, `public` or `private`, are required on lists, on what is
     read, and on `server/discover`: a client, or a gateway between, keeps the answer so long.
     """
-    if not isinstance(seen.what, Result) or seen.what.result_type != "complete":
+    if not isinstance(event.what, Result) or event.what.result_type != "complete":
         return
-    ttl, scope = seen.result.get("ttlMs"), seen.result.get("cacheScope")
-    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl < 0:
-        yield Report(f"{seen.method}: ttlMs is {_given(seen, 'ttlMs')}", ttl)
+    ttl, scope = event.result.get("ttlMs"), event.result.get("cacheScope")
+    if not is_number(ttl) or ttl < 0:
+        yield Report(f"{event.method}: ttlMs is {_shown(event, 'ttlMs')}", ttl)
     if scope not in ("public", "private"):
-        yield Report(f"{seen.method}: cacheScope is {_given(seen, 'cacheScope')}", scope)
+        yield Report(f"{event.method}: cacheScope is {_shown(event, 'cacheScope')}", scope)
 
 
-def _given(seen: LintEvent, name: str) -> str:
-    return f"{str(seen.result[name])[:40]!r}" if name in seen.result else "missing"
+def _shown(event: LintEvent, name: str) -> str:
+    return f"{str(event.result[name])[:40]!r}" if name in event.result else "missing"
 
 
-@rule(
+@modern.error(
     "MOD402",
-    ERROR,
     "news that do not say which subscription they are for",
     page="2026-07-28/basic/patterns/subscriptions",
     on=EventKind.NOTIFICATION,
-    about=_LISTENED,
-    by=SERVER,
-    since=MODERN,
+    about=_SUBSCRIBED,
     valid=(
-        (
-            '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n'
-            '< {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}'
-        ),
+        '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n'
+        '< {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}'
     ),
+    invalid='@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n< {"method":"notifications/tools/list_changed"}',
+)
+def anonymous_notification(event: LintEvent) -> Iterator[Report]:
+    """List changes and updates come only to who listens, with the `subscriptionId` of its request in `_meta`."""
+    if not meta_raw(event.notification.body.meta, META + "subscriptionId"):
+        yield Report(f"{event.method}: _meta has no {META}subscriptionId")
+
+
+@retry.error(
+    "MOD301",
+    "an answer to a question that was not asked so",
+    invalid=(CALL + _ASKS + _RETRY % (3, "", 3), CALL + _ASKS + _RETRY % (3, ',"requestState":"t"', 3)),
+)
+def state(event: LintEvent) -> Iterator[Report]:
+    """The client repeats the request with `inputResponses`, and with the very `requestState` that the server gave;
+    with none if it gave none. Otherwise the server cannot tell what it had asked.
+    """
+    body = event.request.body
+    if (
+        (body.input_responses or body.request_state)
+        and event.exchange is not None
+        and event.exchange.continues is None
+    ):
+        yield Report("inputResponses or requestState, but no question that they belong to")
+
+
+@retry.error(
+    "MOD302",
+    "a repeated request under the same id",
+    invalid=CALL + _ASKS + _RETRY % (2, ',"requestState":"s"', 2),
+)
+def same_id(event: LintEvent) -> Iterator[Report]:
+    """The two are independent requests: the one with the answers has another id than the one that was asked back."""
+    earlier = event.exchange.continues if event.exchange is not None else None
+    if earlier is not None and earlier.request.id == event.request.id:
+        yield Report(f"the id {event.request.id[:40]} is that of the request it repeats")
+
+
+@question.error(
+    "MOD303",
+    "a question without anything in it",
+    invalid=CALL + '< {"id":2,"result":{"resultType":"input_required"}}',
+)
+def empty(event: LintEvent) -> Iterator[Report]:
+    """`input_required` has `inputRequests`, `requestState`, or both."""
+    if _is_question(event) and not {"inputRequests", "requestState"} & event.result.keys():
+        yield Report("input_required with neither inputRequests nor requestState")
+
+
+@question.error(
+    "MOD304",
+    "a question, where there may be none",
+    page=MRTR + "#supported-requests",
+    invalid=(_LISTED % "").replace('"tools":[]', '"resultType":"input_required","requestState":"s"'),
+)
+def unsupported_request(event: LintEvent) -> Iterator[Report]:
+    """Only tools/call, prompts/get and resources/read may be answered by a question."""
+    if _is_question(event) and event.method not in _MAY_REQUIRE_INPUT:
+        yield Report(f"input_required in answer to {event.method}")
+
+
+@question.error(
+    "MOD305",
+    "a question that the client never said it answers",
+    about=_MAY_REQUIRE_INPUT,
     invalid=(
-        '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n< {"method":"notifications/tools/list_changed"}',
+        QUESTION.replace(
+            '{"name":"a"}', '{"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}', 1
+        ),
+        QUESTION.replace("elicitation/create", "tools/list"),
     ),
 )
-def anonymous_news(seen: LintEvent) -> Iterator[Report]:
-    """List changes and updates come only to who listens, with the `subscriptionId` of its request in `_meta`."""
-    if not meta_raw(seen.notification.body.meta, META + "subscriptionId"):
-        yield Report(f"{seen.method}: _meta has no {META}subscriptionId")
+def undeclared(event: LintEvent) -> Iterator[Report]:
+    """Elicitations, samples and roots are all there is to ask for, and only of a client that declared them in this
+    very request.
+    """
+    requests = input_requests(event) if _is_question(event) else {}
+    declared = loads(meta_raw(event.request.body.meta, META + "clientCapabilities")) if requests else None
+    for key, question in requests.items():
+        method = question.get("method") if isinstance(question, dict) else None
+        needs = _NEEDS.get(method) if isinstance(method, str) else None
+        if needs is None:
+            yield Report(f"inputRequests/{key[:40]} asks {str(method)[:40]}", question)
+        elif isinstance(declared, dict) and needs not in declared:
+            yield Report(
+                f"inputRequests/{key[:40]} asks {method}, but the client never declared {needs}", question
+            )
+
+
+@question.info(
+    "LIFE112",
+    "something that will be taken out",
+    page="2026-07-28/changelog",
+    about=_MAY_REQUIRE_INPUT,
+    once=True,
+    beyond_text=True,
+    valid=_QUESTION_OF
+    % ("elicitation/create", '"message":"a","requestedSchema":{"type":"object","properties":{}}'),
+    invalid=(
+        _QUESTION_OF % ("roots/list", ""),
+        _QUESTION_OF % ("sampling/createMessage", '"messages":[],"maxTokens":1'),
+    ),
+)
+def deprecated(event: LintEvent) -> Iterator[Report]:
+    """Roots and sampling are deprecated with 2026-07-28: they work, and new servers should do without. A tool takes a
+    folder as an argument, or asks the person for it. Told once.
+    """
+    for request in input_requests(event).values() if event.is_result else ():
+        method = request.get("method") if isinstance(request, dict) else None
+        if isinstance(method, str) and method in _DEPRECATED:
+            yield Report(f"{_DEPRECATED[method]} is deprecated: {method}")
+
+
+def input_requests(event: LintEvent) -> dict[str, Any]:
+    """Return the questions of an `input_required` result."""
+    requests = event.result.get("inputRequests")
+    return requests if isinstance(requests, dict) else {}
+
+
+def _is_question(event: LintEvent) -> bool:
+    return event.is_result and isinstance(event.what, Result) and event.what.result_type == "input_required"

@@ -1,26 +1,25 @@
-"""Tasks: requests whose answer comes later (2025-11-25), and what became of them (2026-07-28)."""
+"""Tasks: requests whose result comes later (2025-11-25), and their status (2026-07-28)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Report, RuleFamily
+from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import forget
 from mcpspy.core.protocol.message import Result, meta_raw
 from mcpspy.core.protocol.spec import META, MODERN
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
 TASKS = "2025-11-25/basic/utilities/tasks"
 
 STATUSES = ("working", "input_required", "completed", "failed", "cancelled")
 _ENDS = ("completed", "failed", "cancelled")
 _STARTED = ("tools/call", "sampling/createMessage", "elicitation/create")
-_TOLD = ("tasks/get", "tasks/cancel", "notifications/tasks/status", "notifications/tasks")
+_REPORTING = ("tasks/get", "tasks/cancel", "notifications/tasks/status", "notifications/tasks")
 
 _TASK = '"taskId":"t","status":"%s","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttl":null'
 _CAN = '"capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}'
@@ -43,29 +42,31 @@ _NOW = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< 
 _CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"%s}}\n< {"id":2,"error":{"code":-32601,"message":"task"}}'
 
 
-def _tasks(seen: LintEvent) -> list[Any]:
-    """Return the tasks that a message tells of."""
-    if seen.method == "tasks/list":
-        tasks = seen.result.get("tasks")
+def _tasks(event: LintEvent) -> list[Any]:
+    """Return the tasks in a message."""
+    if event.method == "tasks/list":
+        tasks = event.result.get("tasks")
         return tasks if isinstance(tasks, list) else []
-    if seen.method in _TOLD:
-        told = seen.params if seen.method.startswith("notifications/") else seen.result
-        is_acknowledged = seen.method == "tasks/cancel" and (seen.revision or "") >= MODERN
-        return [] if is_acknowledged else [told]
-    if not isinstance(seen.what, Result) or not seen.what.is_task:
+    if event.method in _REPORTING:
+        task = event.params if event.method.startswith("notifications/") else event.result
+        is_acknowledged = event.method == "tasks/cancel" and (event.revision or "") >= MODERN
+        return [] if is_acknowledged else [task]
+    if not isinstance(event.what, Result) or not event.what.is_task:
         return []
-    return [seen.result if (seen.revision or "") >= MODERN else seen.result.get("task")]
+    return [event.result if (event.revision or "") >= MODERN else event.result.get("task")]
 
 
-@rule(
+task = RuleGroup(RULES, on=(EventKind.RESULT, EventKind.NOTIFICATION), since=LEGACY, beyond_text=True)
+legacy = RuleGroup(RULES, since=LEGACY, until=LEGACY, valid=_GOOD)
+result = legacy.group(on=EventKind.RESULT)
+call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST, about="tools/call")
+
+
+@task.error(
     "DATA701",
-    ERROR,
     "a task without what it must hold",
     page=TASKS + "#task",
-    on=(EventKind.RESULT, EventKind.NOTIFICATION),
-    about=(*_STARTED, *_TOLD, "tasks/list"),
-    since=LEGACY,
-    beyond_text=True,
+    about=(*_STARTED, *_REPORTING, "tasks/list"),
     valid=(_GOOD, _NOW % (_TASK % "working").replace('"ttl"', '"ttlMs"')),
     invalid=(
         _BEGUN % '"taskId":"t","status":"working"',
@@ -74,12 +75,12 @@ def _tasks(seen: LintEvent) -> list[Any]:
         _NOW % (_TASK % "working"),
     ),
 )
-def shape(seen: LintEvent) -> Iterator[Report]:
+def shape(event: LintEvent) -> Iterator[Report]:
     """A task has `taskId`, `status` (one of five), `createdAt`, `lastUpdatedAt` and `ttl`, which is `null` for one that
     is kept for good; in 2026-07-28 that is `ttlMs`. A client that polls needs them all.
     """
-    lasts = "ttlMs" if (seen.revision or "") >= MODERN else "ttl"
-    for task in _tasks(seen):
+    lasts = "ttlMs" if (event.revision or "") >= MODERN else "ttl"
+    for task in _tasks(event):
         if not isinstance(task, dict):
             yield Report("a task that is no object", task)
             continue
@@ -89,139 +90,113 @@ def shape(seen: LintEvent) -> Iterator[Report]:
         if task.get("status") not in STATUSES:
             yield Report(f"no status of a task: {str(task.get('status'))[:40]!r}", task)
         kept = task.get(lasts, "")
-        if kept is not None and (isinstance(kept, bool) or not isinstance(kept, int | float)):
+        if kept is not None and not is_number(kept):
             yield Report(
                 f"{lasts} of a task is {'missing' if lasts not in task else 'neither number nor null'}", task
             )
 
 
-@rule(
+@result.error(
     "DATA702",
-    ERROR,
     "a task that nobody asked for",
     page=TASKS + "#creating-tasks",
-    on=EventKind.RESULT,
     about=_STARTED,
-    since=LEGACY,
-    until=LEGACY,
     beyond_text=True,
-    valid=(_GOOD,),
-    invalid=(_GOOD.replace(',"task":{}', ""),),
+    invalid=_GOOD.replace(',"task":{}', ""),
 )
-def unasked(seen: LintEvent) -> Iterator[Report]:
+def unsolicited_task(event: LintEvent) -> Iterator[Report]:
     """Who asks decides: an answer is a task only if the request had `task`. Others take its result for the tool's own,
     and find no `content`. From 2026-07-28 on the server decides.
     """
-    if isinstance(seen.what, Result) and seen.what.is_task and not seen.request.body.task:
-        yield Report(f"{seen.method} was answered by a task, and had none")
+    if isinstance(event.what, Result) and event.what.is_task and not event.request.body.task:
+        yield Report(f"{event.method} was answered by a task, and had none")
 
 
-@rule(
+@task.warning(
     "DATA703",
-    WARNING,
     "a task that goes on after its end",
     page=TASKS + "#task-status-lifecycle",
-    on=(EventKind.RESULT, EventKind.NOTIFICATION),
-    about=(*_STARTED, *_TOLD),
-    since=LEGACY,
-    beyond_text=True,
-    valid=(_GOOD + _GET % (4, 4, _TASK % "completed"),),
+    about=(*_STARTED, *_REPORTING),
+    valid=_GOOD + _GET % (4, 4, _TASK % "completed"),
     invalid=(_GOOD + _GET % (4, 4, _TASK % "working"), _GOOD + _GET % (4, 4, _TASK % "failed")),
 )
-def revived(seen: LintEvent) -> Iterator[Report]:
+def revived(event: LintEvent) -> Iterator[Report]:
     """Completed, failed and cancelled are ends: a task that has come to one stays there. Clients stop asking, and never
     see what comes.
     """
-    for task in _tasks(seen):
+    for task in _tasks(event):
         if not isinstance(task, dict) or not isinstance(number := task.get("taskId"), str):
             continue
-        before, status = seen.known.tasks.get(number), task.get("status")
+        before, status = event.state.tasks.get(number), task.get("status")
         if before in _ENDS and status in STATUSES and status != before:
             yield Report(f"the task {number[:60]} is {status}, after it was {before}", task)
         elif status in STATUSES:
-            seen.known.tasks[number] = status
-            forget(seen.known.tasks)
+            event.state.tasks[number] = status
+            forget(event.state.tasks)
 
 
-@rule(
+@result.error(
     "DATA704",
-    ERROR,
     "the result of a task that does not say of which",
     page=TASKS + "#related-task-metadata",
-    on=EventKind.RESULT,
     about="tasks/result",
-    since=LEGACY,
-    until=LEGACY,
-    valid=(_GOOD + _RESULT % _RELATED,),
-    invalid=(_GOOD + _RESULT % "",),
+    valid=_GOOD + _RESULT % _RELATED,
+    invalid=_GOOD + _RESULT % "",
 )
-def unrelated(seen: LintEvent) -> Iterator[Report]:
+def unrelated(event: LintEvent) -> Iterator[Report]:
     """What `tasks/result` returns is the tool's own result, which knows nothing of tasks: so its `_meta` must say
     `io.modelcontextprotocol/related-task`.
     """
-    if isinstance(seen.what, Result) and not meta_raw(seen.what.body.meta, META + "related-task"):
+    if isinstance(event.what, Result) and not meta_raw(event.what.body.meta, META + "related-task"):
         yield Report(f"_meta has no {META}related-task")
 
 
-@rule(
+@call.error(
     "DATA705",
-    ERROR,
     "a task, where there may be none",
-    page=TASKS + "#tool-level-negotiation",
-    on=EventKind.REQUEST,
-    about="tools/call",
-    since=LEGACY,
-    until=LEGACY,
-    valid=(_GOOD,),
     invalid=(
         _HELLO % "forbidden" + _CALL % ',"task":{}',
         _HELLO.replace(_CAN, '"capabilities":{"tools":{}}') % "optional" + _CALL % ',"task":{}',
     ),
 )
-def forbidden(seen: LintEvent) -> Iterator[Report]:
+def forbidden(event: LintEvent) -> Iterator[Report]:
     """A tool is called as a task only if the server declared `tasks.requests.tools.call`, and the tool itself
     `execution.taskSupport` as `optional` or `required`.
     """
-    if not seen.request.body.task:
+    if not event.request.body.task:
         return
-    support = _support(seen)
-    if not _declared(seen):
+    support = _task_support(event)
+    if not _server_takes_tasks(event):
         yield Report("a task, but the server never declared tasks.requests.tools.call")
     elif support == "forbidden":
-        yield Report(f"a task, but {seen.subject} takes none")
+        yield Report(f"a task, but {event.subject} takes none")
 
 
-@rule(
+@call.error(
     "DATA706",
-    ERROR,
     "a call without the task that its tool requires",
-    page=TASKS + "#tool-level-negotiation",
-    on=EventKind.REQUEST,
-    about="tools/call",
-    since=LEGACY,
-    until=LEGACY,
     valid=(_GOOD, _HELLO % "optional" + _CALL % ""),
-    invalid=(_HELLO % "required" + _CALL % "",),
+    invalid=_HELLO % "required" + _CALL % "",
 )
-def required(seen: LintEvent) -> Iterator[Report]:
+def required(event: LintEvent) -> Iterator[Report]:
     """The tool says `execution.taskSupport: required`: the client must call it as a task, and the server refuses it
     otherwise (-32601).
     """
-    if not seen.request.body.task and _support(seen) == "required" and _declared(seen):
-        yield Report(f"{seen.subject} is called without the task that it requires")
+    if not event.request.body.task and _task_support(event) == "required" and _server_takes_tasks(event):
+        yield Report(f"{event.subject} is called without the task that it requires")
 
 
-def _support(seen: LintEvent) -> str | None:
-    """Return what a tool says of tasks; None if it is not known."""
-    tool = seen.tool
+def _task_support(event: LintEvent) -> str | None:
+    """Return the `taskSupport` of a tool; None if it was not listed."""
+    tool = event.tool
     if tool is None:
         return None
     execution = tool.definition.get("execution")
     return str(execution.get("taskSupport", "forbidden")) if isinstance(execution, dict) else "forbidden"
 
 
-def _declared(seen: LintEvent) -> bool:
-    value: Any = seen.capabilities
+def _server_takes_tasks(event: LintEvent) -> bool:
+    value: Any = event.capabilities
     for step in ("tasks", "requests", "tools", "call"):
         value = value.get(step) if isinstance(value, dict) else None
-    return isinstance(value, dict) or seen.capabilities is None
+    return isinstance(value, dict) or event.capabilities is None

@@ -1,120 +1,114 @@
-"""Progress: under whose token, how far, and when it ends.
-
-Log messages: of the level that was asked for, and none that nobody asked for.
-
-Lists and their pages; completions.
-"""
+"""Utilities of the protocol: progress, log messages, pagination and completion."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import ERROR, LEGACY, WARNING, Report, RuleFamily
-from mcpspy.analysis.lint.rules.content import listed_of
+from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rules.content import LISTS, listed_of
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
 from mcpspy.analysis.lint.state import KEPT
 from mcpspy.core.protocol.message import decoded, text
 from mcpspy.core.protocol.spec import MODERN, SERVER
 from mcpspy.core.session.exchange import State
 
-RULES = RuleFamily()
-rule = RULES.rule
+RULES: list[LintRule] = []
 
+_LOGGED = '> {"id":2,"method":"logging/setLevel","params":{"level":"warning"}}\n< {"id":2,"result":{}}\n< {"method":"notifications/message","params":{"level":"%s","data":"a"}}'
 PROGRESS = "2025-11-25/basic/utilities/progress#behavior-requirements"
-METHOD = "notifications/progress"
 
-_ASK = '> {"id":%d,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":"t"}}}\n'
+_CALL = '> {"id":%d,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":"t"}}}\n'
 _REPORT = '< {"method":"notifications/progress","params":{"progressToken":"t","progress":%s}}\n'
-_ANSWER = '< {"id":%d,"result":{"content":[]}}\n'
-GOOD = _ASK % 2 + _REPORT % 1 + _REPORT % 2.5 + _ANSWER % 2
+_RESULT = '< {"id":%d,"result":{"content":[]}}\n'
+GOOD = _CALL % 2 + _REPORT % 1 + _REPORT % 2.5 + _RESULT % 2
 
 
-@rule(
+LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""Levels of log messages, the least severe first (RFC 5424)."""
+_PAGE = '> {"id":2,"method":"prompts/list"}\n< {"id":2,"result":{"prompts":[%s]%s}}\n'
+_FIRST = _PAGE % ("", ',"nextCursor":"p2"')
+_NEXT = '> {"id":3,"method":"prompts/list"%s}\n< {"id":3,"result":{"prompts":[]%s}}\n'
+_COMPLETE = (
+    '> {"id":2,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"a"},"argument":{"name":"b","value":""}}}\n'
+    '< {"id":2,"result":{"completion":{"values":%s}}}'
+)
+
+progress = RuleGroup(
+    RULES, page=PROGRESS, on=EventKind.NOTIFICATION, about="notifications/progress", valid=GOOD
+)
+by_level = RuleGroup(RULES, on=EventKind.NOTIFICATION, about="notifications/message")
+listing = RuleGroup(
+    RULES, page="2025-11-25/server/utilities/pagination", on=EventKind.RESULT, about=tuple(LISTS)
+)
+rule = RuleGroup(RULES)
+
+
+@progress.error(
     "LIFE301",
-    ERROR,
     "progress that does not go on",
-    page=PROGRESS,
-    on=EventKind.NOTIFICATION,
-    about=METHOD,
-    valid=(GOOD,),
     invalid=(
-        _ASK % 2 + _REPORT % 2 + _REPORT % 1 + _ANSWER % 2,
-        _ASK % 2 + _REPORT % 1 + _REPORT % 1 + _ANSWER % 2,
+        _CALL % 2 + _REPORT % 2 + _REPORT % 1 + _RESULT % 2,
+        _CALL % 2 + _REPORT % 1 + _REPORT % 1 + _RESULT % 2,
     ),
 )
-def backwards(seen: LintEvent) -> Iterator[Report]:
+def backwards(event: LintEvent) -> Iterator[Report]:
     """`progress` is greater in each notification than in the one before, even if the total is not known."""
-    asked = seen.asked
-    progress = decoded(seen.notification.body.progress)
-    if asked is None or isinstance(progress, bool) or not isinstance(progress, int | float):
+    pending = event.pending
+    progress = decoded(event.notification.body.progress)
+    if pending is None or not is_number(progress):
         return
-    if asked.progress is not None and progress <= asked.progress:
-        yield Report(f"progress {progress:g} after {asked.progress:g}")
-    asked.progress = progress
+    if pending.progress is not None and progress <= pending.progress:
+        yield Report(f"progress {progress:g} after {pending.progress:g}")
+    pending.progress = progress
 
 
-@rule(
-    "LIFE302",
-    ERROR,
-    "progress after the answer",
-    page=PROGRESS,
-    on=EventKind.NOTIFICATION,
-    about=METHOD,
-    valid=(GOOD,),
-    invalid=(_ASK % 2 + _ANSWER % 2 + _REPORT % 1,),
-)
-def after(seen: LintEvent) -> Iterator[Report]:
+@progress.error("LIFE302", "progress after the answer", invalid=_CALL % 2 + _RESULT % 2 + _REPORT % 1)
+def after(event: LintEvent) -> Iterator[Report]:
     """Progress ends with the answer. A callback that is not awaited, or a thread that goes on; the client has thrown
     the token away, and some raise an error.
     """
     if (
-        seen.flaw == "progress after the answer"
-        and seen.exchange is not None
-        and seen.exchange.state is not State.CANCELLED
+        event.flaw == "progress after the answer"
+        and event.exchange is not None
+        and event.exchange.state is not State.CANCELLED
     ):
-        yield Report(f"progress of {seen.exchange.request.method} after its answer")
+        yield Report(f"progress of {event.exchange.request.method} after its answer")
 
 
-@rule(
+@progress.error(
     "LIFE303",
-    ERROR,
     "progress under a token that nobody gave",
-    page=PROGRESS,
-    on=EventKind.NOTIFICATION,
-    about=METHOD,
-    valid=(GOOD,),
     invalid=(
         _REPORT % 1,
-        '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n' + _REPORT % 1 + _ANSWER % 2,
+        '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n' + _REPORT % 1 + _RESULT % 2,
     ),
 )
-def unasked(seen: LintEvent) -> Iterator[Report]:
+def unsolicited_progress(event: LintEvent) -> Iterator[Report]:
     """Progress is sent only where a request asked for it, with a `progressToken` in its `_meta`. Of 1 and "1" the
     one that was given.
     """
-    if seen.flaw == "nobody asked for progress under this token":
-        token = text(seen.notification.body.progress_token)
+    if event.flaw == "nobody asked for progress under this token":
+        token = text(event.notification.body.progress_token)
         yield Report(
             "progress without a token" if token is None else f"nobody asked for progress under {token[:40]}"
         )
 
 
-@rule(
+@rule.error(
     "LIFE304",
-    ERROR,
     "a progress token that another request still uses",
     page=PROGRESS,
     on=EventKind.REQUEST,
-    valid=(GOOD + _ASK % 3 + _ANSWER % 3,),
-    invalid=(_ASK % 2 + _ASK % 3 + _ANSWER % 2 + _ANSWER % 3,),
+    valid=GOOD + _CALL % 3 + _RESULT % 3,
+    invalid=_CALL % 2 + _CALL % 3 + _RESULT % 2 + _RESULT % 3,
 )
-def taken(seen: LintEvent) -> Iterable[Report]:
+def token_in_use(event: LintEvent) -> Iterable[Report]:
     """Of the requests under way, each has a token of its own: else nobody can tell whose progress it is."""
-    token = seen.request.progress_token if seen.request.body.meta else None
-    earlier = seen.conversation.tokens.get((seen.side, token)) if token is not None else None
+    token = event.request.progress_token if event.request.body.meta else None
+    earlier = event.conversation.tokens.get((event.side, token)) if token is not None else None
     if token is None or earlier is None or not earlier.exchange.is_open:
         return ()
     return [
@@ -122,169 +116,121 @@ def taken(seen: LintEvent) -> Iterable[Report]:
     ]
 
 
-@rule(
+@progress.error(
     "LIFE305",
-    ERROR,
     "progress that is no number",
     page="2025-11-25/schema#progressnotificationparams",
-    on=EventKind.NOTIFICATION,
-    about=METHOD,
-    valid=(GOOD,),
     invalid=(
-        _ASK % 2 + _REPORT % '"half"' + _ANSWER % 2,
-        _ASK % 2 + '< {"method":"notifications/progress","params":{"progressToken":"t"}}\n' + _ANSWER % 2,
+        _CALL % 2 + _REPORT % '"half"' + _RESULT % 2,
+        _CALL % 2 + '< {"method":"notifications/progress","params":{"progressToken":"t"}}\n' + _RESULT % 2,
     ),
 )
-def number(seen: LintEvent) -> Iterator[Report]:
+def number(event: LintEvent) -> Iterator[Report]:
     """`progress` is a number, and so is `total` if there is one; words go into `message`."""
     for name in ("progress", "total"):
-        value = seen.params.get(name)
-        if (value is not None or name == "progress") and (
-            isinstance(value, bool) or not isinstance(value, int | float)
-        ):
+        value = event.params.get(name)
+        if (value is not None or name == "progress") and not is_number(value):
             yield Report(f"{name} is not a number", value)
 
 
-LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-"""Of log messages, the least first (RFC 5424)."""
-
-
-@rule(
+@by_level.warning(
     "LIFE111",
-    WARNING,
     "a log message below the level that was asked for",
     page="2025-11-25/server/utilities/logging",
-    on=EventKind.NOTIFICATION,
-    about="notifications/message",
     until=LEGACY,
-    valid=(
-        '> {"id":2,"method":"logging/setLevel","params":{"level":"warning"}}\n< {"id":2,"result":{}}\n< {"method":"notifications/message","params":{"level":"error","data":"a"}}',
-    ),
-    invalid=(
-        '> {"id":2,"method":"logging/setLevel","params":{"level":"warning"}}\n< {"id":2,"result":{}}\n< {"method":"notifications/message","params":{"level":"info","data":"a"}}',
-    ),
+    valid=_LOGGED % "error",
+    invalid=_LOGGED % "info",
 )
-def too_chatty(seen: LintEvent) -> Iterator[Report]:
+def below_level(event: LintEvent) -> Iterator[Report]:
     """After `logging/setLevel` a server sends messages of that level and above, and no others."""
-    asked, level = seen.conversation.log_level, seen.params.get("level")
-    if asked in LEVELS and level in LEVELS and LEVELS.index(level) < LEVELS.index(asked):
-        yield Report(f"a log message of level {level}; {asked} was asked for")
+    least, level = event.conversation.log_level, event.params.get("level")
+    if least in LEVELS and level in LEVELS and LEVELS.index(level) < LEVELS.index(least):
+        yield Report(f"a log message of level {level}; {least} was asked for")
 
 
-@rule(
+@by_level.error(
     "MOD401",
-    ERROR,
     "a log message that nobody asked for",
     page="2026-07-28/server/utilities/logging",
-    on=EventKind.NOTIFICATION,
-    about="notifications/message",
     by=SERVER,
     since=MODERN,
     valid=(
         '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}\n< {"method":"notifications/message","params":{"level":"info","data":"a"}}\n'
-        + DONE,
+        + DONE
     ),
-    invalid=(CALL + '< {"method":"notifications/message","params":{"level":"info","data":"a"}}\n' + DONE,),
+    invalid=CALL + '< {"method":"notifications/message","params":{"level":"info","data":"a"}}\n' + DONE,
 )
-def unasked_log(seen: LintEvent) -> Iterator[Report]:
+def unsolicited_log(event: LintEvent) -> Iterator[Report]:
     """There is no `logging/setLevel` any more: a request says in its `_meta` from which `logLevel` on it wants log
     messages. Without it a server sends none.
     """
-    if not seen.conversation.wants_logs:
+    if not event.conversation.logs_requested:
         yield Report("a log message, and no request said a logLevel")
 
 
-LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
-
-_PAGE = '> {"id":%d,"method":"prompts/list"%s}\n< {"id":%d,"result":{"prompts":[%s]%s}}\n'
-_COMPLETE = (
-    '> {"id":2,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"a"},"argument":{"name":"b","value":""}}}\n'
-    '< {"id":2,"result":{"completion":{"values":%s}}}'
-)
-_NAMED = '{"name":"%s"}'
-
-
-@rule(
+@listing.warning(
     "DATA501",
-    WARNING,
     "a name that is listed twice",
     page="2025-11-25/server/tools#tool-names",
-    on=EventKind.RESULT,
-    about=LISTS,
-    valid=(_PAGE % (2, "", 2, _NAMED % "a" + "," + _NAMED % "b", ""),),
-    invalid=(_PAGE % (2, "", 2, _NAMED % "a" + "," + _NAMED % "a", ""),),
+    valid=_PAGE % ('{"name":"a"},{"name":"b"}', ""),
+    invalid=_PAGE % ('{"name":"a"},{"name":"a"}', ""),
 )
-def doubled(seen: LintEvent) -> Iterator[Report]:
+def duplicate_name(event: LintEvent) -> Iterator[Report]:
     """Names are unique within a server (of resources, URIs): which of the two is meant is the server's secret."""
-    key = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}.get(seen.method, "name")
-    names = Counter(name for item in listed_of(seen) if isinstance(name := item.get(key), str))
+    key = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}.get(event.method, "name")
+    names = Counter(name for item in listed_of(event) if isinstance(name := item.get(key), str))
     for name, count in names.items():
         if count > 1:
             yield Report(f"{name[:80]} is listed {count} times", name)
 
 
-@rule(
+@listing.error(
     "DATA502",
-    ERROR,
     "pages that never end",
-    page="2025-11-25/server/utilities/pagination",
-    on=EventKind.RESULT,
-    about=LISTS,
-    valid=(
-        _PAGE % (2, "", 2, "", ',"nextCursor":"p2"') + _PAGE % (3, ',"params":{"cursor":"p2"}', 3, "", ""),
-        _PAGE % (2, "", 2, "", ',"nextCursor":"p2"') + _PAGE % (3, "", 3, "", ',"nextCursor":"p2"'),
-    ),
+    valid=(_FIRST + _NEXT % (',"params":{"cursor":"p2"}', ""), _FIRST + _NEXT % ("", ',"nextCursor":"p2"')),
     invalid=(
-        _PAGE % (2, "", 2, "", ',"nextCursor":"p2"')
-        + _PAGE % (3, ',"params":{"cursor":"p2"}', 3, "", ',"nextCursor":"p2"'),
-        _PAGE % (2, "", 2, "", ',"nextCursor":""')
-        + _PAGE % (3, ',"params":{"cursor":""}', 3, "", ',"nextCursor":""'),
+        _FIRST + _NEXT % (',"params":{"cursor":"p2"}', ',"nextCursor":"p2"'),
+        (_FIRST + _NEXT % (',"params":{"cursor":"p2"}', ',"nextCursor":"p2"')).replace("p2", ""),
     ),
 )
-def endless(seen: LintEvent) -> Iterator[Report]:
+def endless(event: LintEvent) -> Iterator[Report]:
     """The cursor of the next page is one that this listing has had: a client that goes on to the end goes on for
     ever. On the last page leave `nextCursor` out.
     """
-    used = seen.conversation.cursors.setdefault(seen.method, set())
-    asked = decoded(seen.request.body.cursor)
-    if not isinstance(asked, str) or len(used) >= KEPT:
+    used = event.conversation.cursors.setdefault(event.method, set())
+    requested = decoded(event.request.body.cursor)
+    if not isinstance(requested, str) or len(used) >= KEPT:
         used.clear()
-    if isinstance(asked, str):
-        used.add(asked)
-    following = seen.result.get("nextCursor")
+    if isinstance(requested, str):
+        used.add(requested)
+    following = event.result.get("nextCursor")
     if isinstance(following, str) and following in used:
         yield Report(f"nextCursor {following[:60]!r} was there before", following)
 
 
-@rule(
+@listing.error(
     "DATA503",
-    ERROR,
     "a nextCursor that is no string",
-    page="2025-11-25/server/utilities/pagination",
-    on=EventKind.RESULT,
-    about=LISTS,
-    valid=(_PAGE % (2, "", 2, "", ',"nextCursor":"p2"'),),
-    invalid=(_PAGE % (2, "", 2, "", ',"nextCursor":null'), _PAGE % (2, "", 2, "", ',"nextCursor":2')),
+    valid=_FIRST,
+    invalid=(_PAGE % ("", ',"nextCursor":null'), _PAGE % ("", ',"nextCursor":2')),
 )
-def cursor(seen: LintEvent) -> Iterator[Report]:
+def cursor(event: LintEvent) -> Iterator[Report]:
     """It is a string, or left out. TypeScript clients refuse the whole list over a `null`."""
-    if "nextCursor" in seen.result and not isinstance(seen.result["nextCursor"], str):
-        yield Report("nextCursor is no string: leave it out", seen.result["nextCursor"])
+    if "nextCursor" in event.result and not isinstance(event.result["nextCursor"], str):
+        yield Report("nextCursor is no string: leave it out", event.result["nextCursor"])
 
 
-@rule(
+@listing.error(
     "DATA504",
-    ERROR,
     "a completion of more than 100 values",
     page="2025-11-25/server/utilities/completion#completion-results",
-    on=EventKind.RESULT,
     about="completion/complete",
-    valid=(_COMPLETE % '["a"]',),
-    invalid=(_COMPLETE % ("[" + ",".join(f'"{n}"' for n in range(101)) + "]"),),
+    valid=_COMPLETE % '["a"]',
+    invalid=_COMPLETE % ("[" + ",".join(f'"{n}"' for n in range(101)) + "]"),
 )
-def completion(seen: LintEvent) -> Iterator[Report]:
+def completion(event: LintEvent) -> Iterator[Report]:
     """At most 100, the best first; `total` and `hasMore` say that there are more. Clients refuse the rest."""
-    given = seen.result.get("completion")
+    given = event.result.get("completion")
     values = given.get("values") if isinstance(given, dict) else None
     if isinstance(values, list) and len(values) > 100:
         yield Report(f"a completion of {len(values)} values; 100 is the most", len(values))

@@ -1,0 +1,47 @@
+"""Every rule is proved by its own examples."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+from mcpspy.analysis.lint import RULES, LintRule, rules
+from tests.analysis.lint.proving import findings, prove
+
+
+def invalid(code: str) -> tuple[str, ...]:
+    (rule,) = (rule for rule in RULES if rule.code == code)
+    return rule.invalid
+
+
+def test_the_rules_of_every_module_are_among_all_rules() -> None:
+    modules = [
+        importlib.import_module(f"{rules.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(rules.__path__)
+    ]
+
+    assert modules
+    assert sorted(rule.code for module in modules for rule in module.RULES) == sorted(
+        rule.code for rule in RULES
+    )
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_rule_fires_on_its_invalid_examples_and_only_there(rule: LintRule) -> None:
+    prove(rule)
+
+
+def test_a_question_whose_method_is_not_a_string_is_not_deprecated() -> None:
+    example = invalid("LIFE112")[0].replace('"roots/list"', '["roots/list"]')
+
+    assert "LIFE112" not in {found.code for found in findings(example)}
+
+
+def test_a_tool_that_clients_drop_requires_no_header() -> None:
+    example = invalid("HTTP106")[-1]
+    dropped = example.replace('"type":"integer"', '"type":"number"')
+
+    assert [finding.code for finding in findings(example)] == ["HTTP106"]
+    assert [finding.code for finding in findings(dropped)] == ["HTTP105"]
