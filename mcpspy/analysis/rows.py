@@ -1,8 +1,6 @@
-"""What a message looks like as a row: the same words in `show`, in the TUI and in exported documents.
+"""The text of a message in a row: the same words in `show`, the TUI and exported documents.
 
-Owns columns, units and the tone of a row; everything is text already made
-inert. Refuses to know about terminals: width, colour and glyphs are the
-caller's.
+Columns, units and tones; all text is sanitized. Width, colours and glyphs are up to the caller.
 """
 
 from __future__ import annotations
@@ -19,15 +17,13 @@ from mcpspy.core.session.rule_notes import RULE, about, words
 from mcpspy.core.session.session import Change
 
 FROM_CLIENT, FROM_SERVER, ASIDE = "→", "←", "·"
-"""Which way it went; the host is on the left."""
+"""Direction of a message; the host is on the left."""
 
 OK, BAD, OPEN, QUIET, ODD = "ok", "bad", "open", "quiet", "odd"
-"""Tones: what a colour may underline, never what it alone may say."""
+"""Tones: a colour may emphasise them, but the text alone must be clear without it."""
 
 
 class Row(NamedTuple):
-    """One line of a session."""
-
     time: str
     arrow: str
     method: str
@@ -40,7 +36,7 @@ class Row(NamedTuple):
 
 
 def row(change: Change) -> Row:
-    """Return the row of one change, as things stand now."""
+    """Return the row of one change, with the exchange's current state."""
     what, exchange = change.what, change.exchange
     if isinstance(what, Note):
         return _note_row(what)
@@ -79,10 +75,10 @@ def row(change: Change) -> Row:
 
 
 def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> Row:
-    """Return the row of a request that speaks for its answer too.
+    """Return the row of a request together with its response.
 
-    `sizes` are the bytes of the two; `now` is seconds since the start, for how
-    long a pending one has waited.
+    `sizes` are the bytes of both; `now` is seconds since the start, for the waiting time of a pending
+    request.
     """
     said, exchange = row(change), change.exchange
     if exchange is None:
@@ -111,14 +107,14 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
 
 
 def _effects(change: Change) -> list[str]:
-    """Return what mcpspy had to do with a message: it said it, or did something to it."""
+    """Return notes on what mcpspy did: it injected the message, or changed it."""
     what = change.what
     by = ["by mcpspy"] if not isinstance(what, Note | Damaged) and what.frame.by is not None else []
     return [*by, *([change.effect] if change.effect else [])]
 
 
 def outcome(exchange: Exchange) -> tuple[str, str]:
-    """Return what became of a request, in words, and their tone."""
+    """Return the state of a request in words, and its tone."""
     state, answer = exchange.state, exchange.answer
     if state is State.PENDING:
         return ("open" if exchange.is_subscription else "pending"), OPEN
@@ -142,7 +138,7 @@ def outcome(exchange: Exchange) -> tuple[str, str]:
 
 
 def has_failed(exchange: Exchange) -> bool:
-    """Whether it was answered, and badly; what got no answer is another matter."""
+    """Return whether the response is a failure; a missing response is not one."""
     return exchange.state in (State.ERROR, State.TOOL_ERROR, State.REFUSED)
 
 
@@ -176,7 +172,7 @@ def duration(seconds: float) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes, short: `312`, `12.3k`, `5.7M`."""
+    """Return a short number of bytes: `312`, `12.3k`, `5.7M`."""
     if count < 1000:
         return str(count)
     number, units = count / 1000, "kMG"
@@ -186,7 +182,7 @@ def size(count: int) -> str:
 
 
 def ending(note: Note | None) -> str:
-    """Return an exit note in words: `exit 0`, `killed by SIGTERM`; an imported session has one that says neither."""
+    """Return an exit note in words: `exit 0`, `killed by SIGTERM`; imported sessions have neither."""
     if note is None:
         return ""
     signal = note.fields.get("signal")
@@ -196,7 +192,7 @@ def ending(note: Note | None) -> str:
 
 
 def ended_badly(note: Note) -> bool:
-    """Whether an exit note says that something went wrong."""
+    """Return whether an exit note reports a failure."""
     return note.fields.get("signal") is not None or note.fields.get("code") not in (0, None)
 
 
@@ -205,7 +201,7 @@ _LEFT = {
     SERVER: ": the server hung up",
     "mcpspy": ": mcpspy was stopped",
 }
-"""Who ended an HTTP exchange before its end."""
+"""The peer that ended an HTTP exchange early."""
 
 
 def _status(change: Change) -> tuple[str, str]:
@@ -223,7 +219,7 @@ def _status(change: Change) -> tuple[str, str]:
 
 
 def _rule(said: object) -> str:
-    """Return a rule that was in force: `1: tool:echo => delay`."""
+    """Return an active rule in words: `1: tool:echo => delay`."""
     if not isinstance(said, dict):
         return str(said)
     often = f" {said['probability']:.0%}" if isinstance(said.get("probability"), float) else ""
@@ -231,7 +227,6 @@ def _rule(said: object) -> str:
 
 
 def _note_row(note: Note) -> Row:
-    """Say what nobody said."""
     say = _NOTES.get(note.kind)
     if say is not None:
         subject, status, tone = say(note)

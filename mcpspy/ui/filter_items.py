@@ -1,23 +1,6 @@
-"""A row as a filter sees it.
+"""Items of the filter language: a change of a session, a whole exchange, and a row of the index.
 
-Owns which of its words each field of the filter language looks at: what
-`analysis.rows` shows, before it is made inert. What the fields are is
-`core.query.parser`'s.
-
-A whole exchange as a filter sees it: a request, and its answer.
-
-Owns which of the two each field looks at: time and size of both, the rest of
-the answer where there is one. What the fields are is `core.query.parser`'s.
-
-What a filter wants of a session, for whoever shows whole exchanges.
-
-Owns that a request and its answer are wanted together: if the filter finds the
-exchange, the request with what became of it, or the answer alone.
-
-A row of the index as a filter sees it.
-
-Owns the same answers as `ui.filter_items`, from the columns; only `text` reads the
-file. One object serves all rows: whoever filters sets `row`.
+`core.query.parser` defines the fields. Text fields match the original text, before it is sanitized.
 """
 
 from __future__ import annotations
@@ -36,7 +19,7 @@ from mcpspy.ui.session_model import SessionModel
 
 
 class ChangeItem(MessageItem):
-    """One change, as things stand now."""
+    """One change with the current state of its exchange."""
 
     __slots__ = ("_change", "findings")
 
@@ -48,7 +31,7 @@ class ChangeItem(MessageItem):
 
     @property
     def status(self) -> str:
-        """How an answer went; of a request, only while it has none: each failure is found once."""
+        """State of a response; of a request only while it is open, so that each failure is found once."""
         entry, exchange = self._entry, self._change.exchange
         if exchange is None or not isinstance(entry, Request | Result | Failure):
             return ""
@@ -56,11 +39,11 @@ class ChangeItem(MessageItem):
 
     @property
     def odd(self) -> bool:
-        """Whether it breaks a rule, by itself or where it stands in the session."""
+        """True for a protocol issue of the message or of its position in the session."""
         return super().odd or (self._change.flaw is not None and not isinstance(self._entry, Note))
 
     def text(self) -> bytes:
-        """Return its own bytes; a note without text has the words of its row instead."""
+        """Return the original bytes; a note without text has the words of its row."""
         if isinstance(self._entry, Note) and not self._entry.text:
             shown = row(self._change)
             return f"{shown.subject} {shown.status}".encode()
@@ -93,7 +76,7 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
 
 
 def kept(query: Query | None) -> Callable[[Change], bool]:
-    """Return whether a change is wanted, once the session is folded. No filter wants everything."""
+    """Return a filter for changes of a complete session: a request and its response are kept together."""
     if query is None:
         return lambda change: True
     matches = query.matches
@@ -135,7 +118,11 @@ _HOLDS = {"result": RowKind.RESULT, "error": RowKind.FAILURE}
 
 
 class RowItem:
-    """The row of a log that `row` says: a `core.query.parser.FilterItem`, as `Item` describes it where nothing is said here."""
+    """The row `row` of the model as `core.query.parser.FilterItem`, read from the columns; only `text` reads
+    the file.
+
+    One object serves all rows: callers set `row`.
+    """
 
     __slots__ = ("_index", "_log", "exchanges", "row")
 
@@ -143,7 +130,7 @@ class RowItem:
         self._log = log
         self._index = log.index
         self.exchanges = exchanges
-        """Whether a request speaks for its answer too."""
+        """True if a request includes its response."""
         self.row = 0
 
     @property
@@ -175,7 +162,7 @@ class RowItem:
 
     @property
     def status(self) -> str:
-        """How a request went; in the order of the wire, only its answer says so."""
+        """State of a request; in wire order, only the response has it."""
         index, row = self._index, self.row
         kind = index.what[row] & 7
         if kind == REQUEST:
@@ -184,13 +171,11 @@ class RowItem:
 
     @property
     def latency(self) -> float | None:
-        """Seconds from a request to its answer."""
         index, row = self._index, self.row
         return index.latency(row) if self.exchanges or index.what[row] & 7 != REQUEST else None
 
     @property
     def size(self) -> int:
-        """Bytes of a message; of an exchange, of both."""
         index, row = self._index, self.row
         size = index.size[row]
         if self.exchanges and index.what[row] & 7 == REQUEST and (answer := index.pair(row)) is not None:
@@ -203,7 +188,6 @@ class RowItem:
 
     @property
     def odd(self) -> bool:
-        """Whether it breaks a rule; of an exchange, whether either message does."""
         index, row = self._index, self.row
         if row in index.flaws:
             return True
@@ -219,12 +203,10 @@ class RowItem:
 
     @property
     def findings(self) -> list[str]:
-        """What `lint` says of it; of an exchange, of both messages."""
         found = self._log.findings.of_both(self._index, self.row, exchanges=self.exchanges)
         return [f"{each.code} {each.severity}" for each in found]
 
     def text(self) -> bytes:
-        """Return the bytes of its message; of an exchange, of both."""
         index, log, row = self._index, self._log, self.row
         kind = index.kind(row)
         if kind is RowKind.NOTE:

@@ -1,17 +1,7 @@
-"""Text on a terminal, or in a pipe.
+"""Output of commands: text on a terminal or in a pipe, and a last line with progress.
 
-Owns colour (only on a terminal that wants it: NO_COLOR, TERM=dumb), width, and
-glyphs for terminals that cannot show an arrow.
-
-What a command waits for, on the last line of a terminal.
-
-Owns that line: it is there while something takes long, and gone without a trace
-before anything else is printed. Where stderr is no terminal, there is none.
-
-How far a command has come with what takes long, on the last line of a terminal.
-
-Owns that line: it comes when the wait is worth one, and is gone without a trace
-before anything else is printed. Where stderr is no terminal, there is none.
+Colours only on a terminal that supports them (NO_COLOR, TERM=dumb), and glyphs for terminals without arrows.
+The last line disappears before anything else is printed; it is not shown if stderr is not a terminal.
 """
 
 from __future__ import annotations
@@ -36,13 +26,13 @@ _PLAIN = str.maketrans({"→": ">", "←": "<", "·": "-", "…": "~", "µ": "u"
 
 
 class Output:
-    """Where a command prints."""
+    """Standard output of a command."""
 
     def __init__(self) -> None:
         terminal = sys.stdout.isatty()
         self.colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self.width = shutil.get_terminal_size().columns if terminal else 0
-        """Columns; 0 where lines may have any length."""
+        """Columns; 0 for lines of any length."""
         encoding = sys.stdout.encoding or "ascii"
         try:
             "→←·…µ●○✗".encode(encoding)
@@ -51,7 +41,7 @@ class Output:
             self._plain = True
 
     def line(self, text: str = "", tone: str | None = None) -> None:
-        """Print one line, cut to the terminal's width; what stands for a secret is in reverse."""
+        """Print one line, cut to the terminal's width; redaction placeholders are in reverse video."""
         if self._plain:
             text = (
                 text.translate(_PLAIN)
@@ -71,7 +61,7 @@ class Output:
 
 
 class LastLine:
-    """The last line of the terminal that stderr is, if it is one: there for a while, and gone without a trace."""
+    """A temporary last line on stderr, if that is a terminal."""
 
     def __init__(self) -> None:
         self._has_line = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
@@ -81,13 +71,11 @@ class LastLine:
         self.clear()
 
     def clear(self) -> None:
-        """Make room for what is printed."""
         if self._is_there:
             self._write("")
             self._is_there = False
 
     def put(self, text: str) -> None:
-        """Have a text on the line."""
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
         self._write(cut(text, columns - 1))
         self._is_there = True
@@ -98,13 +86,13 @@ class LastLine:
 
 
 def warn_torn(path: object, torn: int) -> None:
-    """Say on stderr that the last line of a recording is not whole, if so many bytes of it are there."""
+    """Report an incomplete last line of a recording on stderr, if it has any bytes."""
     if torn:
         sys.stderr.write(sanitize(f"mcpspy: {path}: the last line is torn ({torn} bytes, left out)") + "\n")
 
 
 def columns(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Return cells padded to widths; a negative width sets its cell to the right; 0 leaves it as it is."""
+    """Return cells padded to widths; a negative width aligns right; 0 leaves the cell unchanged."""
     return "  ".join(_pad(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
@@ -115,7 +103,7 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Return at most `width` columns of a text, with an ellipsis where something is gone."""
+    """Return at most `width` columns of a text, with an ellipsis if it was cut."""
     if cells(text) <= width:
         return text
     kept, room = [], width - 1
@@ -142,7 +130,7 @@ def _pad(text: str, width: int) -> str:
 
 
 class StatusLine(LastLine):
-    """A line that says what is waited for; a context in which it may be there."""
+    """A context that shows what the command waits for."""
 
     def __enter__(self) -> None:
         return
@@ -153,16 +141,16 @@ class StatusLine(LastLine):
 
 
 PATIENCE = 0.5
-"""Seconds before it shows."""
+"""Seconds before the bar appears."""
 
 PACE = 0.1
-"""Seconds between two looks of it."""
+"""Seconds between updates."""
 
 BAR_WIDTH = 30
 
 
 class ProgressBar(LastLine):
-    """A line with a bar; a context in which it may be there."""
+    """A context that shows a progress bar."""
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -174,7 +162,7 @@ class ProgressBar(LastLine):
         return self
 
     def show(self, done: int, of: int) -> None:
-        """Say how much is done, if that is due."""
+        """Update the bar if that is due."""
         if not self._has_line or (now := self._clock()) < self._due:
             return
         self._due = now + PACE

@@ -1,14 +1,7 @@
-"""Two sessions, whole: the steps of one against those of the other.
+"""Compare the steps of two sessions: pair them, then report changed, missing, moved and slow ones.
 
-Owns what is paired with what, what is missing on a side and how much that
-weighs, what changed its order, and what became slow.
-
-Which step of one session is which step of the other.
-
-Owns the pairing: by side, method and parameters, the first with the first, the
-second with the second; what is left over by side, method and the thing it is
-about. And which pairs changed their order: as few as can be. Nothing here grows
-with the square of a session.
+Steps are paired by side, method and parameters, in order; the rest by side, method and subject.
+Nothing here is quadratic in the length of a session.
 """
 
 from __future__ import annotations
@@ -45,18 +38,14 @@ T = TypeVar("T")
 
 
 class MatchedPair(NamedTuple, Generic[T]):
-    """Two that are the same thing."""
-
     old: T
     new: T
     is_exact: bool
-    """Whether they ask for the same; else they are about the same."""
+    """True if both have the same parameters; otherwise only the same subject."""
     key: Hashable
 
 
 class MatchedItems(NamedTuple, Generic[T]):
-    """What is on both sides, and what is on one."""
-
     both: list[MatchedPair[T]]
     """In the order of the new side."""
     removed: list[T]
@@ -66,7 +55,7 @@ class MatchedItems(NamedTuple, Generic[T]):
 def pair(
     old: Sequence[T], new: Sequence[T], exact: Callable[[T], Hashable], loose: Callable[[T], Hashable]
 ) -> MatchedItems[T]:
-    """Pair what has the same `exact` key, and of the rest what has the same `loose` one."""
+    """Pair items with the same `exact` key, and the remaining ones by their `loose` key."""
     both: list[tuple[int, MatchedPair[T]]] = []
     left, right = list(range(len(old))), list(range(len(new)))
     for key in (exact, loose):
@@ -91,7 +80,7 @@ def pair(
 
 
 def moved(pairs: Sequence[MatchedPair[T]], old: Sequence[T]) -> list[MatchedPair[T]]:
-    """Return the fewest pairs without which both sides have the same order; `old` is the order there was."""
+    """Return the fewest pairs without which both sides have the same order; `old` is the original order."""
     places = {id(item): place for place, item in enumerate(old)}
     kept = set(increasing([places[id(found.old)] for found in pairs]))
     return [found for place, found in enumerate(pairs) if place not in kept]
@@ -102,20 +91,17 @@ BREAKING, DIFFERENT, NOTE = ChangeSeverity
 _POLLS = "tasks/get"
 
 _UNDER_WAY = frozenset(("working", "submitted", "input_required"))
-"""What a task's status is until it is over (2025-11-25, basic/utilities/tasks)."""
+"""Task statuses that are not final (2025-11-25, basic/utilities/tasks)."""
 
 _BY_CHANCE = frozenset(
     """notifications/tools/list_changed notifications/resources/list_changed notifications/prompts/list_changed
     notifications/tasks/status notifications/tasks""".split()
 )
-"""How often these come, and whether they do, depends on when somebody looks."""
+"""Notifications whose number and presence depend on timing."""
 
 
 def compare(old: Session, new: Session, options: DiffOptions | None = None) -> SessionDiff:
-    """Return what the new session says otherwise than the old one.
-
-    Neither is changed. What is pending in one of them counts as unanswered.
-    """
+    """Compare two sessions without changing them. A pending request counts as unanswered."""
     options = DiffOptions() if options is None else options
     before, now = SessionSteps(old), SessionSteps(new)
     terms = ComparisonTerms(options, is_other_era(before, now))
@@ -129,7 +115,7 @@ def compare(old: Session, new: Session, options: DiffOptions | None = None) -> S
 
 
 def compare_exchanges(old: Exchange, new: Exchange, options: DiffOptions | None = None) -> ComparedCase:
-    """Return what came of one request otherwise than of another. Their places have no lines."""
+    """Compare the outcomes of two requests. The positions have no line numbers."""
     terms = ComparisonTerms(DiffOptions() if options is None else options, old.is_modern != new.is_modern)
     one, two = step_of(old, ChangePosition(0, old.number)), step_of(new, ChangePosition(0, new.number))
     keyed = _key(one, terms) == _key(two, terms)
@@ -140,7 +126,7 @@ def compare_exchanges(old: Exchange, new: Exchange, options: DiffOptions | None 
 
 
 def unlisted(session: Session, options: DiffOptions) -> list[str]:
-    """Return of what `options.only` asks for the parts that the session never listed: there is nothing to compare."""
+    """Return the parts of `options.only` that the session never listed, so there is nothing to compare."""
     listed = {
         exchange.request.method
         for exchange in session.exchanges
@@ -150,7 +136,7 @@ def unlisted(session: Session, options: DiffOptions) -> list[str]:
 
 
 def _counting(case: ComparedCase | None, terms: ComparisonTerms) -> list[ComparedCase]:
-    """Return a case without what is ignored; none if all of it is."""
+    """Return the case without ignored changes; an empty list if the whole case is ignored."""
     if case is None or terms.is_ignored(case.method, None):
         return []
     patterns = terms.patterns(case.method, None)
@@ -163,8 +149,6 @@ def _counting(case: ComparedCase | None, terms: ComparisonTerms) -> list[Compare
 
 
 class _Cases:
-    """What was compared so far, and where it belongs."""
-
     def __init__(self) -> None:
         self.first: list[ComparedCase] = []
         self.last: list[ComparedCase] = []
@@ -174,7 +158,7 @@ class _Cases:
         self._cases.append(case)
 
     def in_order(self) -> tuple[ComparedCase, ...]:
-        """Return the cases in the order of the new session; what it lacks, after what it followed in the old one."""
+        """Return the cases in the order of the new session; removed ones after their old predecessor."""
         both = sorted((case.old.line, case.new.line) for case in self._cases if case.old and case.new)
         lines = [line for line, _ in both]
 
@@ -218,7 +202,7 @@ def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTer
 def _first_told(
     method: str, changes: Iterable[DiffChange], told: set[tuple[str, str, str, str]]
 ) -> list[DiffChange]:
-    """Return the changes; those of an interface only once, however often it is listed."""
+    """Return the changes; report each change of an interface once, however often it is listed."""
     fresh = []
     for change in changes:
         if change.kind is ChangeKind.INTERFACE:
@@ -233,7 +217,7 @@ def _first_told(
 def _find_moved(
     pairs: MatchedItems[Step], old: list[Step], new: list[Step], found: defaultdict[int, list[DiffChange]]
 ) -> None:
-    """Find what changed its order, among the requests of one side."""
+    """Find requests that changed their order, separately for each side."""
     for side in (CLIENT, SERVER):
         both = [known for known in pairs.both if known.new.side == side]
         places = [
@@ -247,7 +231,7 @@ def _find_moved(
 
 
 def _latency(pairs: list[MatchedPair[Step]], terms: ComparisonTerms) -> list[DiffChange]:
-    """Judge how long the same request takes; of one that comes more often, the median."""
+    """Compare the latencies of identical requests; the median if there are several."""
     allowed = terms.options.slower_than
     if allowed is None or pairs[0].new.side != CLIENT or pairs[0].new.is_subscription:
         return []  # How long people and models take to answer is no matter of the server.
@@ -336,7 +320,7 @@ def _about(what: Step | StandaloneMessage) -> str | None:
 
 
 def _missing(what: Step | StandaloneMessage, other: SessionSteps) -> ChangeSeverity:
-    """Judge what only one side has: what the other's revision does not know cannot be there."""
+    """Return the severity of a one-sided item; NOTE if the other revision doesn't define it."""
     if isinstance(what, Step) and what.method == _POLLS and _status(what) in _UNDER_WAY:
         return NOTE
     revision = other.session.revision
@@ -346,7 +330,6 @@ def _missing(what: Step | StandaloneMessage, other: SessionSteps) -> ChangeSever
 
 
 def _counted(steps: list[Step], terms: ComparisonTerms) -> list[Step]:
-    """Return the steps that are to be compared."""
     methods = terms.options.methods
     if not methods and not terms.options.ignored:
         return steps
@@ -371,7 +354,7 @@ def _params(what: Step | StandaloneMessage, terms: ComparisonTerms) -> str:
 
 
 def _status(step: Step) -> str | None:
-    """Return how far the task was that a request asks about: how often somebody asks is chance."""
+    """Return the task status that a `tasks/get` returned: the number of polls is chance."""
     if step.method != _POLLS:
         return None
     result = step.result if step.answers else None
@@ -379,7 +362,7 @@ def _status(step: Step) -> str | None:
 
 
 def _exit(before: SessionSteps, now: SessionSteps) -> ComparedCase | None:
-    """Return how the server left; unless the host ended it, which is the host's affair."""
+    """Compare how the servers exited, unless the host ended one of them."""
     if before.exit is None or now.exit is None:
         return None
     (one, there), (two, here) = before.exit, now.exit

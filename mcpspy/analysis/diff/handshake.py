@@ -1,7 +1,7 @@
-"""How the two introduced themselves, in the revisions with a handshake and in those without.
+"""Compare the handshakes of two sessions, or their `server/discover` if the revision has no handshake.
 
-Owns what a change of it means. A probe that is refused, or left out, is how a
-client finds its way, and no difference (2026-07-28, basic/versioning).
+A client may probe for the revision, so a refused or missing probe is not a difference (2026-07-28,
+basic/versioning).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from mcpspy.core.session.exchange import Exchange
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 _OF_LEGACY = frozenset(("tasks", "logging"))
-"""Capabilities that a server of 2026-07-28 has otherwise, or as an extension."""
+"""Capabilities that 2026-07-28 defines differently, or as an extension."""
 
 
 def handshake(old: SessionSteps, new: SessionSteps) -> ComparedCase | None:
-    """Return how the introductions differ; None if neither session has any."""
+    """Compare the handshakes; return None if neither session has any."""
     before, now = _answered(old), _answered(new)
     if before is None and now is None and not (old.session.revision or new.session.revision):
         return None
@@ -42,12 +42,12 @@ def handshake(old: SessionSteps, new: SessionSteps) -> ComparedCase | None:
 
 
 def is_other_era(old: SessionSteps, new: SessionSteps) -> bool:
-    """Whether one session has a handshake and the other is of a revision without."""
+    """Return whether one session has a handshake and the other is of a revision without one."""
     return ((old.session.revision or "") >= MODERN) != ((new.session.revision or "") >= MODERN)
 
 
 def _answered(steps: SessionSteps) -> Exchange | None:
-    """Return the introduction that counts: the last that was answered."""
+    """Return the last handshake request with a result."""
     answered = [found for found, _ in steps.introductions if isinstance(found.answer, Result)]
     return answered[-1] if answered else None
 
@@ -63,7 +63,7 @@ def _place(steps: SessionSteps, exchange: Exchange | None) -> ChangePosition | N
 
 
 def _outcome(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
-    """Yield that nobody answers any more, or again."""
+    """Yield a change if only one of the sessions got a result."""
     if old.introductions and new.introductions:
         was, is_now = _answered(old) is not None, _answered(new) is not None
         if was != is_now:
@@ -91,7 +91,7 @@ def _ended(steps: SessionSteps) -> str:
 
 
 def _client(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
-    """Yield what the client says otherwise of itself: that is its own affair."""
+    """Yield changes of what the client declares; these are only notes."""
     one, two = old.session, new.session
     if one.client != two.client:
         yield _note("/params/clientInfo", _party(one.client), _party(two.client))
@@ -115,7 +115,7 @@ def _server(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
 
 
 def _wanted(steps: SessionSteps) -> str | None:
-    """Return the revision a client asked for in its handshake."""
+    """Return the revision that the client requested in its handshake."""
     for exchange, _ in reversed(steps.introductions):
         if exchange.request.method == "initialize" and isinstance(params := exchange.request.params, dict):
             version = params.get("protocolVersion")
@@ -141,7 +141,7 @@ def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> It
 
 
 def _capability(pointer: str, old: Any, new: Any, rest: list[str], *, of_era: bool) -> DiffChange:
-    """Judge a capability, or a part of one: `false` is as good as none."""
+    """Return the change of a capability, or of a part of one; `false` is equal to missing."""
     name = ".".join(rest)
     if rest[:1] in (["experimental"], ["extensions"]) or of_era:
         return _note(pointer, old, new)

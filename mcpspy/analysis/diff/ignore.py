@@ -1,8 +1,6 @@
-"""What may differ: patterns of methods, subjects and pointers.
+"""Ignore patterns: globs for methods, subjects and JSON pointers.
 
-Owns their reading and the cutting out of what they name, before anything is
-compared: so two requests that differ in nothing else are the same request, and
-two lists that differ in nothing else have the same items.
+Ignored values are removed before the comparison, so requests and list items that differ only there are equal.
 """
 
 from __future__ import annotations
@@ -18,27 +16,27 @@ from mcpspy.analysis.diff.json_diff import inner
 from mcpspy.core.jsontools import Pointer, pointer
 
 DEEP = "**"
-"""Any number of steps down."""
+"""Any number of levels."""
 
 
 class Ignored(Struct, frozen=True):
-    """What may differ, wherever it is found."""
+    """One pattern."""
 
     method: str = "*"
-    """A glob: `*` stands for anything, `?` for one character."""
+    """A glob: `*` matches anything, `?` one character."""
     subject: str = "*"
     tokens: Pointer = ()
-    """A glob for each step from the message's root, `**` for any number of steps; none: the whole of it."""
+    """One glob per level from the message's root, `**` for any number; empty: the whole message."""
 
     def is_about(self, method: str, subject: str | None) -> bool:
-        """Whether it speaks of this method, and of this tool, resource …"""
+        """Return whether the pattern applies to this method and subject."""
         return _is_like(self.method, method) and (
             self.subject == "*" or _is_like(self.subject, subject or "")
         )
 
 
 def ignored(text: str) -> Ignored:
-    """Return what `[METHOD [SUBJECT]] [POINTER]` means; raise ValueError if it means nothing."""
+    """Parse `[METHOD [SUBJECT]] [POINTER]`; raise ValueError if it is invalid."""
     words = text.split()
     if not words:
         raise ValueError("nothing is named")
@@ -55,9 +53,10 @@ _PARTS = ("params", "result", "error", "progress", DEEP, "*")
 
 
 def cut(value: Any, patterns: Iterable[Pointer]) -> Any:
-    """Return a value without what the patterns name. In a list, null takes its place, so that the rest keeps its own.
+    """Return a value without what the patterns match. In a list, null replaces an item: the others keep their
+    index.
 
-    One that is nested deeper than Python walks is returned as it is.
+    A value that is nested deeper than Python's recursion limit is returned unchanged.
     """
     active = [tokens for pattern in patterns for tokens in _shallow(pattern)]
     try:
@@ -67,7 +66,7 @@ def cut(value: Any, patterns: Iterable[Pointer]) -> Any:
 
 
 def is_cut(tokens: Pointer, patterns: Iterable[Pointer]) -> bool:
-    """Whether a pattern names this place, or what it is part of."""
+    """Return whether a pattern matches this pointer or a parent of it."""
     active = [found for pattern in patterns for found in _shallow(pattern)]
     for token in tokens:
         active, over = _step(active, token)
@@ -96,7 +95,7 @@ def _cut(value: Any, active: list[Pointer]) -> Any:
 
 
 def _step(active: list[Pointer], token: str) -> tuple[list[Pointer], bool]:
-    """Return what is left of the patterns one step down, and whether one of them ends there."""
+    """Return the remaining patterns one level down, and whether one of them ends there."""
     below: list[Pointer] = []
     for tokens in active:
         if tokens[0] == DEEP:
@@ -111,7 +110,7 @@ def _step(active: list[Pointer], token: str) -> tuple[list[Pointer], bool]:
 
 
 def _shallow(tokens: Pointer) -> list[Pointer]:
-    """Return a pattern, and what it is if its `**` stands for no step at all."""
+    """Return a pattern, and its variant in which `**` matches no level."""
     if len(tokens) > 1 and tokens[0] == DEEP:
         return [tokens, *_shallow(tokens[1:])]
     return [tokens] if tokens else []

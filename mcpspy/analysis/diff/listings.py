@@ -1,7 +1,6 @@
-"""What a server lists, compared by name: tools, resources, templates and prompts.
+"""Compare the lists of a server by name: tools, resources, resource templates and prompts.
 
-Owns what a change of them means to a client. Their order is not compared, since
-the protocol gives it no meaning (2026-07-28, server/tools and the like).
+Their order is ignored, since the protocol gives it no meaning (2026-07-28, server/tools and others).
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ from mcpspy.analysis.diff.schema import BREAKING, DIFFERENT, NOTE, SchemaChange,
 
 
 class ListMethod(NamedTuple):
-    """What a method lists."""
-
     member: str
-    """Of the result."""
+    """The member of the result that has the list."""
     name: str
-    """Member of an item by which it is known."""
+    """The member that identifies an item."""
     one: str
-    """What an item is called."""
+    """The noun for an item."""
 
 
 LISTINGS = {
@@ -35,11 +32,11 @@ LISTINGS = {
 }
 
 _SAID = frozenset("title description icons size _meta".split())
-"""What explains an item, and decides nothing."""
+"""Members that only describe an item."""
 
 
 def by_name(items: Any, name: str) -> dict[str, Any] | None:
-    """Return items by their names; None if one of them has none, or they are no list."""
+    """Return items by name; None if it is not a list, or an item has no name."""
     if not isinstance(items, list):
         return None
     found: dict[str, Any] = {}
@@ -55,7 +52,7 @@ def by_name(items: Any, name: str) -> dict[str, Any] | None:
 def compare_listed(
     listing: ListMethod, old: dict[str, Any], new: dict[str, Any], *, dates: bool
 ) -> Iterator[SchemaChange]:
-    """Yield what changed, with pointers from the list."""
+    """Yield the changes, with pointers relative to the list."""
     for name, item in old.items():
         if name not in new:
             yield SchemaChange((name,), BREAKING, f"lost the {listing.one} {name}", item, UNSET)
@@ -95,7 +92,6 @@ def _schemas(old: dict[str, Any], new: dict[str, Any]) -> Iterator[SchemaChange]
 
 
 def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
-    """Yield what changed in a prompt's arguments."""
     before, now = by_name(old or [], "name"), by_name(new or [], "name")
     if before is None or now is None:
         yield from (
@@ -123,7 +119,7 @@ def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
 
 
 def _severity(listing: ListMethod, tokens: tuple[str, ...], new: Any) -> ChangeSeverity:
-    """Judge a member other than schemas and arguments."""
+    """Return the severity of a changed member other than schemas and arguments."""
     first = tokens[0] if tokens else ""
     if first in _SAID or (first == "annotations" and tokens[-1] in ("title", "lastModified")):
         return NOTE

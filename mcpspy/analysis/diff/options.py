@@ -1,7 +1,4 @@
-"""What a comparison leaves out, and what it looks at besides.
-
-Owns the options, and the reading of those that people type.
-"""
+"""Options of a comparison, and the parser of their text form."""
 
 from __future__ import annotations
 
@@ -16,32 +13,31 @@ LISTED = {
     "resources": ("resources/list", "resources/templates/list"),
     "prompts": ("prompts/list",),
 }
-"""What an interface is made of → the methods that list it."""
+"""Part of an interface → the methods that list it."""
 
 
 class LatencyLimit(Struct, frozen=True):
-    """How much slower is too slow: beyond `factor` times the old latency and `allowance` on top."""
+    """Maximum latency: `factor` times the old latency, plus `allowance`."""
 
     factor: float
     allowance: float = 0.0
     """Seconds."""
 
     def allows(self, old: float, new: float) -> bool:
-        """Whether a latency may be what it is now. In seconds."""
+        """Return whether the new latency is within the limit. In seconds."""
         return new <= old * self.factor + self.allowance
 
 
 class DiffOptions(Struct, frozen=True, kw_only=True):
-    """How to compare. What differs from run to run is left out without being named: see `volatile`."""
+    """How to compare. Values that differ in every run are ignored in any case: see `normalize`."""
 
     only: frozenset[str] = frozenset()
-    """Of `LISTED`: compare nothing but these parts of the interface. Empty: everything."""
+    """Keys of `LISTED`: compare only these parts of the interface. Empty: everything."""
     ignored: tuple[Ignored, ...] = ()
-    """What may differ."""
     dates: bool = False
-    """Whether two texts are the same that differ only in dates and times."""
+    """True to treat all dates and times in texts as equal."""
     slower_than: LatencyLimit | None = None
-    """What is too slow; None: time is not compared."""
+    """None: latencies are not compared."""
 
     @property
     def methods(self) -> frozenset[str]:
@@ -54,7 +50,7 @@ _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def slower(text: str) -> LatencyLimit:
-    """Return what `2x`, `1.5x+20ms` or `200ms` means; raise ValueError if it means nothing."""
+    """Parse `2x`, `1.5x+20ms` or `200ms`; raise ValueError if it is invalid."""
     found = _SLOWER.fullmatch(text)
     if found is None or text.startswith("+") or text.endswith("+") or not any(found.groups()):
         raise ValueError("like 2x, 1.5x+20ms or 200ms")

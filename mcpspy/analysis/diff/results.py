@@ -1,8 +1,4 @@
-"""Two steps that are the same request: what came of them otherwise.
-
-Owns the comparison of two outcomes, of results, errors and progress, and what
-each change of them weighs.
-"""
+"""Compare the outcomes of two steps with the same request: results, errors and progress."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ from mcpspy.core.session.exchange import State
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 SAID = 200
-"""Characters of an error's text that stand for it; the whole is the value."""
+"""Characters of an error's text in a summary."""
 
 _ANSWERED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
 _FAILED = frozenset((State.TOOL_ERROR, State.ERROR, State.REFUSED, State.UNANSWERED, State.PENDING))
@@ -34,47 +30,45 @@ NAMED = {
     **{method: (listing.member, listing.name) for method, listing in LISTINGS.items()},
     "roots/list": ("roots", "uri"),
 }
-"""Method → the list in its result that has no order, and the member its items are known by."""
+"""Method → the unordered list in its result, and the member that identifies an item."""
 
 _SAME = {State.PENDING: State.UNANSWERED, State.LATE: State.CANCELLED}
-"""What is one and the same but for when somebody looked, or who was faster."""
+"""States that differ only by when the session was read, or by a race."""
 
 _NOT_FOUND = frozenset((-32002, -32602))
-"""What a resource that is not there is answered with: until 2025-11-25, and from 2026-07-28 on."""
+"""Error codes for a missing resource: until 2025-11-25, and since 2026-07-28."""
 
 
 class ComparisonTerms(NamedTuple):
-    """How two sessions are compared."""
-
     options: DiffOptions
     is_across: bool = False
-    """Whether one is of a revision with a handshake and the other of one without."""
+    """True if one session is of a revision with a handshake and the other of one without."""
 
     def patterns(self, method: str, subject: str | None) -> tuple[Pointer, ...]:
-        """Return what may differ in messages of this kind."""
+        """Return the ignore patterns for parts of such messages."""
         return tuple(
             found.tokens for found in self.options.ignored if found.tokens and found.is_about(method, subject)
         )
 
     def is_ignored(self, method: str, subject: str | None) -> bool:
-        """Whether such messages are not compared at all."""
+        """Return whether such messages are not compared at all."""
         return any(not found.tokens and found.is_about(method, subject) for found in self.options.ignored)
 
     def params(self, method: str, subject: str | None, params: Any) -> Any:
-        """Return params as they are compared, laid out as in their message."""
+        """Return normalized params without ignored values, in the structure of the message."""
         whole = {"params": settled_params(params)}
         patterns = self.patterns(method, subject)
         return cut(whole, patterns) if patterns else whole
 
     def differences(self, old: Any, new: Any, patterns: tuple[Pointer, ...]) -> Iterator[ValueChange]:
-        """Yield where two values differ that these patterns were cut out of."""
+        """Yield the differences that no pattern matches."""
         for found in deltas(old, new, dates=self.options.dates):
             if not is_cut(found.tokens, patterns):
                 yield found
 
 
 def compare_steps(old: Step, new: Step, terms: ComparisonTerms, *, is_exact: bool) -> Iterator[DiffChange]:
-    """Yield what is not what it was; latency apart."""
+    """Yield the differences of two steps, except latency."""
     if not is_exact:
         yield from _requests(old, new, terms)
     before, now = _SAME.get(old.state, old.state), _SAME.get(new.state, new.state)
@@ -116,7 +110,7 @@ def _outcome(old: Step, new: Step, before: State, now: State, *, is_exact: bool)
 
 
 def _failing(kind: ChangeKind, severity: ChangeSeverity, why: str, old: Step, new: Step) -> DiffChange:
-    """Return a change of whether it fails, with what was answered on the sides where that says how."""
+    """Return a change between failure and success, with the responses that show it."""
     is_error = old.error is not None or new.error is not None
     pointer = "/error" if is_error else "/result"
     before = _answer(old, is_error=is_error)
@@ -133,7 +127,7 @@ def _answer(step: Step, *, is_error: bool) -> Any:
 
 
 def ended(step: Step) -> str:
-    """Return how it ended, in a few words; may hold a peer's text."""
+    """Return the outcome in a few words; may contain a peer's text."""
     error = loads(step.error) if step.error is not None else None
     if isinstance(error, dict):
         return f"error {error.get('code')}: {_first_line(str(error.get('message')))}"
@@ -151,7 +145,7 @@ def _first_line(text: str) -> str:
 
 
 def _answers(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
-    """Yield what is answered otherwise, in the same manner."""
+    """Yield the differences of two responses with the same state."""
     if old.answers == new.answers and old.error == new.error:
         return
     patterns = terms.patterns(new.method, new.subject)
@@ -184,7 +178,7 @@ def _answers(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChang
 
 
 def _whole(step: Step) -> dict[str, Any]:
-    """Return what was answered, laid out as in its message; lists without an order by name."""
+    """Return the normalized response in the structure of its message; unordered lists by name."""
     if step.error is not None:
         return {"error": settled_error(loads(step.error))}
     if not step.answers:
@@ -198,13 +192,12 @@ def _whole(step: Step) -> dict[str, Any]:
 
 
 def _is_named(whole: dict[str, Any], member: str) -> bool:
-    """Whether what is listed could be told by name."""
     result = whole.get("result")
     return isinstance(result, dict) and isinstance(result.get(member), dict)
 
 
 def _is_of_era(tokens: Pointer, old: Any, new: Any, terms: ComparisonTerms) -> bool:
-    """Whether it is only what one revision says and the other does not."""
+    """Return whether a difference is only one of the two revisions."""
     if not terms.is_across:
         return False
     if tokens[1:2] and tokens[1] in OF_MODERN and (old is UNSET or new is UNSET):
@@ -213,7 +206,7 @@ def _is_of_era(tokens: Pointer, old: Any, new: Any, terms: ComparisonTerms) -> b
 
 
 def _progress(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
-    """Yield how what came meanwhile differs."""
+    """Yield the differences of the progress notifications."""
     if not old.progress and not new.progress:
         return
     patterns = terms.patterns(new.method, new.subject)
@@ -231,7 +224,7 @@ def _progress(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChan
 
 
 def _notified(step: Step, terms: ComparisonTerms) -> list[Any]:
-    """Return what came under its token or its subscription; of a subscription, whatever the order."""
+    """Return the notifications with its token or subscription; sorted for a subscription."""
     notified = []
     for message in step.progress:
         if terms.is_ignored(message.method, message.subject):

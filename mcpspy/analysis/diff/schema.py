@@ -1,10 +1,7 @@
-"""A JSON Schema that changed: what that means to whoever relies on the old one.
+"""Judge changes of a JSON Schema (2020-12, and draft 7 where it differs), keyword by keyword.
 
-Owns the judgement, keyword by keyword (JSON Schema 2020-12, and draft 7 where
-it differs). What a client sends must still be accepted: an input schema that
-accepts less is breaking. What a client reads must still be what it knows: an
-output schema that allows more is. Where it cannot be told, it is taken for
-breaking in an input, and for different in an output.
+An input schema that accepts less is breaking, and so is an output schema that allows more. If neither is
+known, a change is breaking in an input and different in an output.
 """
 
 from __future__ import annotations
@@ -22,28 +19,26 @@ from mcpspy.core.jsontools import Pointer, pointer
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 ANNOTATIONS = frozenset("title description examples example $comment deprecated readOnly writeOnly".split())
-"""What explains and does not decide."""
+"""Keywords that describe and don't restrict."""
 
 _PASSED_OVER = frozenset("$defs definitions $schema $id $anchor".split())
-"""Where things are kept, and in which dialect. What is kept there is judged where it is referred to."""
+"""Definitions and dialects. Definitions are judged where a `$ref` points to them."""
 
 _FROM = frozenset("minimum exclusiveMinimum minLength minItems minProperties minContains".split())
 _UP_TO = frozenset("maximum exclusiveMaximum maxLength maxItems maxProperties maxContains".split())
 _OPEN = frozenset(
     "additionalProperties unevaluatedProperties items additionalItems unevaluatedItems contains propertyNames".split()
 )
-"""Schemas that allow anything where they are absent."""
+"""Subschemas that allow anything if they are missing."""
 
 _CONSTRAINTS = frozenset(
     """$ref $dynamicRef pattern format multipleOf uniqueItems dependentRequired dependentSchemas dependencies patternProperties
     contentEncoding contentMediaType contentSchema prefixItems not if then else""".split()
 )
-"""What restricts by being there; how far two of them differ is not told."""
+"""Keywords that restrict by their presence; two values of them are not compared further."""
 
 
 class SchemaChange(NamedTuple):
-    """One change of a schema."""
-
     tokens: Pointer
     severity: ChangeSeverity
     why: str
@@ -52,7 +47,7 @@ class SchemaChange(NamedTuple):
 
 
 def judge(old: Any, new: Any, *, is_input: bool) -> list[SchemaChange]:
-    """Return what changed from one schema to the other; of what clients send, or of what they read."""
+    """Return the changes between two schemas."""
     try:
         return list(_Judge(old, new, is_input).schemas(old, new, ()))
     except RecursionError:
@@ -64,7 +59,7 @@ class _Judge:
         self._roots = old, new
         self._is_input = is_input
         self._seen: set[tuple[str, str]] = set()
-        """References being judged: a schema may refer to itself."""
+        """References being judged: a schema may be recursive."""
 
     def _narrower(self) -> ChangeSeverity:
         return BREAKING if self._is_input else NOTE
@@ -76,7 +71,7 @@ class _Judge:
         return BREAKING if self._is_input else DIFFERENT
 
     def schemas(self, old: Any, new: Any, at: Pointer) -> Iterator[SchemaChange]:
-        """Yield what changed from one schema, or part of one, to the other."""
+        """Yield the changes between two schemas or subschemas."""
         old, old_ref = _resolved(old, self._roots[0])
         new, new_ref = _resolved(new, self._roots[1])
         if old_ref or new_ref:
@@ -143,7 +138,7 @@ class _Judge:
                 yield SchemaChange(tokens, severity, why, UNSET, schema)
 
     def _required(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[SchemaChange]:
-        """Yield what became required or optional, and is not said of the property already."""
+        """Yield properties that became required or optional, unless the property's own change reports it."""
         before, now = _names(old.get("required")), _names(new.get("required"))
         was_there, is_there = _dict(old.get("properties")), _dict(new.get("properties"))
         for name in sorted(now - before):
@@ -158,14 +153,14 @@ class _Judge:
                 )
 
     def _choices(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[SchemaChange]:
-        """Yield what changed where a value may be one of several things: `anyOf`, or no more than one type."""
+        """Yield changes of alternatives: `anyOf`, or a list of types."""
         for keyword in [*old, *(keyword for keyword in new if keyword not in old)]:
             if keyword in ANNOTATIONS or keyword == "default":
                 yield from self._keyword(keyword, old.get(keyword, UNSET), new.get(keyword, UNSET), at)
         yield from self._several("anyOf", _choices(old), _choices(new), (*at, "anyOf"))
 
     def _several(self, keyword: str, old: list[Any], new: list[Any], at: Pointer) -> Iterator[SchemaChange]:
-        """Yield what changed in a list of schemas, whose order does not matter."""
+        """Yield the changes of a list of schemas, whose order does not matter."""
         waiting: defaultdict[str, deque[tuple[int, Any]]] = defaultdict(deque)
         for number, schema in enumerate(old):
             waiting[fingerprint(_bare(schema))].append((number, schema))
@@ -187,7 +182,7 @@ class _Judge:
         yield from (SchemaChange((*at, str(n)), more, "", UNSET, schema) for n, schema in unmatched)
 
     def _sets(self, old: frozenset[str] | None, new: frozenset[str] | None) -> ChangeSeverity:
-        """Judge what is allowed; None is anything."""
+        """Return the severity of a changed set of allowed values; None allows anything."""
         if old == new:
             return NOTE
         if new is None or (old is not None and old <= new):
@@ -202,7 +197,7 @@ class _Judge:
         return self._untold()
 
     def _closing(self, old: Any, new: Any) -> ChangeSeverity:
-        """Judge two schemas of which one is not an object: `false` allows nothing, `true` anything."""
+        """Return the severity if one of the schemas is a boolean: `false` allows nothing."""
         if not self._is_input:
             return NOTE if isinstance(old, bool | dict) and isinstance(new, bool | dict) else DIFFERENT
         if old is True or old == {} or new is False:
@@ -211,7 +206,7 @@ class _Judge:
 
 
 def _resolved(schema: Any, root: Any) -> tuple[Any, str]:
-    """Return what a local reference leads to, with what stands beside it; and the reference."""
+    """Return the target of a local reference merged with its siblings, and the reference."""
     first, seen = "", set()
     while isinstance(schema, dict) and isinstance(reference := schema.get("$ref"), str):
         if reference in seen or (target := _at(root, reference)) is None:
@@ -243,7 +238,7 @@ def _at(root: Any, reference: str) -> Any:
 
 
 def _is_choice(schema: dict[str, Any]) -> bool:
-    """Whether it says nothing that a list of alternatives could not."""
+    """Return whether the schema is equivalent to a list of alternatives."""
     return "anyOf" not in schema or not (schema.keys() - ANNOTATIONS - {"anyOf", "default"} - _PASSED_OVER)
 
 

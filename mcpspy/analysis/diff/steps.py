@@ -1,9 +1,8 @@
-"""A session as the steps it consists of, however many messages each took.
+"""Split a session into steps, one for each logical request.
 
-Owns the folding: the pages of a list are one list; a question of 2026-07-28 and
-the call that answers it are one call, with the question as a request of the
-server, which it was in the revisions before; progress, cancellations and what
-came for a subscription belong to their request. Refuses to compare.
+The pages of a list are one step. A 2026-07-28 request that needs input and its retry are one step, and the
+input is a server request, as in earlier revisions. Progress, cancellations and subscription messages belong
+to their request.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import COMES_AGAIN, Session, is_ours
 
 _NAMING = frozenset(("name", "uri", "ref"))
-"""Parameters that name a thing; others, like a level or a cursor, only describe the request."""
+"""Parameters that name a thing; others, such as a level or a cursor, only describe the request."""
 
 
 class Step:
-    """A request, and all that came of it."""
+    """A request and its outcome."""
 
     __slots__ = ("answers", "error", "is_subscription", "latency", "method", "params", "place", "progress", "side", "state", "subject")  # fmt: skip
 
@@ -33,29 +32,28 @@ class Step:
         self, side: str, method: str, subject: str | None, params: Any, place: ChangePosition
     ) -> None:
         self.side = side
-        """Who asked."""
         self.method = method
         self.subject = subject
         self.params = params
         self.place = place
         self.state = State.PENDING
         self.answers: list[bytes] = []
-        """JSON of the result; of several, if it came in pages."""
+        """JSON of the result; one item per page."""
         self.error: bytes | None = None
         self.progress: list[Notification] = []
         self.latency: float | None = None
-        """Seconds from request to answer, over all of its exchanges."""
+        """Seconds from request to response, summed over all exchanges."""
         self.is_subscription = False
 
     @property
     def name(self) -> str | None:
-        """Which tool, resource or prompt; None of what is about no such thing."""
+        """The tool, resource or prompt; None for other requests."""
         known = METHODS.get(self.method)
         return self.subject if known is not None and known.subject in _NAMING else None
 
     @property
     def result(self) -> Any:
-        """The result; what its pages list is one list."""
+        """The result, with the lists of all pages concatenated."""
         first, *rest = (loads(answer) for answer in self.answers)
         listing = LISTINGS.get(self.method)
         if not rest or listing is None or not isinstance(first, dict):
@@ -67,7 +65,7 @@ class Step:
         return {**whole, "nextCursor": last["nextCursor"]} if "nextCursor" in last else whole
 
     def take(self, exchange: Exchange) -> None:
-        """Take what came of one of its exchanges, the last so far."""
+        """Add the outcome of the next exchange of this step."""
         self.state = exchange.state
         self.progress += exchange.progress
         self.is_subscription = exchange.is_subscription
@@ -80,7 +78,7 @@ class Step:
 
 
 class StandaloneMessage:
-    """What was said and asked for nothing: a notification, an answer nobody asked for, a line that is no message."""
+    """A message outside any exchange: a notification, an unsolicited response or a malformed line."""
 
     __slots__ = ("method", "params", "place", "side", "subject")
 
@@ -89,14 +87,14 @@ class StandaloneMessage:
     ) -> None:
         self.side = side
         self.method = method
-        """In parentheses, if it is none."""
+        """In parentheses if the message has none."""
         self.subject = subject
         self.params = params
         self.place = place
 
 
 class SessionSteps:
-    """What a session consists of."""
+    """The steps of a session."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -105,9 +103,9 @@ class SessionSteps:
         self.introductions: list[tuple[Exchange, ChangePosition]] = []
         self.exit: tuple[Note, ChangePosition] | None = None
         self.is_signalled = False
-        """Whether the host asked mcpspy to end it by a signal."""
+        """True if the host ended mcpspy by a signal."""
         self._asked: dict[int, int] = {}
-        """Exchange → line of its answer."""
+        """Exchange → line of its response."""
         self._pages: dict[tuple[str, str, str], Step] = {}
         lines = _lines(session)
         for change, line in zip(session.changes, lines, strict=True):
@@ -144,7 +142,7 @@ class SessionSteps:
                 self._questions(exchange, None)
 
     def _is_page(self, exchange: Exchange) -> bool:
-        """Give a page to the list it goes on with; False if it goes on with none."""
+        """Add a page to its list; return False if it is not a further page."""
         request = exchange.request
         if request.method not in LISTINGS or not bytes(request.body.cursor):
             return False
@@ -164,7 +162,7 @@ class SessionSteps:
                 self._pages[step.side, step.method, fingerprint(cursor)] = step
 
     def _questions(self, exchange: Exchange, following: Exchange | None) -> None:
-        """Take what a server asked in a result as the requests they would have been before 2026-07-28."""
+        """Turn the input requests of a result into server requests, as they were before 2026-07-28."""
         assert isinstance(exchange.answer, Result)
         asked = loads(exchange.answer.body.input_requests)
         given = loads(following.request.body.input_responses) if following is not None else None

@@ -1,17 +1,6 @@
-"""A session on its way into another format: what every exporter is given.
+"""Input of every exporter, and helpers: wall-clock times and strict JSON.
 
-Owns which exchanges of it are wanted, and in which order. An exporter is a
-function that yields the text of a file in pieces; `formats` lists them.
-
-The times of a session on the wall clock.
-
-Owns what `started` says, in nanoseconds since 1970 and in ISO 8601. Arithmetic
-alone: what reads a clock has no place on this floor.
-
-JSON that every parser takes, in one line.
-
-Owns what Python's values have and strict JSON has not: of a lone surrogate its
-escape is left, as text; an integer beyond 64 bits is a text of its digits.
+An exporter is a function that yields the text of a file in pieces; `formats` lists them.
 """
 
 from __future__ import annotations
@@ -31,46 +20,45 @@ from mcpspy.core.session.session import Change
 
 
 class RecordedSession(NamedTuple):
-    """A session, folded as far as there is any of it, and what of it a person wants to see."""
+    """A session and a filter."""
 
     header: Header
     name: str
-    """What a person calls it; a peer's text, not made inert."""
+    """Display name; a peer's text, not sanitized."""
     changes: Iterable[Change]
-    """All of them, in the order of the file, as `core.session.session.Session` folded them: each exchange is as it ended."""
+    """All changes in the order of the file; each exchange is in its final state."""
     keep: Callable[[Change], bool]
-    """Whether a change is wanted. It says the same of a request and of its answer."""
+    """Returns whether a change is selected; the same for a request and its response."""
 
     def wanted(self) -> Iterator[Change]:
-        """Yield the changes that are wanted."""
         return filter(self.keep, self.changes)
 
     def exchanges(self) -> Iterator[Exchange]:
-        """Yield the exchanges that are wanted, in the order of their requests."""
+        """Yield the selected exchanges, in the order of their requests."""
         for change in self.changes:
             if isinstance(change.what, Request) and change.exchange is not None and self.keep(change):
                 yield change.exchange
 
 
 DAY = 86_400 * 10**9
-"""Nanoseconds, as UTC has no other days."""
+"""Nanoseconds; UTC days have no other length."""
 
 _STARTED = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z")
 
 
 class WallClock:
-    """When things of one session happened."""
+    """Convert seconds since the start to UTC. Without `datetime`, which pure layers may not import."""
 
     def __init__(self, started: str) -> None:
-        """Take a header's `started`; one that is no time is 1970's first, as nothing better is known."""
+        """Take a header's `started`; 1970-01-01 if it is not a valid time."""
         self._began = _nanoseconds(started)
 
     def nanoseconds(self, at: float) -> int:
-        """Return nanoseconds since 1970, UTC; never less than 0."""
+        """Return nanoseconds since 1970, UTC; never negative."""
         return max(self._began + round(at * 1e6) * 1000, 0)
 
     def iso(self, at: float) -> str:
-        """Return it as `2026-11-21T08:13:03.745123Z`."""
+        """Return a time as `2026-11-21T08:13:03.745123Z`."""
         days, within = divmod(self.nanoseconds(at), DAY)
         year, month, day = _date(days)
         seconds, rest = divmod(within, 10**9)
@@ -89,7 +77,7 @@ def _nanoseconds(started: str) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Return the days since 1970-01-01; years begin in March here, so that the leap day is the last."""
+    """Return the days since 1970-01-01. Years begin in March here, so that the leap day is the last."""
     year, month = (year - 1, month + 9) if month < 3 else (year, month - 3)
     return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 719_469
 
@@ -106,7 +94,10 @@ def _date(days: int) -> tuple[int, int, int]:
 
 
 def dumps(value: Any) -> str:
-    """Return a value as one line of JSON. Its keys are ours; a fragment (orjson) stands as it is."""
+    """Return a value as one line of JSON; a fragment (orjson) is spliced in.
+
+    Of a lone surrogate the escape is kept as text; an integer beyond 64 bits becomes a text of its digits.
+    """
     try:
         return orjson.dumps(value).decode()
     except TypeError:
@@ -114,7 +105,7 @@ def dumps(value: Any) -> str:
 
 
 def fragment(data: bytes) -> orjson.Fragment | None:
-    """Return what can be spliced into a line as it is; None if it is not strict JSON."""
+    """Return JSON that can be spliced into a line; None if it is not strict JSON."""
     try:
         orjson.loads(data)
         # A line end between two members is legal in JSON, and the end of a line here.

@@ -1,8 +1,7 @@
-"""A table: comma-separated values (RFC 4180), an exchange a line.
+"""Comma-separated values (RFC 4180), one exchange per line.
 
-Owns the columns, and that a spreadsheet takes no cell for a formula: one that
-begins as a formula does gets an apostrophe in front, as spreadsheets have it
-for text. Every text is inert, so no cell has a line end in it.
+A cell that a spreadsheet would take for a formula gets a leading apostrophe. All text is sanitized, so no
+cell contains a line break.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ COLUMNS = (
 )
 
 FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
-"""What a formula begins with, the wide forms that some spreadsheets take too. (A tab or a line end is inert here.)"""
+"""First characters of a formula, including wide forms. (Tabs and line breaks are already sanitized.)"""
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
-    """Yield the line of names, then the others."""
+    """Yield the header line, then one line per exchange."""
     lines = _Lines()
     table = csv.writer(lines)
     table.writerow(COLUMNS)
@@ -42,8 +41,6 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
 
 
 class _Lines:
-    """Where the writer writes."""
-
     def __init__(self) -> None:
         self._line = ""
 
@@ -80,6 +77,6 @@ def _cells(session: RecordedSession, exchange: Exchange, clock: WallClock) -> tu
 
 
 def _cell(value: object) -> str:
-    """Return a value as text that nothing is made of; what is not known is empty."""
+    """Return a value as sanitized text; unknown values are empty."""
     text = "" if value is None else sanitize(str(value))
     return f"'{text}" if text.startswith(tuple(FORMULA)) and not _NUMBER.fullmatch(text) else text

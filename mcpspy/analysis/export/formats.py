@@ -1,8 +1,4 @@
-"""The formats a session can be exported to.
-
-Owns their names, the suffixes they are guessed from, and which module writes
-each; a module is imported when its format is asked for.
-"""
+"""Table of export formats: names, file suffixes and modules. A module is imported when its format is used."""
 
 from __future__ import annotations
 
@@ -13,24 +9,21 @@ from typing import NamedTuple
 from mcpspy.analysis.export.base import RecordedSession
 
 Exporter = Callable[[Iterable[RecordedSession]], Iterator[str]]
-"""Yields the text of a file in pieces. A format that is not `several` is given one session."""
+"""Yields the text of a file in pieces. A format without `several` gets exactly one session."""
 
 
 class ExportFormat(NamedTuple):
-    """One of them."""
-
     name: str
     suffix: str
-    """Of a file's name, with its dot."""
+    """File suffix, with its dot."""
     about: str
-    """What it is, in a line."""
+    """One-line description."""
     module: str
-    """Where its `export` is: of the sessions if there may be `several`, else of the one session."""
+    """Module of its `export` function, which takes all sessions if `several`, otherwise one."""
     several: bool
-    """Whether several sessions can go into one file."""
 
     def exporter(self) -> Exporter:
-        """Return the function that writes it; imports it now."""
+        """Import the module and return its export function."""
         export = import_module(self.module).export
         return export if self.several else lambda sessions: export(*sessions)
 
@@ -52,6 +45,6 @@ FORMATS = {
 
 
 def of_suffix(name: str) -> ExportFormat | None:
-    """Return the format that a file of this name has; None if its suffix is of none."""
+    """Return the format for a file name; None if its suffix is unknown."""
     fitting = [each for each in FORMATS.values() if name.lower().endswith(each.suffix)]
     return max(fitting, key=lambda each: len(each.suffix), default=None)

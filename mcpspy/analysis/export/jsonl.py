@@ -1,9 +1,8 @@
-"""Strict JSON lines, an exchange a line.
+"""Strict JSON lines, one exchange per line (docs/export.md).
 
-Owns their members (docs/export.md). A message is spliced in as it was, so
-duplicate keys and thirty-digit integers are what the peer sent; what is not
-strict JSON (NaN, a lone surrogate, bytes that are no UTF-8) is there as text or
-Base64 instead. So every line is one that any parser takes.
+A message is spliced in unchanged, so duplicate keys and thirty-digit integers are kept. A message that is not
+strict JSON (NaN, a lone surrogate, invalid UTF-8) is text or Base64 instead, so that any parser can read the
+line.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from mcpspy.core.session.exchange import Exchange
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
-    """Yield the lines."""
     for session in sessions:
         clock = WallClock(session.header.started)
         for exchange in session.exchanges():
@@ -60,7 +58,7 @@ def _line(session: RecordedSession, exchange: Exchange, clock: WallClock) -> dic
 
 
 def _message(name: str, message: Message) -> dict[str, Any]:
-    """Return a message under its name; one that is not strict JSON as `NAME_raw` or `NAME_b64`."""
+    """Return a message under its name; if it is not strict JSON, under `NAME_raw` or `NAME_b64`."""
     if (spliced := fragment(message.data)) is not None:
         return {name: spliced}
     try:

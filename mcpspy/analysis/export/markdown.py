@@ -1,8 +1,7 @@
-"""A document to read, or to paste: a section an exchange.
+"""A Markdown document with one section per exchange.
 
-Owns how a message looks in Markdown, and that nothing a peer said is Markdown:
-names stand in code, bodies in fences longer than any in them. `document` is for
-rows that somebody chose, each with what a person noted there.
+No text of a peer is interpreted as Markdown: names are in code spans, bodies in fences longer than any in
+them. `document` takes selected rows with the user's notes.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Change
 
 LARGEST = 64_000
-"""Bytes of a body that a document shows."""
+"""Maximum bytes of a body in the document."""
 
 _CARRIERS = ("http", "http-end", "sse", "part")
 """Notes on how messages came, which a reader of the messages does not ask for."""
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
-    """Yield the sessions one after the other: exchanges, what belongs to none, and what nobody said."""
+    """Yield the sessions one after the other: exchanges, and messages and notes without one."""
     for number, session in enumerate(sessions):
         if number:
             yield "\n"
@@ -39,14 +38,14 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
 
 
 def document(header: Header, changes: Iterable[tuple[Change, str]]) -> Iterator[str]:
-    """Yield a section for each change, and below it what a person noted there."""
+    """Yield a section for each change, with the user's note."""
     yield f"# {_code(sanitize(header.name) or 'session')}, recorded {sanitize(header.started)}\n"
     for change, note in changes:
         yield from _section(change, note)
 
 
 def _stands(change: Change, session: RecordedSession) -> bool:
-    """Whether it has a section of its own: what belongs to an exchange is in that of its request."""
+    """Return whether the change has its own section; others are in the section of their request."""
     what, exchange = change.what, change.exchange
     if isinstance(what, Note):
         return what.kind not in _CARRIERS
@@ -121,7 +120,7 @@ def _fenced(language: str, text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a text in which no Markdown means anything."""
+    """Return a code span that the text cannot end."""
     ticks = "`" * (_longest_run(text) + 1)
     room = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
     return f"{ticks}{room}{text}{room}{ticks}"

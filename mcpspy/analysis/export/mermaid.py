@@ -1,9 +1,8 @@
-"""A sequence diagram in Mermaid's language, as GitHub draws it.
+"""A Mermaid sequence diagram, as GitHub renders it.
 
-Owns the labels: of a peer's text only letters, digits and a few signs stand as
-they are, all else by its number, so nothing a peer said is a statement, a
-comment or markup. Keeps to the size beyond which Mermaid draws nothing, and
-says in the diagram what was left out.
+All but letters, digits and a few signs of a label are character references, so no text of a peer is a
+statement, a comment or markup. The diagram stays below Mermaid's size limit and reports how many messages
+were left out.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 
 LONGEST = 60
-"""Characters of a label: more make a diagram too wide to read."""
+"""Maximum characters of a label; more make the diagram too wide."""
 
 ROOM = 48_000
-"""Characters of a diagram. Mermaid refuses 50,000 (`maxTextSize`), and GitHub does not let a page change that."""
+"""Maximum characters of a diagram. Mermaid refuses 50,000 (`maxTextSize`), and GitHub allows no change."""
 
 _SAFE = frozenset(" _./,-()'")
-"""Signs that mean nothing in a label."""
+"""Signs without a meaning in labels."""
 
 _NOTED = ("exit", "error", "lost", "signal")
-"""Kinds of notes that say how a session went."""
+"""Kinds of notes that are shown."""
 
 
 def export(session: RecordedSession) -> Iterator[str]:
-    """Yield the diagram, a line a message."""
+    """Yield the diagram, one message per line."""
     changes = list(session.changes)
     client, server = _parties(changes)
     header = session.header
@@ -56,7 +55,7 @@ def export(session: RecordedSession) -> Iterator[str]:
 
 
 def _parties(changes: list[Change]) -> tuple[Peer | None, Peer | None]:
-    """Return who spoke, as the first of them introduced themselves."""
+    """Return the first client and server that introduced themselves."""
     parties = Peers()
     for change in changes:
         if parties.client is not None and parties.server is not None:
@@ -100,7 +99,7 @@ def _arrow(message: Message, arrow: str, text: str) -> str:
 
 
 def _label(text: str) -> str:
-    """Return a text as a label: cut, and nothing in it means anything."""
+    """Return a text as a label, cut and escaped."""
     text = sanitize(text).strip()
     cut = f"{text[: LONGEST - 1]}…" if len(text) > LONGEST else text
     return "".join(map(_entity, cut))

@@ -1,4 +1,4 @@
-"""A difference for programs: one JSON document, strict, with every value whole."""
+"""A session diff as one strict JSON document, with every value whole."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def document(
 
 
 def _written(change: dict[str, Any]) -> dict[str, Any]:
-    """Return a change that `json` can write; a value nested deeper than it goes is told to be that."""
+    """Return a change that `json` can serialise; a value that is nested too deep is replaced."""
     try:
         finite: dict[str, Any] = _finite(change)
         json.dumps(finite, indent=2)
@@ -58,7 +58,7 @@ def _change(case: ComparedCase, change: DiffChange) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Return a value without what JSON has no word for, as orjson writes it."""
+    """Return a value with null for non-finite numbers, as orjson writes them."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):

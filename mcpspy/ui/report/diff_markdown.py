@@ -1,9 +1,7 @@
-"""A difference for a pull request: GitHub's Markdown.
+"""A session diff as GitHub Markdown for a pull request.
 
-Owns the escaping. Whatever a peer said stands in a code span or in a fence, and
-both are delimited by more backticks than there are inside: so nothing of it is
-markup, mentions anybody or ends its box. It is cut before it is too long for a
-comment.
+Text of peers is always in code spans or fences that it cannot end, so it is never markup and mentions no one.
+The report is cut to the maximum length of a comment.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ def markdown(
 
 
 def span(text: str) -> str:
-    """Return a text as a code span that it cannot end."""
+    """Return a code span that the text cannot end."""
     if not text:
         return "` `"
     ticks = "`" * (1 + _longest_run(text))
@@ -57,7 +55,7 @@ def span(text: str) -> str:
 
 
 def fence(block: Iterable[str]) -> str:
-    """Return lines as a fenced diff that they cannot end."""
+    """Return a fenced diff that the lines cannot end."""
     text = "\n".join(block)
     ticks = "`" * max(3, 1 + _longest_run(text))
     return f"{ticks}diff\n{text}\n{ticks}"
@@ -68,7 +66,7 @@ def _longest_run(text: str) -> int:
 
 
 def _table(difference: SessionDiff) -> str:
-    """Return how many changes there are of each kind and weight: our own words only."""
+    """Return the number of changes by kind and severity."""
     changes = [change for _, change in difference.changes]
     kinds = list(dict.fromkeys(change.kind for change in changes))
     rows = [

@@ -1,15 +1,7 @@
-"""A difference for a CI server: JUnit XML, a test case for everything compared.
+"""JUnit XML for CI servers, in the form that Jenkins, GitLab, GitHub's reporters and pytest accept.
 
-Owns the shape that Jenkins, GitLab, GitHub's reporters and pytest agree on: one
-suite; a case with a change grave enough has one `failure`; lesser changes are
-its `system-out`.
-
-Findings for a CI server: JUnit XML, a suite a recording.
-
-A rule that found something is a test case: a `failure` if it is grave enough,
-`system-out` if not. A recording without findings is one case that passed.
-
-Text that any XML document can hold.
+A diff is one suite with a test case per compared item; lint findings are a suite per recording with a test
+case per rule. Changes and findings at or above `fail_on` are a `failure`, others are `system-out`.
 """
 
 from __future__ import annotations
@@ -26,11 +18,11 @@ from mcpspy.ui.report import diff_text
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no word for, not even escaped (2.2, Characters)."""
+"""Characters that XML 1.0 does not allow, even escaped (2.2, Characters)."""
 
 
 def plain(text: str) -> str:
-    """Return the text with a replacement character for each that XML does not have."""
+    """Return the text with a replacement character for each one that XML does not allow."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 

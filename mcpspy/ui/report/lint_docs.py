@@ -1,4 +1,4 @@
-"""docs/lint.md, written from the rules: `make docs`."""
+"""docs/lint.md, generated from the rules: `make docs`."""
 
 from __future__ import annotations
 

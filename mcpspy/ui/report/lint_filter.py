@@ -1,7 +1,6 @@
-"""Which messages of a recording a filter finds, before they are looked at.
+"""Select lint findings by a filter: read the recording once before it is linted.
 
-Owns the reading ahead: what became of a request, and when the session ends, is
-known only then. Some sixty bytes a message are kept, and none of its own.
+The state of a request and the end of the session are only known then. About sixty bytes are kept per message.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from mcpspy.ui.session_model import SessionModel
 
 
 class LintRowFilter:
-    """The rows of a recording, as they were when it was read, and a filter."""
+    """The rows of a recording when it was read, and a filter."""
 
     def __init__(self, path: Path, query: Query, tell: Callable[[int, int], None]) -> None:
-        """Read the recording; `tell` is told how many bytes of how many were read."""
+        """Read the recording; `tell` is called with the bytes read and the total."""
         recording, lines = Recording(path), LineReader()
         is_live = recording.state is RecordingState.LIVE
         log = SessionModel(recording.header, lines.read)
@@ -40,10 +39,9 @@ class LintRowFilter:
         self._lines = lines
 
     def has(self, number: int) -> bool:
-        """Whether the filter finds a message, by its place among the session's changes."""
+        """Return whether the filter matches a message, given its index among the session's changes."""
         self._item.row = number
         return number < self._count and self._query.matches(self._item)
 
     def close(self) -> None:
-        """Let go of the files."""
         self._lines.close()

@@ -1,14 +1,4 @@
-"""Findings for programs: one JSON document.
-
-Findings as workflow commands: GitHub shows each at its file and line.
-
-Source: GitHub Actions, workflow commands (`error`, `warning`, `notice`). A value
-escapes %, CR and LF, a property : and , too.
-
-Findings as SARIF 2.1.0, which code hosts show beside the file.
-
-Source: OASIS Static Analysis Results Interchange Format 2.1.0, 3.13 and on.
-"""
+"""Lint findings as JSON, as SARIF 2.1.0 (OASIS, 3.13 and on), and as GitHub Actions workflow commands."""
 
 from __future__ import annotations
 
@@ -75,7 +65,7 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 
 def sarif(linted: Sequence[LintedRecording]) -> str:
-    """Return the log, with a line end: one run, with the rules that found something."""
+    """Return the log, with a line end: one run, with the rules that have findings."""
     codes = sorted({finding.code for recording in linted for finding in recording.findings})
     log = {
         "$schema": SCHEMA,
@@ -132,5 +122,5 @@ def _result(recording: LintedRecording, finding: Finding, index: int) -> dict[st
 
 
 def _uri(path: str) -> str:
-    """Return a relative reference as it is, and a whole path as a file's URI."""
+    """Return a relative reference for a relative path, otherwise a file URI."""
     return Path(path).as_uri() if Path(path).is_absolute() else quote(path)

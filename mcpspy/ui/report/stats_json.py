@@ -1,8 +1,4 @@
-"""The numbers of a session as JSON: one object a session, on one line.
-
-Owns the names of its members (docs/stats.md has them all). Times are seconds,
-sizes bytes; nothing is made inert, since JSON escapes it.
-"""
+"""Statistics as JSON: one object per session and line (docs/stats.md). Times in seconds, sizes in bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ from mcpspy.core.session.exchange import State
 from mcpspy.ui.report.stats_format import CountedSession
 
 COLUMNS = 60
-"""Stretches of time in `in_flight`, at most."""
+"""Maximum number of intervals in `in_flight`."""
 
 
 def document(counted: CountedSession) -> bytes:
@@ -163,6 +159,6 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def _id(text: str) -> Any:
-    """Return an id's value; of one that JSON has no word for, none."""
+    """Return the value of an id; None for numbers that JSON cannot represent."""
     value = loads(text.encode("utf-8", "surrogatepass"))
     return None if isinstance(value, float) and not math.isfinite(value) else value

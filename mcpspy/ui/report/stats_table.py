@@ -1,8 +1,4 @@
-"""The table of groups: methods, and below them their tools, prompts and resources.
-
-Owns its rows and their order, its columns, and that it fits. What nothing has
-gets no column.
-"""
+"""The statistics table: methods, and below them their tools, prompts and resources."""
 
 from __future__ import annotations
 
@@ -33,24 +29,19 @@ SORTS: dict[str, Callable[[MessageGroup, Durations], float]] = {
     "sent": lambda group, times: group.sent,
     "back": lambda group, times: group.back,
 }
-"""What a table can be sorted by, the largest first."""
+"""Sort keys; the largest value is first."""
 
 
 class TableStyle(NamedTuple):
-    """How numbers are to be shown."""
-
     width: int
-    """Columns."""
     bars: BarStyle
     sort: str
-    """The column that comes first, a key of `SORTS`."""
+    """A key of `SORTS`."""
     top: int
-    """Rows of what may be long: tools of a method, notifications, open requests."""
+    """Maximum rows of long lists: tools of a method, notifications, open requests."""
 
 
 class TableRow(NamedTuple):
-    """A line of a table."""
-
     label: str
     group: MessageGroup
     times: Durations
@@ -61,7 +52,7 @@ class _Column(NamedTuple):
     head: str
     cell: Callable[[TableRow], str]
     always: bool = True
-    """Whether it is there though nothing is in it."""
+    """True if the column is shown although it is empty."""
 
 
 def _number(number: int) -> str:
@@ -93,7 +84,7 @@ COLUMNS = (
 
 
 def methods(groups: Sequence[MessageGroup], sort: str) -> list[list[TableRow]]:
-    """Return the methods of one side in order, each with what it was called for below it."""
+    """Return the methods of one side in order, each followed by its subjects."""
     by_method: dict[str, list[MessageGroup]] = {}
     for group in groups:
         by_method.setdefault(group.method, []).append(group)
@@ -114,10 +105,7 @@ def ordered(found: Sequence[TableRow], sort: str) -> list[TableRow]:
 
 
 def lines(title: str, found: Sequence[TableRow | str], look: TableStyle) -> Iterator[tuple[str, str | None]]:
-    """Yield the lines of a table, and their tones; the bars are of all the time that answers took.
-
-    A text among the rows is a line of its own.
-    """
+    """Yield the lines of a table with their tones; bars show total response times. Texts are kept as lines."""
     width, bars = look.width, look.bars
     only = [row for row in found if isinstance(row, TableRow)]
     shown = [column for column in COLUMNS if column.always or any(column.cell(row) != "·" for row in only)]

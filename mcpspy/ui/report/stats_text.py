@@ -1,8 +1,4 @@
-"""The numbers of one session for people, as lines.
-
-Owns what is told and in which order: what there is of everything, then who was
-called how often and how long that took, then what stands out.
-"""
+"""Statistics of one session as text."""
 
 from __future__ import annotations
 
@@ -19,16 +15,16 @@ from mcpspy.ui.report.stats_format import BarStyle, CountedSession, arrow, head,
 Lines = Iterator[tuple[str, str | None]]
 
 LABEL = 12
-"""Columns of what a line is about."""
+"""Columns of a label."""
 
 BAR = 20
 """Columns of the bar of the server's share."""
 
 PROFILE = 160
-"""Columns of the chart of what was under way, at most."""
+"""Maximum columns of the concurrency chart."""
 
 BOUNDS = tuple(step * 10.0**power for power in range(-5, 4) for step in (1, 2, 5))
-"""Seconds between which answers are counted: from 10 µs to an hour and a half."""
+"""Upper bounds of the latency histogram in seconds: from 10 µs to about an hour and a half."""
 
 
 def terminal(counted: CountedSession, look: stats_table.TableStyle) -> Lines:

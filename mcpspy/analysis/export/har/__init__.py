@@ -1,8 +1,4 @@
-"""HTTP Archive 1.2, as developer tools import it.
-
-HTTP sessions are archived as they were (`exchanges`), sessions on pipes as
-requests that might have carried them (`pseudo`).
-"""
+"""HTTP Archive 1.2: HTTP sessions as they were (`http`), stdio sessions as pseudo-requests (`stdio`)."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ COMMENT = (
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
-    """Yield the archive: a page a session, whose entries are read while it is written."""
+    """Yield the archive: one page per session, written while its entries are read."""
     creator = {"name": "mcpspy", "version": __version__}
     pages: list[dict[str, Any]] = []
     yield f'{{"log":{{"version":"1.2","creator":{dumps(creator)},"comment":{dumps(COMMENT)},"entries":['

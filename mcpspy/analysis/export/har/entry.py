@@ -1,8 +1,4 @@
-"""The members that every entry of an archive has.
-
-Owns what HAR 1.2 requires of them, and how bytes become its text. A time that
-is not known is -1 where the format has that, and 0 where it has not.
-"""
+"""Members that HAR 1.2 requires. An unknown time or size is -1 where HAR allows that, otherwise 0."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 UNKNOWN = -1
-"""A size or a time that nobody knows."""
 
 _CODES = {
     200: "OK",
@@ -29,11 +24,11 @@ _CODES = {
     502: "Bad Gateway",
     503: "Service Unavailable",
 }
-"""The phrases of RFC 9110; a recording keeps none."""
+"""RFC 9110 reason phrases; a recording has none."""
 
 
 def asked(method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> dict[str, Any]:
-    """Return the request of an entry; no body is not an empty one."""
+    """Return the request of an entry; None is a missing body, not an empty one."""
     query = url.partition("#")[0].partition("?")[2]
     request: dict[str, Any] = {
         "method": method,
@@ -58,7 +53,7 @@ def asked(method: str, url: str, headers: Mapping[str, str], body: bytes | None)
 def answered(
     status: int, phrase: str | None, headers: Mapping[str, str], body: bytes, *, size: int | None = None
 ) -> dict[str, Any]:
-    """Return the response of an entry; its phrase is HTTP's if None. `size` are the bytes that came, if not the body's."""
+    """Return the response of an entry. A `phrase` of None is looked up; `size` replaces the body's size."""
     text, encoding = _text(body)
     content: dict[str, Any] = {"size": len(body), "mimeType": headers.get("content-type", "")}
     if body:
@@ -77,7 +72,7 @@ def answered(
 
 
 def timed(wait: float, receive: float) -> dict[str, Any]:
-    """Return the times of an entry, given in seconds: until the head of the answer, and from there to its end."""
+    """Return the times of an entry, given in seconds: until the response headers, then until the end."""
     waited, received = (round(max(seconds, 0.0) * 1000, 3) for seconds in (wait, receive))
     return {
         "time": round(waited + received, 3),
@@ -99,7 +94,7 @@ def _pairs(headers: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def _text(body: bytes) -> tuple[str, str]:
-    """Return bytes as text, and in which encoding."""
+    """Return bytes as text, and the encoding if it is not UTF-8."""
     try:
         return body.decode(), ""
     except UnicodeDecodeError:

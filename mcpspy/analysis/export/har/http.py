@@ -1,7 +1,7 @@
-"""HTTP exchanges as they were: an entry each.
+"""One HAR entry per HTTP exchange of a recording.
 
-Owns which message was in which body; heads and times are the notes'. A stream of server-sent events is written
-out again, event by event, with the fields that a recording keeps.
+Headers and times come from notes. A stream of server-sent events is written event by event with the recorded
+fields.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from mcpspy.core.session.session import Change
 EVENTS = "text/event-stream"
 
 UNKNOWN_ORIGIN = "http://unknown"
-"""Of a recording that does not say where its server was."""
+"""For recordings without a server address."""
 
 _ORIGIN = re.compile(
     r"(https?://)(?:[^/?#@]*@)?((?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?)(?![^/?#])", re.ASCII | re.IGNORECASE
 )
-"""Scheme, host and port; whoever is named before the host is left out."""
+"""Scheme, host and port; user information before the host is left out."""
 
 _SIGNS = "/?:@!$&'()*+,;=~%"
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 class HttpTransfer:
-    """One HTTP exchange, and what it carried."""
+    """One HTTP exchange and its messages."""
 
     def __init__(self, at: float) -> None:
         self.began = at
@@ -44,11 +44,10 @@ class HttpTransfer:
         self.asked: list[Frame] = []
         self.said: list[Frame | Note] = []
         self.wanted: dict[bool, bool] = {}
-        """Whether a message that it carried is wanted (True), and whether a note on it is (False)."""
+        """Whether the filter selects one of its messages (True), and one of its notes (False)."""
         self.about: list[str] = []
 
     def add(self, change: Change) -> None:
-        """Take what happened in it."""
         what = change.what
         self.last = what.at
         if isinstance(what, Note):
@@ -69,13 +68,13 @@ class HttpTransfer:
                     self.about[-1] += f": {rows.outcome(change.exchange)[0]}"
 
     def fields(self, name: str) -> dict[str, str]:
-        """Return the headers of the head's `request` or `response`."""
+        """Return the headers of `request` or `response`."""
         found = self.head.fields.get(name) if self.head is not None else None
         return {key: str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 def entries(session: RecordedSession) -> Iterator[dict[str, Any]]:
-    """Yield the entries of an HTTP session, in the order in which they were asked for."""
+    """Yield the entries of an HTTP session, in the order of the requests."""
     exchanges: dict[int, HttpTransfer] = {}
     for change in session.changes:
         number = _exchange_of(change)
@@ -130,13 +129,13 @@ def _entry(header: Header, clock: WallClock, number: int, carried: HttpTransfer)
 
 
 def _length(headers: dict[str, str]) -> int | None:
-    """Return the length that an answer says it has: a body that is no message may not be in the recording."""
+    """Return the response's `content-length`: a body without messages may not be recorded."""
     said = headers.get("content-length", "")
     return int(said) if said.isascii() and said.isdigit() and len(said) < 16 else None
 
 
 def _error(carried: HttpTransfer) -> str:
-    """Return what went wrong below HTTP."""
+    """Return an error below HTTP."""
     if carried.head is not None and (error := carried.head.fields.get("error")):
         return str(error)
     who = carried.end.fields.get("hung_up") if carried.end is not None else None
@@ -154,7 +153,7 @@ def _exchange_of(change: Change) -> int | None:
 
 
 def _url(header: Header, path: object) -> str:
-    """Return where the request went: the server's address, not that of the proxy. Always a URL (RFC 3986)."""
+    """Return the URL at the server, not at the proxy. Always a valid URL (RFC 3986)."""
     upstream = header.upstream or ""
     origin = _ORIGIN.match(upstream)
     target = upstream[origin.end() :] if origin is not None and path is None else str(path or "")

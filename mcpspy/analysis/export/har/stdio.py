@@ -1,8 +1,7 @@
-"""Messages on pipes as requests that might have carried them, which `stdio:` in the URL says.
+"""Messages of stdio sessions as HAR pseudo-requests with `stdio:` URLs (docs/export.md).
 
-Owns the likeness (docs/export.md): a request is a POST to whom it asked, at a
-path that is its method; its answer is the response. As over HTTP, a
-notification is a POST that is answered by 202. What is neither is no entry.
+A request is a POST to its receiver with the method as path, and its response is the HTTP response. As over
+HTTP, a notification is a POST with status 202. Other messages have no entry.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ JSON = {"content-type": "application/json"}
 
 
 def entries(session: RecordedSession) -> Iterator[dict[str, Any]]:
-    """Yield the entries of a session on pipes, in the order in which they were asked for."""
+    """Yield the entries of a stdio session, in the order of the requests."""
     clock = WallClock(session.header.started)
     server = session.header.name or "server"
     for change in session.wanted():
@@ -52,7 +51,7 @@ def _entry(
 
 
 def _result(exchange: Exchange) -> dict[str, Any]:
-    """Return what became of a request. It has status 0, as what got no response has in a browser, if it has no answer."""
+    """Return response and times. The status is 0 without a response, as in a browser."""
     answer, request = exchange.answer, exchange.request
     words = rows.outcome(exchange)[0]
     if answer is None:
@@ -65,7 +64,7 @@ def _result(exchange: Exchange) -> dict[str, Any]:
 
 
 def _url(message: Request | Notification, server: str) -> str:
-    """Return whom it asks for what: `stdio://weather/tools/call?name=forecast`."""
+    """Return receiver and method as URL: `stdio://weather/tools/call?name=forecast`."""
     whom = server if message.side == CLIENT else "client"
     known = METHODS.get(message.method)
     parameter = known.subject if known is not None else None

@@ -1,4 +1,4 @@
-"""One page of a session to read and search, without network: the page, its style and its script."""
+"""One self-contained HTML page per session, to read and search without network."""
 
 from mcpspy.analysis.export.html.page import export
 

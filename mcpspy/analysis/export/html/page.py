@@ -1,8 +1,7 @@
-"""The page: data, style and script in one file, and what a browser may do with it.
+"""The HTML page: data, style and script in one file.
 
-Owns the content security policy, which lets this style and this script run
-and nothing else, and that no text of a peer can end the element it stands in:
-`<` is an escape wherever JSON is embedded.
+Its content security policy allows only this style and this script. `<` is escaped wherever JSON is embedded,
+so no text of a peer can end its element.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ SCRIPTS = (
     *("marks.js", "units.js", "session.js", "search.js", "json.js", "text.js"),
     *("message.js", "listing.js", "timeline.js", "theme.js", "page.js"),
 )
-"""In the order in which they need each other; one closure holds them all."""
+"""In order of their dependencies; one closure contains them all."""
 
 POLICY = (
     "default-src 'none'",
@@ -40,7 +39,7 @@ POLICY = (
 
 
 def export(session: RecordedSession) -> Iterator[str]:
-    """Yield the page in pieces: what is shown at once, the bodies, the rows, the script."""
+    """Yield the page in pieces: summary, bodies, rows, script."""
     style, script = _part("page.css"), _script()
     before, after = _part("page.html").split("<!-- data -->\n")
     policy = "; ".join(POLICY).format(style=_digest(style), script=_digest(script))
@@ -66,7 +65,7 @@ def export(session: RecordedSession) -> Iterator[str]:
 
 
 def _block(name: str, value: Any) -> str:
-    """Return a value as an element that no script runs and no text in it ends."""
+    """Return a value as JSON element; no text in it can end the element."""
     text = orjson.dumps(value).decode().replace("<", "\\u003c")
     return f'<script type="application/json" class="{name}">{text}</script>\n'
 
@@ -82,5 +81,5 @@ def _part(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return what a policy knows an element's text by: the browser counts the text between the tags."""
+    """Return the digest for the policy: a browser hashes the text between the tags."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -1,8 +1,7 @@
-"""A session as the page's script reads it: a row an exchange, and bodies apart from them.
+"""Data of the page: one row per exchange, and the bodies separately.
 
-Owns the members of a row (`session.js` names the same ones) and what is known
-of the session as a whole. A body is the peer's own text, never parsed here, so
-that duplicate keys and thirty-digit integers reach the reader.
+`session.js` has the same members of a row. Bodies are never parsed here, so that duplicate keys and
+thirty-digit integers reach the reader.
 """
 
 from __future__ import annotations
@@ -24,18 +23,16 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
 BLOCK = 1 << 20
-"""Characters of bodies that are read together: what looking at one message costs."""
+"""Characters of bodies that the page parses together when it shows one of them."""
 
 NONE = -1
-"""In place of a body's number."""
+"""Body number of a row without a body."""
 
 _CARRIERS = ("http", "http-end", "sse", "part")
 """Notes on how messages came, which the page shows when asked."""
 
 
 class HtmlRows:
-    """The rows of a session, made while its bodies are written."""
-
     def __init__(self, session: RecordedSession) -> None:
         self._session = session
         self._bodies: list[str] = []
@@ -49,7 +46,7 @@ class HtmlRows:
         self.counts = dict.fromkeys(("all", "messages", "requests", "errors", "unanswered"), 0)
 
     def blocks(self) -> Iterator[list[str]]:
-        """Yield the bodies by the block; once they are through, the rest is known."""
+        """Yield the bodies in blocks; rows and facts are complete afterwards."""
         changes = list(self._session.changes)
         self._last_at = max((change.what.at for change in changes), default=0.0)
         for change in changes:
@@ -62,7 +59,7 @@ class HtmlRows:
             yield self._take()
 
     def facts(self) -> dict[str, Any]:
-        """Return what is known of the session as a whole."""
+        """Return the data of the whole session."""
         header, parties = self._session.header, self._parties
         ending = rows.row(Change(0, self._exit)) if self._exit is not None else None
         return {
@@ -141,12 +138,12 @@ class HtmlRows:
 
 
 def target(header: Header) -> str:
-    """Return the command or URL that was recorded, as one line."""
+    """Return the recorded command or URL in one line."""
     return sanitize(shlex.join(header.command) if header.command else header.upstream or "")
 
 
 def _is_spoken_for(change: Change) -> bool:
-    """Whether the row of its request shows it."""
+    """Return whether the row of its request includes it."""
     return change.exchange is not None and change.what is change.exchange.answer
 
 
@@ -167,7 +164,7 @@ def _size(what: Any) -> int:
 
 
 def _text(what: Any) -> str:
-    """Return its text as it was; of bytes that are no UTF-8, and of lone surrogates, escapes are left."""
+    """Return the original text; invalid UTF-8 and lone surrogates are escaped."""
     if not isinstance(what, Note):
         return str(what.data.decode("utf-8", "backslashreplace"))
     if what.text:
@@ -179,13 +176,13 @@ def _text(what: Any) -> str:
 
 
 def _end(exchange: Exchange | None) -> float | None:
-    """Return when it was answered or called off."""
+    """Return the time of the response or cancellation."""
     last = None if exchange is None else exchange.answer or exchange.cancel
     return None if last is None else round(last.at, 6)
 
 
 def _http(what: Any) -> int | None:
-    """Return the number of its HTTP exchange, if that is one a script can count to."""
+    """Return the number of the HTTP exchange if JavaScript can represent it."""
     if isinstance(what, Damaged):
         return None
     number = what.fields.get("http") if isinstance(what, Note) else what.frame.http

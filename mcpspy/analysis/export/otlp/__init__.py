@@ -1,8 +1,4 @@
-"""OpenTelemetry spans as OTLP/JSON: a span an exchange, and a notification.
-
-`export` makes one request of all of them, for a file; `batches` several that a
-collector takes.
-"""
+"""OpenTelemetry spans as OTLP/JSON: one span per exchange and per notification."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from mcpspy.analysis.export.otlp.spans import SessionSpans
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 BATCH = 512
-"""Spans a request, as OpenTelemetry's own exporters send them: some collectors take 4 MB at most."""
+"""Spans per request, as in OpenTelemetry's own exporters: some collectors accept 4 MB at most."""
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
@@ -32,7 +28,7 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
 
 
 def batches(sessions: Iterable[RecordedSession], most: int = BATCH) -> Iterator[tuple[int, bytes]]:
-    """Yield requests with so many spans at most, each with how many it has."""
+    """Yield requests with at most `most` spans, each with its number of spans."""
     for session in sessions:
         for begin, spans in _sides(session):
             rest = iter(spans)
@@ -42,9 +38,9 @@ def batches(sessions: Iterable[RecordedSession], most: int = BATCH) -> Iterator[
 
 
 def _sides(session: RecordedSession) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each side that asked for anything how its spans are introduced, and the spans, written out.
+    """Yield the head of the resource and the spans of each side, as JSON.
 
-    Who a side is may be said in its last message, so all of them wait for that: as text they take least.
+    The last message may name a side, so all spans are kept until then: as text they take the least memory.
     """
     spans = SessionSpans(session)
     said: dict[str, list[str]] = {CLIENT: [], SERVER: []}

@@ -1,13 +1,8 @@
-"""What a span says, in the names of OpenTelemetry's semantic conventions.
+"""Span and resource attributes of OpenTelemetry's semantic conventions (semantic-conventions-genai,
+docs/gen-ai/mcp.md, status Development), in OTLP/JSON.
 
-Owns the attributes of MCP's spans (semantic-conventions-genai, docs/gen-ai/mcp.md,
-status Development) and which end of a request is an error. Leaves out what is
-opt-in there: arguments and results.
-
-Whose telemetry it is, and how a value is written in OTLP/JSON.
-
-Owns that a session reports as two services: the client what it asked for, the
-server what it asked for. So either looks in a viewer as if it were traced itself.
+Opt-in attributes (arguments and results) are left out. A session reports as two services: client and server
+each report their own requests, as if each were instrumented itself.
 """
 
 from __future__ import annotations
@@ -28,7 +23,7 @@ _LARGEST = 1 << 63
 
 
 def attributes(values: dict[str, Value | None]) -> list[dict[str, Any]]:
-    """Return attributes as OTLP/JSON has them; what is None is left out."""
+    """Return attributes in OTLP/JSON, without those that are None."""
     return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None]
 
 
@@ -49,7 +44,6 @@ def resource(header: Header, party: Peer | None, side: str) -> dict[str, Any]:
 
 
 def scope() -> dict[str, str]:
-    """Return the instrumentation scope."""
     return {"name": "mcpspy", "version": __version__}
 
 
@@ -77,11 +71,11 @@ _ERRORS = {
     State.UNANSWERED: "no_answer",
     State.REFUSED: "refused",
 }
-"""`error.type` where there is no code. The convention names the first; the others are custom, as it allows."""
+"""`error.type` of errors without a code. The convention defines the first and allows custom ones."""
 
 
 class StreamAttributes(NamedTuple):
-    """What is the same for all that was said in one stream."""
+    """Attributes of all messages in one stream."""
 
     revision: str | None
     session: str | None
@@ -89,14 +83,13 @@ class StreamAttributes(NamedTuple):
 
 
 def span_name(message: Request | Notification) -> str:
-    """Return `{mcp.method.name} {target}`, the target being a tool or a prompt: there are few of these."""
+    """Return `{mcp.method.name} {target}`; only tools and prompts are targets, because of the cardinality."""
     if message.method in ("tools/call", "prompts/get") and message.subject:
         return f"{message.method} {message.subject}"
     return message.method
 
 
 def said_of(message: Request | Notification, of: StreamAttributes) -> dict[str, Value | None]:
-    """Return what a message says of itself."""
     method, subject = message.method, message.subject
     revision = message.revision if isinstance(message, Request) else None
     return {
@@ -112,7 +105,7 @@ def said_of(message: Request | Notification, of: StreamAttributes) -> dict[str, 
 
 
 def carried_by(header: Header, side: str) -> dict[str, Value | None]:
-    """Return how messages travel; the address is the server's, so only who calls it has it."""
+    """Return transport attributes. The address is the server's, so only spans of the client have it."""
     if header.transport != "http":
         return {"network.transport": "pipe"}
     host = port = None
@@ -131,7 +124,7 @@ def carried_by(header: Header, side: str) -> dict[str, Value | None]:
 
 
 def error_of(exchange: Exchange) -> tuple[dict[str, Value | None], str | None]:
-    """Return the attributes of an error, and its message; nothing and None if there is none."""
+    """Return the attributes of an error and its message; ({}, None) if there is none."""
     answer = exchange.answer
     if isinstance(answer, Failure):
         code = "_OTHER" if answer.code is None else str(answer.code)
@@ -144,6 +137,6 @@ def error_of(exchange: Exchange) -> tuple[dict[str, Value | None], str | None]:
 
 
 def _id(text: str) -> str | None:
-    """Return an id as text: of `"a"` it is `a`; None of null."""
+    """Return an id as text: `a` for `"a"`; None for null."""
     value = loads(text.encode("utf-8", "surrogatepass"))
     return value if isinstance(value, str) else None if value is None else text

@@ -1,15 +1,9 @@
-"""The spans of a session.
+"""The OpenTelemetry spans of a session, and their trace contexts.
 
-Owns when a span begins and ends, and what it hangs under: the peer's own trace
-if the message says so, else the request whose progress or whose HTTP stream it
-is, else nothing. Every span is of kind CLIENT: it is what who asked would have
-reported. A request that still waits has none yet.
-
-Which trace a span belongs to, and its own number there.
-
-Owns the numbers: what a peer says in `_meta.traceparent` (W3C Trace Context;
-MCP's SEP-414 has the key), else ones made of the recording's id, so that the
-same recording always has the same spans and may be sent twice.
+The parent of a span is the peer's own (`_meta.traceparent`: W3C Trace Context, MCP SEP-414), or the request
+to which its progress or HTTP stream belongs. Other ids derive from the recording's id, so they are equal in
+every export. Every span is of kind CLIENT, as its sender would have reported it. Pending requests have no
+span yet.
 """
 
 from __future__ import annotations
@@ -41,33 +35,33 @@ _TRACEPARENT = re.compile(
 
 SAMPLED = 0x01
 REMOTE = 0x300
-"""That it is known whether the parent is in another process, and that it is (trace.proto, SpanFlags)."""
+"""The parent is known to be in another process (trace.proto, SpanFlags)."""
 
 
 class SpanContext(NamedTuple):
-    """Where a span hangs."""
+    """Trace and parent of a span."""
 
     trace: str
     """32 hex digits."""
     parent: str = ""
-    """The parent's 16 hex digits; empty if it has none."""
+    """16 hex digits; empty if it has none."""
     flags: int = SAMPLED
     state: str = ""
-    """`tracestate`, as it came."""
+    """`tracestate`, unchanged."""
 
 
 def own_trace(header: Header) -> str:
-    """Return the trace of whatever in a session belongs to no other."""
+    """Return the trace id of messages without a peer's trace context."""
     return _digits(header, "trace", 16)
 
 
 def span_id(header: Header, what: str, number: int) -> str:
-    """Return the number of a span: `what` is the kind of thing, `number` which of them."""
+    """Return the id of a span: `what` is its kind, `number` is unique for this kind."""
     return _digits(header, f"{what} {number}", 8)
 
 
 def said_context(message: Request | Notification) -> SpanContext | None:
-    """Return the context that a message brings; None if it brings none that is valid."""
+    """Return the trace context in a message; None if there is no valid one."""
     meta = message.body.meta
     said = decoded(meta_raw(meta, "traceparent")) if bytes(meta) else None
     found = _TRACEPARENT.fullmatch(said) if isinstance(said, str) else None
@@ -94,7 +88,7 @@ SESSION_ID = "mcp-session-id"
 
 
 class SessionSpans:
-    """What a session reports, each with who would have reported it."""
+    """The spans of a session, each with the side that reports it."""
 
     def __init__(self, session: RecordedSession) -> None:
         self._session = session
@@ -110,7 +104,7 @@ class SessionSpans:
             self._look(change)
 
     def parties(self, side: str) -> Peer | None:
-        """Return who is on a side, as the first of them introduced itself."""
+        """Return the first peer that introduced itself on a side."""
         every = self._parties.values()
         return next(
             (found for each in every if (found := each.client if side == CLIENT else each.server)), None
@@ -125,7 +119,7 @@ class SessionSpans:
                 yield what.side, self._of_exchange(exchange)
 
     def _look(self, change: Change) -> None:
-        """Take what spans want to know of the whole session."""
+        """Collect data of the whole session."""
         what, exchange = change.what, change.exchange
         self._last = max(self._last, what.at)
         if isinstance(what, Note):
@@ -179,7 +173,7 @@ class SessionSpans:
         return span_id(self._header, "exchange", exchange.number)
 
     def _context(self, message: Request | Notification, about: Exchange | None) -> SpanContext:
-        """Return where a span hangs; `about` is the request that a notification reports on."""
+        """Return the trace context of a message; `about` is the request that a notification reports on."""
         said = said_context(message)
         if said is not None:
             return said
