@@ -40,6 +40,17 @@ class RecordedSession(NamedTuple):
                 yield change.exchange
 
 
+CARRIERS = ("http", "http-end", "sse", "part")
+"""Kinds of notes that only describe how messages were transported."""
+
+
+def exchange_flaws(exchange: Exchange) -> list[str]:
+    """Return the flaws of an exchange and its messages, each once."""
+    answer = exchange.answer
+    flaws = (*exchange.flaws, *exchange.request.flaws, *(() if answer is None else answer.flaws))
+    return list(dict.fromkeys(flaws))
+
+
 DAY = 86_400 * 10**9
 """Nanoseconds; UTC days have no other length."""
 
@@ -51,11 +62,11 @@ class WallClock:
 
     def __init__(self, started: str) -> None:
         """Take a header's `started`; 1970-01-01 if it is not a valid time."""
-        self._began = _nanoseconds(started)
+        self._start = _nanoseconds(started)
 
     def nanoseconds(self, at: float) -> int:
         """Return nanoseconds since 1970, UTC; never negative."""
-        return max(self._began + round(at * 1e6) * 1000, 0)
+        return max(self._start + round(at * 1e6) * 1000, 0)
 
     def iso(self, at: float) -> str:
         """Return a time as `2026-11-21T08:13:03.745123Z`."""
@@ -101,7 +112,7 @@ def dumps(value: Any) -> str:
     try:
         return orjson.dumps(value).decode()
     except TypeError:
-        return orjson.dumps(_held(value)).decode()
+        return orjson.dumps(_strict(value)).decode()
 
 
 def fragment(data: bytes) -> orjson.Fragment | None:
@@ -114,13 +125,13 @@ def fragment(data: bytes) -> orjson.Fragment | None:
         return None
 
 
-def _held(value: Any) -> Any:
+def _strict(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {key: _held(item) for key, item in value.items()}
+        return {key: _strict(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_held(item) for item in value]
+        return [_strict(item) for item in value]
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         return str(value)
     return value

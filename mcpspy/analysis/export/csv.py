@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.base import RecordedSession, WallClock
+from mcpspy.analysis.export.base import RecordedSession, WallClock, exchange_flaws
 from mcpspy.core.protocol.message import Failure
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
@@ -29,31 +29,23 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     """Yield the header line, then one line per exchange."""
-    lines = _Lines()
-    table = csv.writer(lines)
-    table.writerow(COLUMNS)
-    yield lines.take()
+    table = csv.writer(_Line())
+    yield table.writerow(COLUMNS)
     for session in sessions:
         clock = WallClock(session.header.started)
         for exchange in session.exchanges():
-            table.writerow(map(_cell, _cells(session, exchange, clock)))
-            yield lines.take()
+            yield table.writerow(map(_cell, _cells(session, exchange, clock)))
 
 
-class _Lines:
-    def __init__(self) -> None:
-        self._line = ""
+class _Line:
+    """`writerow` returns what `write` returns."""
 
-    def write(self, line: str) -> None:
-        self._line = line
-
-    def take(self) -> str:
-        return self._line
+    def write(self, line: str) -> str:
+        return line
 
 
 def _cells(session: RecordedSession, exchange: Exchange, clock: WallClock) -> tuple[object, ...]:
     request, answer, latency = exchange.request, exchange.answer, exchange.latency
-    flaws = dict.fromkeys((*exchange.flaws, *request.flaws, *(() if answer is None else answer.flaws)))
     return (
         session.header.id,
         session.header.name,
@@ -72,7 +64,7 @@ def _cells(session: RecordedSession, exchange: Exchange, clock: WallClock) -> tu
         len(request.data),
         None if answer is None else len(answer.data),
         len(exchange.progress),
-        "; ".join(flaws),
+        "; ".join(exchange_flaws(exchange)),
     )
 
 

@@ -11,7 +11,7 @@ from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.export.base import RecordedSession, WallClock, dumps, fragment
+from mcpspy.analysis.export.base import RecordedSession, WallClock, dumps, exchange_flaws, fragment
 from mcpspy.core.protocol.message import Failure, Message
 from mcpspy.core.session.exchange import Exchange
 
@@ -20,12 +20,12 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     for session in sessions:
         clock = WallClock(session.header.started)
         for exchange in session.exchanges():
-            yield dumps(_line(session, exchange, clock)) + "\n"
+            yield dumps(_members(session, exchange, clock)) + "\n"
 
 
-def _line(session: RecordedSession, exchange: Exchange, clock: WallClock) -> dict[str, Any]:
+def _members(session: RecordedSession, exchange: Exchange, clock: WallClock) -> dict[str, Any]:
     request, answer = exchange.request, exchange.answer
-    said: dict[str, Any] = {
+    line: dict[str, Any] = {
         "session": session.header.id,
         "name": session.header.name,
         "exchange": exchange.number,
@@ -40,21 +40,20 @@ def _line(session: RecordedSession, exchange: Exchange, clock: WallClock) -> dic
         **_message("request", request),
     }
     if answer is not None:
-        said |= _message("response", answer)
+        line |= _message("response", answer)
     if isinstance(answer, Failure):
-        said["code"] = answer.code
+        line["code"] = answer.code
     if request.frame.stream is not None:
-        said["stream"] = request.frame.stream
+        line["stream"] = request.frame.stream
     if exchange.continues is not None:
-        said["continues"] = exchange.continues.number
+        line["continues"] = exchange.continues.number
     if exchange.cancel is not None:
-        said["cancelled"] = exchange.cancel.at
+        line["cancelled"] = exchange.cancel.at
     if exchange.progress:
-        said["progress"] = [{"t": each.at, **_message("message", each)} for each in exchange.progress]
-    flaws = (*exchange.flaws, *request.flaws, *(() if answer is None else answer.flaws))
-    if flaws:
-        said["flaws"] = list(dict.fromkeys(flaws))
-    return said
+        line["progress"] = [{"t": each.at, **_message("message", each)} for each in exchange.progress]
+    if flaws := exchange_flaws(exchange):
+        line["flaws"] = flaws
+    return line
 
 
 def _message(name: str, message: Message) -> dict[str, Any]:

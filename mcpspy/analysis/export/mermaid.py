@@ -35,7 +35,7 @@ _NOTED = ("exit", "error", "lost", "signal")
 def export(session: RecordedSession) -> Iterator[str]:
     """Yield the diagram, one message per line."""
     changes = list(session.changes)
-    client, server = _parties(changes)
+    client, server = _introduced(changes)
     header = session.header
     yield "sequenceDiagram\n"
     yield f"  participant C as {_label(str(client or 'client'))}\n"
@@ -54,17 +54,17 @@ def export(session: RecordedSession) -> Iterator[str]:
         yield f"  Note over C,S: {left} more did not fit, a filter makes room\n"
 
 
-def _parties(changes: list[Change]) -> tuple[Peer | None, Peer | None]:
+def _introduced(changes: list[Change]) -> tuple[Peer | None, Peer | None]:
     """Return the first client and server that introduced themselves."""
-    parties = Peers()
+    peers = Peers()
     for change in changes:
-        if parties.client is not None and parties.server is not None:
+        if peers.client is not None and peers.server is not None:
             break
         if isinstance(change.what, Request):
-            parties.hear_request(change.what)
+            peers.hear_request(change.what)
         elif isinstance(change.what, Result) and change.exchange is not None:
-            parties.hear_answer(change.what, change.exchange.request.method)
-    return parties.client, parties.server
+            peers.hear_answer(change.what, change.exchange.request.method)
+    return peers.client, peers.server
 
 
 def _line(change: Change) -> str | None:
@@ -72,8 +72,8 @@ def _line(change: Change) -> str | None:
     if isinstance(what, Note):
         if what.kind not in _NOTED:
             return None
-        said = rows.row(change)
-        return f"  Note over C,S: {_label(f'{said.method} {said.subject}')}\n"
+        row = rows.row(change)
+        return f"  Note over C,S: {_label(f'{row.method} {row.subject}')}\n"
     if isinstance(what, Damaged):
         return None
     if isinstance(what, Request):

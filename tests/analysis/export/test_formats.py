@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from mcpspy.analysis.export import FORMATS, formats, of_suffix
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
-from tests.analysis.export.har.test_entry import valid
 from tests.analysis.export.otlp.decoded import spans
 from tests.analysis.export.sessions import call, result, said
+from tests.analysis.export.test_har_entry import valid
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.base import RecordedSession
+from mcpspy.analysis.export.base import CARRIERS, RecordedSession
 from mcpspy.core.protocol.message import Malformed, Notification, Request
 from mcpspy.core.protocol.peers import Peers
 from mcpspy.core.recording.decode import Damaged, Header, Note
@@ -28,8 +28,7 @@ BLOCK = 1 << 20
 NONE = -1
 """Body number of a row without a body."""
 
-_CARRIERS = ("http", "http-end", "sse", "part")
-"""Notes on how messages came, which the page shows when asked."""
+_KINDS = {Request: "request", Notification: "notification", Malformed: "malformed", Damaged: "damaged"}
 
 
 class HtmlRows:
@@ -38,7 +37,7 @@ class HtmlRows:
         self._bodies: list[str] = []
         self._pending = 0
         self._exit: Note | None = None
-        self._parties = Peers()
+        self._peers = Peers()
         self._last_at = 0.0
         self.rows: list[list[Any]] = []
         self.starts = [0]
@@ -50,8 +49,8 @@ class HtmlRows:
         changes = list(self._session.changes)
         self._last_at = max((change.what.at for change in changes), default=0.0)
         for change in changes:
-            self._hear(change)
-            if self._session.keep(change) and not _is_spoken_for(change):
+            self._count(change)
+            if self._session.keep(change) and not _is_in_request_row(change):
                 self.rows.append(self._row(change))
                 if self._pending >= BLOCK:
                     yield self._take()
@@ -60,7 +59,7 @@ class HtmlRows:
 
     def facts(self) -> dict[str, Any]:
         """Return the data of the whole session."""
-        header, parties = self._session.header, self._parties
+        header, peers = self._session.header, self._peers
         ending = rows.row(Change(0, self._exit)) if self._exit is not None else None
         return {
             "name": sanitize(self._session.name or header.name) or "session",
@@ -70,16 +69,16 @@ class HtmlRows:
             "target": target(header),
             "cwd": sanitize(header.cwd or ""),
             "redacted": header.redacted,
-            "client": sanitize(str(parties.client or "")),
-            "server": sanitize(str(parties.server or "")),
-            "revision": sanitize(parties.revision or ""),
+            "client": sanitize(str(peers.client or "")),
+            "server": sanitize(str(peers.server or "")),
+            "revision": sanitize(peers.revision or ""),
             "lasted": self._last_at,
             "ending": ending.subject if ending is not None else "",
             "endingTone": ending.tone if ending is not None else rows.ODD,
             "counts": self.counts,
         }
 
-    def _hear(self, change: Change) -> None:
+    def _count(self, change: Change) -> None:
         what, exchange, counts = change.what, change.exchange, self.counts
         counts["all"] += 1
         if isinstance(what, Damaged):
@@ -89,30 +88,30 @@ class HtmlRows:
             return
         counts["messages"] += 1
         if isinstance(what, Request) and exchange is not None:
-            self._parties.hear_request(what)
+            self._peers.hear_request(what)
             counts["requests"] += 1
             counts["errors"] += rows.has_failed(exchange)
             counts["unanswered"] += exchange.state in (State.PENDING, State.UNANSWERED)
         elif exchange is not None and what is exchange.answer:
-            self._parties.hear_answer(exchange.answer, exchange.request.method)
+            self._peers.hear_answer(exchange.answer, exchange.request.method)
 
     def _row(self, change: Change) -> list[Any]:
         what, exchange = change.what, change.exchange
         request = exchange if isinstance(what, Request) else None
         answer = request.answer if request is not None else None
         sizes = _size(what), _size(answer) if answer is not None else None
-        said = rows.exchange_row(change, sizes, self._last_at) if request is not None else rows.row(change)
+        row = rows.exchange_row(change, sizes, self._last_at) if request is not None else rows.row(change)
         body = self._add(_text(what))
         return [
             change.number + 1,
             round(what.at, 6),
             _kind(what),
             "" if isinstance(what, Note | Damaged) else what.side,
-            said.method or "(answer)",
-            said.subject or ("" if said.method else f"id {said.id}"),
-            said.id,
-            said.status,
-            said.tone,
+            row.method or "(answer)",
+            row.subject or ("" if row.method else f"id {row.id}"),
+            row.id,
+            row.status,
+            row.tone,
             str(request.state) if request is not None else "",
             _end(request),
             body,
@@ -142,21 +141,15 @@ def target(header: Header) -> str:
     return sanitize(shlex.join(header.command) if header.command else header.upstream or "")
 
 
-def _is_spoken_for(change: Change) -> bool:
+def _is_in_request_row(change: Change) -> bool:
     """Return whether the row of its request includes it."""
     return change.exchange is not None and change.what is change.exchange.answer
 
 
 def _kind(what: object) -> str:
     if isinstance(what, Note):
-        return "http" if what.kind in _CARRIERS else "stderr" if what.kind == "stderr" else "note"
-    if isinstance(what, Request):
-        return "request"
-    if isinstance(what, Notification):
-        return "notification"
-    return (
-        "malformed" if isinstance(what, Malformed) else "damaged" if isinstance(what, Damaged) else "answer"
-    )
+        return "http" if what.kind in CARRIERS else "stderr" if what.kind == "stderr" else "note"
+    return _KINDS.get(type(what), "answer")
 
 
 def _size(what: Any) -> int:

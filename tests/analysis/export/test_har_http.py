@@ -13,8 +13,8 @@ from mcpspy.core.protocol.message import Message, Request
 from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import Recording
-from tests.analysis.export.har.test_entry import valid
 from tests.analysis.export.sessions import HEADER, HTTP, call, note, recorded, result, said, server
+from tests.analysis.export.test_har_entry import valid
 
 OURS = replace(HEADER, transport="http", command=None, upstream="https://example.test:8443/mcp?x=1")
 

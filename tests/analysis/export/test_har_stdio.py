@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.export.har import export
-from mcpspy.analysis.export.har.stdio import entries
+from mcpspy.analysis.export.har import export, stdio_entries
 from mcpspy.core.recording.decode import Entry, Frame
-from tests.analysis.export.har.test_entry import valid
 from tests.analysis.export.sessions import HEADER, call, client, failure, result, said, server
+from tests.analysis.export.test_har_entry import valid
 
 
 def archived(*of: Entry, **more: Any) -> list[dict[str, Any]]:
     session = said(*of, **more)
-    assert list(entries(session))
+    assert list(stdio_entries(session))
     found: list[dict[str, Any]] = valid("".join(export([session])))["log"]["entries"]
     return found
 
