@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from mcpspy.analysis.export.base import RecordedSession, dumps
-from mcpspy.analysis.export.otlp.attributes import resource, scope
-from mcpspy.analysis.export.otlp.spans import SessionSpans
+from mcpspy.analysis.export.otlp.spans import SessionSpans, resource, scope
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 BATCH = 512
@@ -43,10 +42,10 @@ def _sides(session: RecordedSession) -> Iterator[tuple[str, list[str]]]:
     The last message may name a side, so all spans are kept until then: as text they take the least memory.
     """
     spans = SessionSpans(session)
-    said: dict[str, list[str]] = {CLIENT: [], SERVER: []}
+    written: dict[str, list[str]] = {CLIENT: [], SERVER: []}
     for side, span in spans:
-        said[side].append(dumps(span))
+        written[side].append(dumps(span))
     for side in (CLIENT, SERVER):
-        if said[side]:
-            who = dumps(resource(session.header, spans.parties(side), side))
-            yield f'{{"resource":{who},"scopeSpans":[{{"scope":{dumps(scope())},"spans":[', said[side]
+        if written[side]:
+            service = dumps(resource(session.header, spans.peer(side), side))
+            yield f'{{"resource":{service},"scopeSpans":[{{"scope":{dumps(scope())},"spans":[', written[side]

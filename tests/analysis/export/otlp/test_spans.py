@@ -96,11 +96,11 @@ def test_an_error_has_its_type_and_its_message(
     more: list[Entry], kind: str, message: str, end: float
 ) -> None:
     span = next(span for span in made(call(0.1), *more) if span.name == "tools/call forecast")
-    said_of = attributes(span.attributes)
+    message_attributes = attributes(span.attributes)
 
     assert (span.status.code, span.status.message) == (Status.STATUS_CODE_ERROR, message)
-    assert said_of["error.type"] == kind
-    assert said_of.get("rpc.response.status_code") == (kind if kind.startswith("-") else None)
+    assert message_attributes["error.type"] == kind
+    assert message_attributes.get("rpc.response.status_code") == (kind if kind.startswith("-") else None)
     assert span.end_time_unix_nano == (BEGAN + round(end * 1000)) * 10**6
 
 
