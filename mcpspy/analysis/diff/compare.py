@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import UNSET, structs
 
-from mcpspy.analysis.diff.handshake import handshake, is_other_era
+from mcpspy.analysis.diff.handshake import handshake, is_across_handshake
 from mcpspy.analysis.diff.ignore import is_cut
 from mcpspy.analysis.diff.json_diff import fingerprint
 from mcpspy.analysis.diff.lcs import increasing
@@ -27,9 +27,9 @@ from mcpspy.analysis.diff.model import (
     SessionDiff,
 )
 from mcpspy.analysis.diff.options import LISTED, DiffOptions
-from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps
+from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps, value_change
 from mcpspy.analysis.diff.steps import SessionSteps, StandaloneMessage, Step, step_of
-from mcpspy.core.jsontools import pointer, spelled
+from mcpspy.core.jsontools import pointer
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, is_known
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
@@ -104,11 +104,11 @@ def compare(old: Session, new: Session, options: DiffOptions | None = None) -> S
     """Compare two sessions without changing them. A pending request counts as unanswered."""
     options = DiffOptions() if options is None else options
     before, now = SessionSteps(old), SessionSteps(new)
-    terms = ComparisonTerms(options, is_other_era(before, now))
+    terms = ComparisonTerms(options, is_across_handshake(before, now))
     cases = _Cases()
     _compare_steps(before, now, terms, cases)
     if not options.only:
-        _compare_said(before, now, terms, cases)
+        _compare_standalone(before, now, terms, cases)
         cases.first += _counting(handshake(before, now), terms)
         cases.last += _counting(_exit(before, now), terms)
     return SessionDiff(cases.in_order())
@@ -184,10 +184,10 @@ def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTer
             same_request[both.key].append(both)
     for several in same_request.values():
         found[id(several[0].new)] += _latency(several, terms)
-    told: set[tuple[str, str, str, str]] = set()
+    reported: set[tuple[str, str, str, str]] = set()
     for both in pairs.both:
         changes = compare_steps(both.old, both.new, terms, is_exact=both.is_exact)
-        fresh = _first_told(both.new.method, changes, told)
+        fresh = _not_reported(both.new.method, changes, reported)
         cases.add(_case(both.old, both.new, [*fresh, *found[id(both.new)]]))
     # Of an interface it is no matter how often it was listed.
     listed = {both.new.method for both in pairs.both} if terms.options.only else ()
@@ -199,17 +199,17 @@ def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTer
             cases.add(_one_sided(kind, step, _missing(step, other), terms))
 
 
-def _first_told(
-    method: str, changes: Iterable[DiffChange], told: set[tuple[str, str, str, str]]
+def _not_reported(
+    method: str, changes: Iterable[DiffChange], reported: set[tuple[str, str, str, str]]
 ) -> list[DiffChange]:
     """Return the changes; report each change of an interface once, however often it is listed."""
     fresh = []
     for change in changes:
         if change.kind is ChangeKind.INTERFACE:
             known = method, change.pointer, str(change.old), str(change.new)
-            if known in told:
+            if known in reported:
                 continue
-            told.add(known)
+            reported.add(known)
         fresh.append(change)
     return fresh
 
@@ -245,29 +245,29 @@ def _latency(pairs: list[MatchedPair[Step]], terms: ComparisonTerms) -> list[Dif
     ]
 
 
-def _compare_said(before: SessionSteps, now: SessionSteps, terms: ComparisonTerms, cases: _Cases) -> None:
+def _compare_standalone(
+    before: SessionSteps, now: SessionSteps, terms: ComparisonTerms, cases: _Cases
+) -> None:
     old, new = (
-        [said for said in steps.said if not terms.is_ignored(said.method, said.subject)]
+        [message for message in steps.standalone if not terms.is_ignored(message.method, message.subject)]
         for steps in (before, now)
     )
     pairs = pair(
         old,
         new,
-        lambda said: (said.side, said.method, _params(said, terms)),
-        lambda said: (said.side, said.method),
+        lambda message: (message.side, message.method, _params(message, terms)),
+        lambda message: (message.side, message.method),
     )
     for both in pairs.both:
         changes = []
         if not both.is_exact:
-            one, two = (terms.params(said.method, said.subject, said.params) for said in (both.old, both.new))
+            one, two = (
+                terms.params(message.method, message.subject, message.params)
+                for message in (both.old, both.new)
+            )
+            severity = NOTE if both.new.method in _BY_CHANCE else DIFFERENT
             changes = [
-                DiffChange(
-                    kind=ChangeKind.NOTIFICATION,
-                    severity=NOTE if both.new.method in _BY_CHANCE else DIFFERENT,
-                    pointer=spelled(found.tokens),
-                    old=found.old,
-                    new=found.new,
-                )
+                value_change(ChangeKind.NOTIFICATION, severity, found)
                 for found in terms.differences(one, two, terms.patterns(both.new.method, both.new.subject))
             ]
         cases.add(_case(both.old, both.new, changes))
@@ -275,26 +275,24 @@ def _compare_said(before: SessionSteps, now: SessionSteps, terms: ComparisonTerm
         (ChangeKind.REMOVED, pairs.removed, now),
         (ChangeKind.ADDED, pairs.added, before),
     ):
-        for said in listed:
-            severity = NOTE if said.method in _BY_CHANCE else _missing(said, other)
-            cases.add(_one_sided(kind, said, severity, terms))
+        for message in listed:
+            severity = NOTE if message.method in _BY_CHANCE else _missing(message, other)
+            cases.add(_one_sided(kind, message, severity, terms))
 
 
-def _case(
-    old: Step | StandaloneMessage, new: Step | StandaloneMessage, changes: list[DiffChange]
-) -> ComparedCase:
+def _case(old: StandaloneMessage, new: StandaloneMessage, changes: list[DiffChange]) -> ComparedCase:
     return ComparedCase(
         method=new.method,
-        subject=_about(new),
-        old=old.place,
-        new=new.place,
-        latency=None if isinstance(new, StandaloneMessage) else new.latency,
+        subject=new.name,
+        old=old.position,
+        new=new.position,
+        latency=new.latency,
         changes=tuple(changes),
     )
 
 
 def _one_sided(
-    kind: ChangeKind, what: Step | StandaloneMessage, severity: ChangeSeverity, terms: ComparisonTerms
+    kind: ChangeKind, what: StandaloneMessage, severity: ChangeSeverity, terms: ComparisonTerms
 ) -> ComparedCase:
     params = terms.params(what.method, what.subject, what.params).get("params") or UNSET
     is_old = kind is ChangeKind.REMOVED
@@ -307,19 +305,15 @@ def _one_sided(
     )
     return ComparedCase(
         method=what.method,
-        subject=_about(what),
-        old=what.place if is_old else None,
-        new=None if is_old else what.place,
-        latency=None if isinstance(what, StandaloneMessage) or is_old else what.latency,
+        subject=what.name,
+        old=what.position if is_old else None,
+        new=None if is_old else what.position,
+        latency=None if is_old else what.latency,
         changes=(change,),
     )
 
 
-def _about(what: Step | StandaloneMessage) -> str | None:
-    return what.subject if isinstance(what, StandaloneMessage) else what.name
-
-
-def _missing(what: Step | StandaloneMessage, other: SessionSteps) -> ChangeSeverity:
+def _missing(what: StandaloneMessage, other: SessionSteps) -> ChangeSeverity:
     """Return the severity of a one-sided item; NOTE if the other revision doesn't define it."""
     if isinstance(what, Step) and what.method == _POLLS and _status(what) in _UNDER_WAY:
         return NOTE
@@ -348,7 +342,7 @@ def _loose_key(step: Step) -> Hashable:
     return step.side, step.method, _status(step), step.name
 
 
-def _params(what: Step | StandaloneMessage, terms: ComparisonTerms) -> str:
+def _params(what: StandaloneMessage, terms: ComparisonTerms) -> str:
     params = terms.params(what.method, what.subject, what.params)
     return fingerprint(params, dates=terms.options.dates)
 
@@ -357,7 +351,7 @@ def _status(step: Step) -> str | None:
     """Return the task status that a `tasks/get` returned: the number of polls is chance."""
     if step.method != _POLLS:
         return None
-    result = step.result if step.answers else None
+    result = step.result if step.results else None
     return str(result.get("status")) if isinstance(result, dict) else None
 
 

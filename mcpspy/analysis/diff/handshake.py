@@ -29,24 +29,24 @@ _OF_LEGACY = frozenset(("tasks", "logging"))
 
 def handshake(old: SessionSteps, new: SessionSteps) -> ComparedCase | None:
     """Compare the handshakes; return None if neither session has any."""
-    before, now = _answered(old), _answered(new)
+    before, now = _last_answered(old), _last_answered(new)
     if before is None and now is None and not (old.session.revision or new.session.revision):
         return None
     changes = [*_outcome(old, new), *_client(old, new), *_server(old, new)]
     if before is not None and now is not None:
-        is_across = is_other_era(old, new)
+        is_across = is_across_handshake(old, new)
         changes += _results(_result(before), _result(now), is_across=is_across)
     return ComparedCase(
-        method="handshake", old=_place(old, before), new=_place(new, now), changes=tuple(changes)
+        method="handshake", old=_position(old, before), new=_position(new, now), changes=tuple(changes)
     )
 
 
-def is_other_era(old: SessionSteps, new: SessionSteps) -> bool:
+def is_across_handshake(old: SessionSteps, new: SessionSteps) -> bool:
     """Return whether one session has a handshake and the other is of a revision without one."""
     return ((old.session.revision or "") >= MODERN) != ((new.session.revision or "") >= MODERN)
 
 
-def _answered(steps: SessionSteps) -> Exchange | None:
+def _last_answered(steps: SessionSteps) -> Exchange | None:
     """Return the last handshake request with a result."""
     answered = [found for found, _ in steps.introductions if isinstance(found.answer, Result)]
     return answered[-1] if answered else None
@@ -57,7 +57,7 @@ def _result(exchange: Exchange) -> dict[str, Any]:
     return result if isinstance(result, dict) else {}
 
 
-def _place(steps: SessionSteps, exchange: Exchange | None) -> ChangePosition | None:
+def _position(steps: SessionSteps, exchange: Exchange | None) -> ChangePosition | None:
     places = [place for found, place in steps.introductions if exchange is None or found is exchange]
     return places[-1] if places else None
 
@@ -65,7 +65,7 @@ def _place(steps: SessionSteps, exchange: Exchange | None) -> ChangePosition | N
 def _outcome(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
     """Yield a change if only one of the sessions got a result."""
     if old.introductions and new.introductions:
-        was, is_now = _answered(old) is not None, _answered(new) is not None
+        was, is_now = _last_answered(old) is not None, _last_answered(new) is not None
         if was != is_now:
             kind = ChangeKind.RECOVERED if is_now else ChangeKind.ERROR
             severity = DIFFERENT if is_now else BREAKING
@@ -78,13 +78,13 @@ def _errors(old: SessionSteps, new: SessionSteps) -> dict[str, Any]:
     errors = {}
     for side, steps in (("old", old), ("new", new)):
         last = steps.introductions[-1][0].answer
-        if isinstance(last, Failure) and _answered(steps) is None:
+        if isinstance(last, Failure) and _last_answered(steps) is None:
             errors[side] = last.error
     return {**errors, "pointer": "/error"} if errors else {}
 
 
 def _ended(steps: SessionSteps) -> str:
-    if _answered(steps) is not None:
+    if _last_answered(steps) is not None:
         return "ok"
     last = steps.introductions[-1][0]
     return f"error {last.answer.code}: {last.answer.text}" if isinstance(last.answer, Failure) else last.state
@@ -94,7 +94,7 @@ def _client(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
     """Yield changes of what the client declares; these are only notes."""
     one, two = old.session, new.session
     if one.client != two.client:
-        yield _note("/params/clientInfo", _party(one.client), _party(two.client))
+        yield _note("/params/clientInfo", _peer_fields(one.client), _peer_fields(two.client))
     for found in deltas(one.client_capabilities, two.client_capabilities):
         yield _note("/params/capabilities" + spelled(found.tokens), found.old, found.new)
 
@@ -110,11 +110,11 @@ def _server(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
                 yield _change(level, f"/result/serverInfo/{member}", before, now)
     was, is_now = old.session.revision, new.session.revision
     if was != is_now and was is not None and is_now is not None:
-        asked = _wanted(old) == _wanted(new) is not None
-        yield _change(DIFFERENT if asked else NOTE, "/result/protocolVersion", was, is_now)
+        is_same_request = _requested_revision(old) == _requested_revision(new) is not None
+        yield _change(DIFFERENT if is_same_request else NOTE, "/result/protocolVersion", was, is_now)
 
 
-def _wanted(steps: SessionSteps) -> str | None:
+def _requested_revision(steps: SessionSteps) -> str | None:
     """Return the revision that the client requested in its handshake."""
     for exchange, _ in reversed(steps.introductions):
         if exchange.request.method == "initialize" and isinstance(params := exchange.request.params, dict):
@@ -128,11 +128,11 @@ def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> It
         first, *rest = found.tokens or ("",)
         pointer = "/result" + spelled(found.tokens)
         if first == "capabilities":
-            # What is listened to, and how, is another matter from 2026-07-28 on.
+            # Subscriptions work differently since 2026-07-28.
             of_era = is_across and (len(rest) > 1 or not _OF_LEGACY.isdisjoint(rest))
             yield _capability(pointer, found.old, found.new, rest, of_era=of_era)
         elif first == "serverInfo" and (is_across or found.tokens[1:] in (("name",), ("version",))):
-            continue  # Told already; and from 2026-07-28 on it stands in `_meta`.
+            continue  # Reported already; since 2026-07-28 it is in `_meta`.
         elif first == "supportedVersions" and not is_across:
             lost = found.new is UNSET
             yield _change(BREAKING if lost else NOTE, pointer, found.old, found.new)
@@ -154,8 +154,8 @@ def _capability(pointer: str, old: Any, new: Any, rest: list[str], *, of_era: bo
     return _change(DIFFERENT, pointer, old, new)
 
 
-def _party(party: Peer | None) -> Any:
-    return UNSET if party is None else party._asdict()
+def _peer_fields(peer: Peer | None) -> Any:
+    return UNSET if peer is None else peer._asdict()
 
 
 def _note(pointer: str, old: Any, new: Any) -> DiffChange:

@@ -31,7 +31,7 @@ LISTINGS = {
     "prompts/list": ListMethod("prompts", "name", "prompt"),
 }
 
-_SAID = frozenset("title description icons size _meta".split())
+_DESCRIPTIVE = frozenset("title description icons size _meta".split())
 """Members that only describe an item."""
 
 
@@ -106,7 +106,7 @@ def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
             continue
         was, is_needed = argument.get("required") is True, now[name].get("required") is True
         for found in deltas(_other(argument, {"required"}), _other(now[name], {"required"}), dates=dates):
-            severity = NOTE if _SAID.issuperset(found.tokens[:1]) else DIFFERENT
+            severity = NOTE if _DESCRIPTIVE.issuperset(found.tokens[:1]) else DIFFERENT
             yield SchemaChange((*at, *found.tokens), severity, "", found.old, found.new)
         if was != is_needed:
             why = f"{name} is required now" if is_needed else f"{name} is no longer required"
@@ -121,7 +121,7 @@ def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
 def _severity(listing: ListMethod, tokens: tuple[str, ...], new: Any) -> ChangeSeverity:
     """Return the severity of a changed member other than schemas and arguments."""
     first = tokens[0] if tokens else ""
-    if first in _SAID or (first == "annotations" and tokens[-1] in ("title", "lastModified")):
+    if first in _DESCRIPTIVE or (first == "annotations" and tokens[-1] in ("title", "lastModified")):
         return NOTE
     if first == "name" and listing.name != "name":  # A resource is known by its uri; its name is for people.
         return NOTE

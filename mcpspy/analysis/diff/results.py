@@ -20,10 +20,10 @@ from mcpspy.core.session.exchange import State
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
-SAID = 200
+SUMMARY = 200
 """Characters of an error's text in a summary."""
 
-_ANSWERED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
+_SUCCEEDED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
 _FAILED = frozenset((State.TOOL_ERROR, State.ERROR, State.REFUSED, State.UNANSWERED, State.PENDING))
 
 NAMED = {
@@ -67,6 +67,11 @@ class ComparisonTerms(NamedTuple):
                 yield found
 
 
+def value_change(kind: ChangeKind, severity: ChangeSeverity, found: ValueChange, why: str = "") -> DiffChange:
+    pointer = spelled(found.tokens)
+    return DiffChange(kind=kind, severity=severity, why=why, pointer=pointer, old=found.old, new=found.new)
+
+
 def compare_steps(old: Step, new: Step, terms: ComparisonTerms, *, is_exact: bool) -> Iterator[DiffChange]:
     """Yield the differences of two steps, except latency."""
     if not is_exact:
@@ -75,7 +80,7 @@ def compare_steps(old: Step, new: Step, terms: ComparisonTerms, *, is_exact: boo
     if before is not now:
         yield from _outcome(old, new, before, now, is_exact=is_exact)
     elif is_exact and now is not State.CANCELLED:  # Whether an answer came all the same is chance.
-        yield from _answers(old, new, terms)
+        yield from _responses(old, new, terms)
     if is_exact:
         yield from _progress(old, new, terms)
 
@@ -84,13 +89,7 @@ def _requests(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChan
     one = terms.params(old.method, old.subject, old.params)
     two = terms.params(new.method, new.subject, new.params)
     for found in terms.differences(one, two, terms.patterns(new.method, new.subject)):
-        yield DiffChange(
-            kind=ChangeKind.REQUEST,
-            severity=DIFFERENT,
-            pointer=spelled(found.tokens),
-            old=found.old,
-            new=found.new,
-        )
+        yield value_change(ChangeKind.REQUEST, DIFFERENT, found)
 
 
 def _outcome(old: Step, new: Step, before: State, now: State, *, is_exact: bool) -> Iterator[DiffChange]:
@@ -98,10 +97,10 @@ def _outcome(old: Step, new: Step, before: State, now: State, *, is_exact: bool)
     if new.is_subscription and new.progress and old.progress:
         # It ends with the session, and how is a matter of who is faster.
         yield DiffChange(kind=ChangeKind.OUTCOME, severity=NOTE, why=why)
-    elif before in _ANSWERED and now in _FAILED:
+    elif before in _SUCCEEDED and now in _FAILED:
         # That another request fails does not say that the server does.
         yield _failing(ChangeKind.ERROR, BREAKING if is_exact else DIFFERENT, why, old, new)
-    elif before in _FAILED and now in _ANSWERED:
+    elif before in _FAILED and now in _SUCCEEDED:
         yield _failing(ChangeKind.RECOVERED, DIFFERENT, why, old, new)
     elif before in _FAILED and now in _FAILED:
         yield _failing(ChangeKind.ERROR, DIFFERENT, why, old, new)
@@ -112,18 +111,15 @@ def _outcome(old: Step, new: Step, before: State, now: State, *, is_exact: bool)
 def _failing(kind: ChangeKind, severity: ChangeSeverity, why: str, old: Step, new: Step) -> DiffChange:
     """Return a change between failure and success, with the responses that show it."""
     is_error = old.error is not None or new.error is not None
-    pointer = "/error" if is_error else "/result"
-    before = _answer(old, is_error=is_error)
-    now = _answer(new, is_error=is_error)
-    if before is UNSET and now is UNSET:
-        pointer = ""
+    before, now = (_response(step, is_error=is_error) for step in (old, new))
+    pointer = "" if before is UNSET and now is UNSET else "/error" if is_error else "/result"
     return DiffChange(kind=kind, severity=severity, why=why, pointer=pointer, old=before, new=now)
 
 
-def _answer(step: Step, *, is_error: bool) -> Any:
+def _response(step: Step, *, is_error: bool) -> Any:
     if is_error:
         return UNSET if step.error is None else loads(step.error)
-    return step.result if step.answers else UNSET
+    return step.result if step.results else UNSET
 
 
 def ended(step: Step) -> str:
@@ -132,8 +128,8 @@ def ended(step: Step) -> str:
     if isinstance(error, dict):
         return f"error {error.get('code')}: {_first_line(str(error.get('message')))}"
     if step.state is State.TOOL_ERROR and isinstance(result := step.result, dict):
-        said = result.get("content")
-        first = said[0] if isinstance(said, list) and said else None
+        content = result.get("content")
+        first = content[0] if isinstance(content, list) and content else None
         if isinstance(first, dict) and isinstance(text := first.get("text"), str):
             return f"tool error: {_first_line(text)}"
     return str(step.state)
@@ -141,12 +137,12 @@ def ended(step: Step) -> str:
 
 def _first_line(text: str) -> str:
     line = text.strip().partition("\n")[0]
-    return line if len(line) <= SAID else line[: SAID - 1] + "…"
+    return line if len(line) <= SUMMARY else line[: SUMMARY - 1] + "…"
 
 
-def _answers(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
+def _responses(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
     """Yield the differences of two responses with the same state."""
-    if old.answers == new.answers and old.error == new.error:
+    if old.results == new.results and old.error == new.error:
         return
     patterns = terms.patterns(new.method, new.subject)
     one, two = cut(_whole(old), patterns), cut(_whole(new), patterns)
@@ -154,40 +150,28 @@ def _answers(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChang
     if listing is not None and _is_named(one, listing.member) and _is_named(two, listing.member):
         items, others = one["result"].pop(listing.member), two["result"].pop(listing.member)
         for judged in compare_listed(listing, items, others, dates=terms.options.dates):
-            yield DiffChange(
-                kind=ChangeKind.INTERFACE,
-                severity=judged.severity,
-                why=judged.why,
-                pointer=spelled(("result", listing.member, *judged.tokens)),
-                old=judged.old,
-                new=judged.new,
-            )
+            found = ValueChange(("result", listing.member, *judged.tokens), judged.old, judged.new)
+            yield value_change(ChangeKind.INTERFACE, judged.severity, found, judged.why)
     kind = ChangeKind.RESULT if old.error is None and old.state is not State.TOOL_ERROR else ChangeKind.ERROR
     for found in terms.differences(one, two, patterns):
         if _is_of_era(found.tokens, found.old, found.new, terms):
             continue
         is_noted = found.is_layout or (found.tokens[1:2] and found.tokens[1] in NOTED)
-        yield DiffChange(
-            kind=kind,
-            severity=NOTE if is_noted else DIFFERENT,
-            why="the same JSON, written otherwise" if found.is_layout else "",
-            pointer=spelled(found.tokens),
-            old=found.old,
-            new=found.new,
-        )
+        why = "the same JSON, written otherwise" if found.is_layout else ""
+        yield value_change(kind, NOTE if is_noted else DIFFERENT, found, why)
 
 
 def _whole(step: Step) -> dict[str, Any]:
     """Return the normalized response in the structure of its message; unordered lists by name."""
     if step.error is not None:
         return {"error": settled_error(loads(step.error))}
-    if not step.answers:
+    if not step.results:
         return {}
     result = settled_result(step.result)
-    if isinstance(result, dict) and step.method in NAMED:
-        member, name = NAMED[step.method]
-        named = by_name(result.get(member), name)
-        result = result if named is None else {**result, member: named}
+    if isinstance(result, dict) and (member_and_name := NAMED.get(step.method)):
+        member, name = member_and_name
+        if (named := by_name(result.get(member), name)) is not None:
+            result = {**result, member: named}
     return {"result": result}
 
 
@@ -214,13 +198,7 @@ def _progress(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChan
     # How much comes before a cancellation is chance.
     by_chance = old.state in (State.CANCELLED, State.LATE)
     for found in terms.differences(one, two, patterns):
-        yield DiffChange(
-            kind=ChangeKind.PROGRESS,
-            severity=NOTE if by_chance else DIFFERENT,
-            pointer=spelled(found.tokens),
-            old=found.old,
-            new=found.new,
-        )
+        yield value_change(ChangeKind.PROGRESS, NOTE if by_chance else DIFFERENT, found)
 
 
 def _notified(step: Step, terms: ComparisonTerms) -> list[Any]:

@@ -21,7 +21,7 @@ BREAKING, DIFFERENT, NOTE = ChangeSeverity
 ANNOTATIONS = frozenset("title description examples example $comment deprecated readOnly writeOnly".split())
 """Keywords that describe and don't restrict."""
 
-_PASSED_OVER = frozenset("$defs definitions $schema $id $anchor".split())
+_DEFINITIONS = frozenset("$defs definitions $schema $id $anchor".split())
 """Definitions and dialects. Definitions are judged where a `$ref` points to them."""
 
 _FROM = frozenset("minimum exclusiveMinimum minLength minItems minProperties minContains".split())
@@ -58,17 +58,10 @@ class _Judge:
     def __init__(self, old: Any, new: Any, is_input: bool) -> None:
         self._roots = old, new
         self._is_input = is_input
+        self._narrower, self._wider = (BREAKING, NOTE) if is_input else (NOTE, BREAKING)
+        self._unknown = BREAKING if is_input else DIFFERENT
         self._seen: set[tuple[str, str]] = set()
         """References being judged: a schema may be recursive."""
-
-    def _narrower(self) -> ChangeSeverity:
-        return BREAKING if self._is_input else NOTE
-
-    def _wider(self) -> ChangeSeverity:
-        return NOTE if self._is_input else BREAKING
-
-    def _untold(self) -> ChangeSeverity:
-        return BREAKING if self._is_input else DIFFERENT
 
     def schemas(self, old: Any, new: Any, at: Pointer) -> Iterator[SchemaChange]:
         """Yield the changes between two schemas or subschemas."""
@@ -80,7 +73,7 @@ class _Judge:
             self._seen.add((old_ref, new_ref))
         if not isinstance(old, dict) or not isinstance(new, dict):
             if fingerprint(old) != fingerprint(new):
-                yield SchemaChange(at, self._closing(old, new), "", old, new)
+                yield SchemaChange(at, self._boolean(old, new), "", old, new)
             return
         if ("anyOf" in old or "anyOf" in new) and _is_choice(old) and _is_choice(new):
             yield from self._choices(old, new, at)
@@ -88,7 +81,7 @@ class _Judge:
         yield from self._properties(old, new, at)
         yield from self._required(old, new, at)
         for keyword in [*old, *(keyword for keyword in new if keyword not in old)]:
-            if keyword not in _PASSED_OVER | {"properties", "required"}:
+            if keyword not in _DEFINITIONS | {"properties", "required"}:
                 yield from self._keyword(keyword, old.get(keyword, UNSET), new.get(keyword, UNSET), at)
 
     def _keyword(self, keyword: str, old: Any, new: Any, at: Pointer) -> Iterator[SchemaChange]:
@@ -98,7 +91,7 @@ class _Judge:
             if isinstance(closed[0], dict) and isinstance(closed[1], dict):
                 yield from self.schemas(*closed, at)
             elif fingerprint(closed[0]) != fingerprint(closed[1]):
-                yield SchemaChange(at, self._closing(*closed), "", old, new)
+                yield SchemaChange(at, self._boolean(*closed), "", old, new)
             return
         if keyword in ("oneOf", "allOf", "anyOf") and isinstance(old, list) and isinstance(new, list):
             yield from self._several(keyword, old, new, at)
@@ -114,7 +107,7 @@ class _Judge:
         elif keyword in _FROM | _UP_TO:
             yield SchemaChange(at, self._bounds(old, new, rises=keyword in _FROM), "", old, new)
         elif keyword in _CONSTRAINTS or keyword in ("anyOf", "oneOf", "allOf"):
-            severity = self._narrower() if old is UNSET else self._wider() if new is UNSET else self._untold()
+            severity = self._narrower if old is UNSET else self._wider if new is UNSET else self._unknown
             yield SchemaChange(at, severity, "", old, new)
         else:
             yield SchemaChange(at, DIFFERENT, "", old, new)
@@ -130,27 +123,21 @@ class _Judge:
                 yield SchemaChange(tokens, BREAKING, f"lost the property {name}", schema, UNSET)
         for name, schema in now.items():
             if name not in before:
-                tokens = (*at, "properties", name)
-                if name in needed:
-                    why, severity = f"gained a required property {name}", self._narrower()
-                else:
-                    why, severity = f"gained an optional property {name}", NOTE
-                yield SchemaChange(tokens, severity, why, UNSET, schema)
+                why = f"gained {'a required' if name in needed else 'an optional'} property {name}"
+                severity = self._narrower if name in needed else NOTE
+                yield SchemaChange((*at, "properties", name), severity, why, UNSET, schema)
 
     def _required(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[SchemaChange]:
         """Yield properties that became required or optional, unless the property's own change reports it."""
         before, now = _names(old.get("required")), _names(new.get("required"))
         was_there, is_there = _dict(old.get("properties")), _dict(new.get("properties"))
+        at = (*at, "required")
         for name in sorted(now - before):
             if name in was_there or name not in is_there:
-                yield SchemaChange(
-                    (*at, "required"), self._narrower(), f"{name} is required now", UNSET, name
-                )
+                yield SchemaChange(at, self._narrower, f"{name} is required now", UNSET, name)
         for name in sorted(before - now):
             if name in is_there or name not in was_there:
-                yield SchemaChange(
-                    (*at, "required"), self._wider(), f"{name} is no longer required", name, UNSET
-                )
+                yield SchemaChange(at, self._wider, f"{name} is no longer required", name, UNSET)
 
     def _choices(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[SchemaChange]:
         """Yield changes of alternatives: `anyOf`, or a list of types."""
@@ -175,7 +162,7 @@ class _Judge:
             for (_, one), (number, two) in zip(left, unmatched, strict=True):
                 yield from self.schemas(one, two, (*at, str(number)))
             return
-        more, less = self._wider(), self._narrower()
+        more, less = self._wider, self._narrower
         if keyword == "allOf":
             more, less = less, more
         yield from (SchemaChange((*at, str(n)), less, "", schema, UNSET) for n, schema in left)
@@ -186,17 +173,17 @@ class _Judge:
         if old == new:
             return NOTE
         if new is None or (old is not None and old <= new):
-            return self._wider()
-        return self._narrower() if old is None or new <= old else BREAKING
+            return self._wider
+        return self._narrower if old is None or new <= old else BREAKING
 
     def _bounds(self, old: Any, new: Any, *, rises: bool) -> ChangeSeverity:
         if old is UNSET or new is UNSET:
-            return self._narrower() if old is UNSET else self._wider()
+            return self._narrower if old is UNSET else self._wider
         if isinstance(old, int | float) and isinstance(new, int | float):
-            return self._narrower() if (new > old) == rises else self._wider()
-        return self._untold()
+            return self._narrower if (new > old) == rises else self._wider
+        return self._unknown
 
-    def _closing(self, old: Any, new: Any) -> ChangeSeverity:
+    def _boolean(self, old: Any, new: Any) -> ChangeSeverity:
         """Return the severity if one of the schemas is a boolean: `false` allows nothing."""
         if not self._is_input:
             return NOTE if isinstance(old, bool | dict) and isinstance(new, bool | dict) else DIFFERENT
@@ -239,7 +226,7 @@ def _at(root: Any, reference: str) -> Any:
 
 def _is_choice(schema: dict[str, Any]) -> bool:
     """Return whether the schema is equivalent to a list of alternatives."""
-    return "anyOf" not in schema or not (schema.keys() - ANNOTATIONS - {"anyOf", "default"} - _PASSED_OVER)
+    return "anyOf" not in schema or not (schema.keys() - ANNOTATIONS - {"anyOf", "default"} - _DEFINITIONS)
 
 
 def _choices(schema: dict[str, Any]) -> list[Any]:

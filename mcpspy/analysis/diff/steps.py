@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from mcpspy.analysis.diff.json_diff import fingerprint
 from mcpspy.analysis.diff.listings import LISTINGS
 from mcpspy.analysis.diff.model import ChangePosition
@@ -23,27 +25,31 @@ _NAMING = frozenset(("name", "uri", "ref"))
 """Parameters that name a thing; others, such as a level or a cursor, only describe the request."""
 
 
-class Step:
-    """A request and its outcome."""
+class StandaloneMessage(Struct, eq=False):
+    """A message outside any exchange: a notification, an unsolicited response or a malformed line."""
 
-    __slots__ = ("answers", "error", "is_subscription", "latency", "method", "params", "place", "progress", "side", "state", "subject")  # fmt: skip
+    side: str
+    method: str
+    """In parentheses if the message has none."""
+    subject: str | None
+    params: Any
+    position: ChangePosition
+    latency: float | None = None
 
-    def __init__(
-        self, side: str, method: str, subject: str | None, params: Any, place: ChangePosition
-    ) -> None:
-        self.side = side
-        self.method = method
-        self.subject = subject
-        self.params = params
-        self.place = place
-        self.state = State.PENDING
-        self.answers: list[bytes] = []
-        """JSON of the result; one item per page."""
-        self.error: bytes | None = None
-        self.progress: list[Notification] = []
-        self.latency: float | None = None
-        """Seconds from request to response, summed over all exchanges."""
-        self.is_subscription = False
+    @property
+    def name(self) -> str | None:
+        return self.subject
+
+
+class Step(StandaloneMessage, eq=False):
+    """A request and its outcome. The latency is the sum over all of its exchanges."""
+
+    state: State = State.PENDING
+    results: list[bytes] = []
+    """JSON of the result; one item per page."""
+    error: bytes | None = None
+    progress: list[Notification] = []
+    is_subscription: bool = False
 
     @property
     def name(self) -> str | None:
@@ -54,13 +60,14 @@ class Step:
     @property
     def result(self) -> Any:
         """The result, with the lists of all pages concatenated."""
-        first, *rest = (loads(answer) for answer in self.answers)
+        first, *rest = map(loads, self.results)
         listing = LISTINGS.get(self.method)
         if not rest or listing is None or not isinstance(first, dict):
             return first
-        items = [page.get(listing.member) for page in (first, *rest) if isinstance(page, dict)]
-        whole: dict[str, Any] = {**first, listing.member: [item for listed in items if isinstance(listed, list) for item in listed]}  # fmt: skip
+        pages = [page.get(listing.member) for page in (first, *rest) if isinstance(page, dict)]
+        items = [item for page in pages if isinstance(page, list) for item in page]
         last = rest[-1] if isinstance(rest[-1], dict) else {}
+        whole: dict[str, Any] = {**first, listing.member: items}
         whole.pop("nextCursor", None)
         return {**whole, "nextCursor": last["nextCursor"]} if "nextCursor" in last else whole
 
@@ -72,25 +79,9 @@ class Step:
         answer = exchange.answer
         self.error = bytes(answer.raw_error) if isinstance(answer, Failure) else None
         if isinstance(answer, Result) and exchange.state is not State.INPUT_REQUIRED:
-            self.answers.append(bytes(answer.raw_result))
+            self.results.append(bytes(answer.raw_result))
         if (latency := exchange.latency) is not None:
             self.latency = (self.latency or 0.0) + latency
-
-
-class StandaloneMessage:
-    """A message outside any exchange: a notification, an unsolicited response or a malformed line."""
-
-    __slots__ = ("method", "params", "place", "side", "subject")
-
-    def __init__(
-        self, side: str, method: str, subject: str | None, params: Any, place: ChangePosition
-    ) -> None:
-        self.side = side
-        self.method = method
-        """In parentheses if the message has none."""
-        self.subject = subject
-        self.params = params
-        self.place = place
 
 
 class SessionSteps:
@@ -99,19 +90,19 @@ class SessionSteps:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.steps: list[Step] = []
-        self.said: list[StandaloneMessage] = []
+        self.standalone: list[StandaloneMessage] = []
         self.introductions: list[tuple[Exchange, ChangePosition]] = []
         self.exit: tuple[Note, ChangePosition] | None = None
         self.is_signalled = False
         """True if the host ended mcpspy by a signal."""
-        self._asked: dict[int, int] = {}
+        self._result_lines: dict[int, int] = {}
         """Exchange → line of its response."""
         self._pages: dict[tuple[str, str, str], Step] = {}
         lines = _lines(session)
         for change, line in zip(session.changes, lines, strict=True):
             exchange = change.exchange
             if isinstance(change.what, Result | Failure) and exchange is not None:
-                self._asked.setdefault(exchange.number, line)
+                self._result_lines.setdefault(exchange.number, line)
         for change, line in zip(session.changes, lines, strict=True):
             what, exchange = change.what, change.exchange
             if change.flaw == COMES_AGAIN or is_ours(change):
@@ -124,24 +115,24 @@ class SessionSteps:
                     self.exit = what, ChangePosition(line)
                 self.is_signalled |= what.kind == "signal"
             elif not isinstance(what, Damaged):
-                self._other(what, exchange, ChangePosition(line))
+                self._standalone(what, exchange, ChangePosition(line))
 
-    def _request(self, exchange: Exchange, place: ChangePosition) -> None:
+    def _request(self, exchange: Exchange, position: ChangePosition) -> None:
         request = exchange.request
         if request.method in INTRODUCTIONS:
-            self.introductions.append((exchange, place))
-        elif exchange.continues is None and not self._is_page(exchange):
-            step = step_of(exchange, place)
+            self.introductions.append((exchange, position))
+        elif exchange.continues is None and not self._add_page(exchange):
+            step = step_of(exchange, position)
             self.steps.append(step)
             self._open(step, exchange)
             while (following := exchange.continued_by) is not None:
-                self._questions(exchange, following)
+                self._input_requests(exchange, following)
                 step.take(following)
                 exchange = following
             if exchange.state is State.INPUT_REQUIRED:
-                self._questions(exchange, None)
+                self._input_requests(exchange, None)
 
-    def _is_page(self, exchange: Exchange) -> bool:
+    def _add_page(self, exchange: Exchange) -> bool:
         """Add a page to its list; return False if it is not a further page."""
         request = exchange.request
         if request.method not in LISTINGS or not bytes(request.body.cursor):
@@ -161,43 +152,47 @@ class SessionSteps:
             if cursor is not None:
                 self._pages[step.side, step.method, fingerprint(cursor)] = step
 
-    def _questions(self, exchange: Exchange, following: Exchange | None) -> None:
+    def _input_requests(self, exchange: Exchange, following: Exchange | None) -> None:
         """Turn the input requests of a result into server requests, as they were before 2026-07-28."""
         assert isinstance(exchange.answer, Result)
-        asked = loads(exchange.answer.body.input_requests)
-        given = loads(following.request.body.input_responses) if following is not None else None
-        for key, question in asked.items() if isinstance(asked, dict) else ():
-            if not isinstance(question, dict):
+        requests = loads(exchange.answer.body.input_requests)
+        responses = loads(following.request.body.input_responses) if following is not None else None
+        for key, request in requests.items() if isinstance(requests, dict) else ():
+            if not isinstance(request, dict):
                 continue
-            place = ChangePosition(self._asked.get(exchange.number, 0), exchange.number)
-            step = Step(SERVER, str(question.get("method")), None, question.get("params"), place)
+            position = ChangePosition(self._result_lines.get(exchange.number, 0), exchange.number)
+            step = Step(SERVER, str(request.get("method")), None, request.get("params"), position)
             step.state = State.UNANSWERED
-            if isinstance(given, dict) and key in given:
+            if isinstance(responses, dict) and key in responses:
                 step.state = State.OK
-                step.answers.append(fingerprint(given[key]).encode("utf-8", "surrogatepass"))
+                step.results.append(fingerprint(responses[key]).encode("utf-8", "surrogatepass"))
             self.steps.append(step)
 
-    def _other(
+    def _standalone(
         self,
         what: Notification | Result | Failure | Malformed,
         exchange: Exchange | None,
-        place: ChangePosition,
+        position: ChangePosition,
     ) -> None:
+        subject = None
         if isinstance(what, Notification):
-            if exchange is None:
-                self.said.append(StandaloneMessage(what.side, what.method, what.subject, what.params, place))
+            if exchange is not None:
+                return
+            method, subject, params = what.method, what.subject, what.params
         elif isinstance(what, Malformed):
-            data = what.data.decode("utf-8", "backslashreplace")
-            self.said.append(StandaloneMessage(what.side, f"({what.why})", None, {"text": data}, place))
+            method, params = f"({what.why})", {"text": what.data.decode("utf-8", "backslashreplace")}
         elif exchange is None or exchange.answer is not what:
-            answer = {"error": what.error} if isinstance(what, Failure) else {"result": what.result}
-            self.said.append(StandaloneMessage(what.side, "(nobody asked)", None, answer, place))
+            params = {"error": what.error} if isinstance(what, Failure) else {"result": what.result}
+            method = "(nobody asked)"
+        else:
+            return
+        self.standalone.append(StandaloneMessage(what.side, method, subject, params, position))
 
 
-def step_of(exchange: Exchange, place: ChangePosition) -> Step:
+def step_of(exchange: Exchange, position: ChangePosition) -> Step:
     """Return the step of a single exchange."""
     request = exchange.request
-    step = Step(request.side, request.method, request.subject, request.params, place)
+    step = Step(request.side, request.method, request.subject, request.params, position)
     step.take(exchange)
     return step
 

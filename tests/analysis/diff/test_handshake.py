@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff.handshake import handshake, is_other_era
+from mcpspy.analysis.diff.handshake import handshake, is_across_handshake
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity
 from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.core.session.session import Session
@@ -126,8 +126,8 @@ def test_a_revision_that_is_no_longer_supported_is_breaking(record: Make) -> Non
 def test_eras_are_told_apart(record: Make, recorded: Callable[[str], Session]) -> None:
     legacy, modern = SessionSteps(recorded("peer-sdk-legacy")), SessionSteps(recorded("peer-sdk-modern"))
 
-    assert is_other_era(legacy, modern)
-    assert not is_other_era(modern, SessionSteps(recorded("peer-sdk-auto")))
+    assert is_across_handshake(legacy, modern)
+    assert not is_across_handshake(modern, SessionSteps(recorded("peer-sdk-auto")))
     assert handshake(SessionSteps(record([])), SessionSteps(record([]))) is None
 
 

@@ -72,7 +72,7 @@ def test_the_same_end_is_no_change(record: Make, end: dict[str, Any]) -> None:
 def test_an_answer_that_came_too_late_is_no_change(record: Make) -> None:
     late = step(record, OK, between=(("client", CANCELLED),))
 
-    assert (late.state, len(late.answers)) == (State.LATE, 1)
+    assert (late.state, len(late.results)) == (State.LATE, 1)
     assert changes(step(record, CANCELLED), late) == []
     assert changes(late, step(record, CANCELLED)) == []
 
