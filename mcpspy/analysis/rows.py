@@ -153,7 +153,6 @@ def progress(message: Notification) -> str:
 
 
 def moment(at: float) -> str:
-    """Return seconds since the start: `12.345`."""
     return f"{at:.3f}"
 
 
@@ -192,7 +191,6 @@ def ending(note: Note | None) -> str:
 
 
 def ended_badly(note: Note) -> bool:
-    """Return whether an exit note reports a failure."""
     return note.fields.get("signal") is not None or note.fields.get("code") not in (0, None)
 
 
@@ -219,7 +217,6 @@ def _status(change: Change) -> tuple[str, str]:
 
 
 def _rule(said: object) -> str:
-    """Return an active rule in words: `1: tool:echo => delay`."""
     if not isinstance(said, dict):
         return str(said)
     often = f" {said['probability']:.0%}" if isinstance(said.get("probability"), float) else ""

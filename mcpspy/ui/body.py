@@ -25,12 +25,10 @@ WIDE = 4000
 """Characters of a line that are shown; the rest is counted."""
 
 BLOCK = 1 << 15
-"""Bytes per block of counted newlines."""
 
 _PLAIN = bytes(range(0x20, 0x7F)) + b"\n"
 
 GROWTH = 4
-r"""Maximum columns for one byte: `\x1b`."""
 
 
 class BodyLines(Sequence[str]):
@@ -79,12 +77,10 @@ class BodyLines(Sequence[str]):
         return self._newlines(block)[line - self._before[block] - 1] + 1
 
     def end(self, line: int) -> int:
-        """Return the offset of a line's end, without its newline."""
         end = self.text.find(b"\n", self.start(line))
         return len(self.text) if end < 0 else end
 
     def line_at(self, offset: int) -> int:
-        """Return the line at an offset of the text."""
         block = min(offset // BLOCK, len(self._before) - 1)
         return self._before[block] + self.text.count(b"\n", block * BLOCK, offset)
 
@@ -114,7 +110,6 @@ class BodyLines(Sequence[str]):
 
 
 def is_plain(text: bytes) -> bool:
-    """Return whether every byte except newlines takes one column."""
     return text.isascii() and not text.translate(None, _PLAIN)
 
 

@@ -19,8 +19,6 @@ from mcpspy.ui.session_model import SessionModel
 
 
 class ChangeItem(MessageItem):
-    """One change with the current state of its exchange."""
-
     __slots__ = ("_change", "findings")
 
     def __init__(self, change: Change, findings: Collection[str] = ()) -> None:
@@ -130,7 +128,6 @@ class RowItem:
         self._log = log
         self._index = log.index
         self.exchanges = exchanges
-        """True if a request includes its response."""
         self.row = 0
 
     @property

@@ -26,8 +26,6 @@ _PLAIN = str.maketrans({"→": ">", "←": "<", "·": "-", "…": "~", "µ": "u"
 
 
 class Output:
-    """Standard output of a command."""
-
     def __init__(self) -> None:
         terminal = sys.stdout.isatty()
         self.colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -61,8 +59,6 @@ class Output:
 
 
 class LastLine:
-    """A temporary last line on stderr, if that is a terminal."""
-
     def __init__(self) -> None:
         self._has_line = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._is_there = False
@@ -130,8 +126,6 @@ def _pad(text: str, width: int) -> str:
 
 
 class StatusLine(LastLine):
-    """A context that shows what the command waits for."""
-
     def __enter__(self) -> None:
         return
 
@@ -141,17 +135,13 @@ class StatusLine(LastLine):
 
 
 PATIENCE = 0.5
-"""Seconds before the bar appears."""
 
 PACE = 0.1
-"""Seconds between updates."""
 
 BAR_WIDTH = 30
 
 
 class ProgressBar(LastLine):
-    """A context that shows a progress bar."""
-
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._what = sanitize(what)

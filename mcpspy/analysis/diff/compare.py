@@ -47,7 +47,6 @@ class MatchedPair(NamedTuple, Generic[T]):
 
 class MatchedItems(NamedTuple, Generic[T]):
     both: list[MatchedPair[T]]
-    """In the order of the new side."""
     removed: list[T]
     added: list[T]
 
@@ -217,7 +216,6 @@ def _not_reported(
 def _find_moved(
     pairs: MatchedItems[Step], old: list[Step], new: list[Step], found: defaultdict[int, list[DiffChange]]
 ) -> None:
-    """Find requests that changed their order, separately for each side."""
     for side in (CLIENT, SERVER):
         both = [known for known in pairs.both if known.new.side == side]
         places = [

@@ -28,7 +28,6 @@ _OF_LEGACY = frozenset(("tasks", "logging"))
 
 
 def handshake(old: SessionSteps, new: SessionSteps) -> ComparedCase | None:
-    """Compare the handshakes; return None if neither session has any."""
     before, now = _last_answered(old), _last_answered(new)
     if before is None and now is None and not (old.session.revision or new.session.revision):
         return None
@@ -47,7 +46,6 @@ def is_across_handshake(old: SessionSteps, new: SessionSteps) -> bool:
 
 
 def _last_answered(steps: SessionSteps) -> Exchange | None:
-    """Return the last handshake request with a result."""
     answered = [found for found, _ in steps.introductions if isinstance(found.answer, Result)]
     return answered[-1] if answered else None
 
@@ -115,7 +113,6 @@ def _server(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
 
 
 def _requested_revision(steps: SessionSteps) -> str | None:
-    """Return the revision that the client requested in its handshake."""
     for exchange, _ in reversed(steps.introductions):
         if exchange.request.method == "initialize" and isinstance(params := exchange.request.params, dict):
             version = params.get("protocolVersion")

@@ -16,20 +16,15 @@ from mcpspy.analysis.diff.json_diff import inner
 from mcpspy.core.jsontools import Pointer, pointer
 
 DEEP = "**"
-"""Any number of levels."""
 
 
 class Ignored(Struct, frozen=True):
-    """One pattern."""
-
     method: str = "*"
-    """A glob: `*` matches anything, `?` one character."""
     subject: str = "*"
     tokens: Pointer = ()
     """One glob per level from the message's root, `**` for any number; empty: the whole message."""
 
     def is_about(self, method: str, subject: str | None) -> bool:
-        """Return whether the pattern applies to this method and subject."""
         return _is_like(self.method, method) and (
             self.subject == "*" or _is_like(self.subject, subject or "")
         )

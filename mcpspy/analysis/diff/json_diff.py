@@ -35,7 +35,6 @@ _HAS_DIGITS = re.compile(r"\d[:./ -]|[a-z] \d")
 
 
 def undated(text: str) -> str:
-    """Replace each date or time with a mark."""
     return _DATE.sub("\N{CALENDAR}", text) if _HAS_DIGITS.search(text) else text
 
 
@@ -44,7 +43,6 @@ NAMES = ("id", "uri", "name", "key", "path")
 
 
 _Items: TypeAlias = list[tuple[int, Any]]
-"""Items of a list, each with its index."""
 
 
 class ValueChange(NamedTuple):
@@ -59,7 +57,7 @@ class ValueChange(NamedTuple):
 
 
 def deltas(old: Any, new: Any, *, dates: bool = False) -> list[ValueChange]:
-    """Return the differences of two values. With `dates`, dates and times are all equal."""
+    """With `dates`, all dates and times in texts are equal."""
     try:
         return list(_walk(old, new, (), dates))
     except RecursionError:

@@ -17,11 +17,9 @@ from mcpspy.analysis.diff.schema import BREAKING, DIFFERENT, NOTE, SchemaChange,
 
 class ListMethod(NamedTuple):
     member: str
-    """The member of the result that has the list."""
     name: str
     """The member that identifies an item."""
     one: str
-    """The noun for an item."""
 
 
 LISTINGS = {
@@ -119,7 +117,6 @@ def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
 
 
 def _severity(listing: ListMethod, tokens: tuple[str, ...], new: Any) -> ChangeSeverity:
-    """Return the severity of a changed member other than schemas and arguments."""
     first = tokens[0] if tokens else ""
     if first in _DESCRIPTIVE or (first == "annotations" and tokens[-1] in ("title", "lastModified")):
         return NOTE

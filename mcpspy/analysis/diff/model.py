@@ -39,24 +39,17 @@ class ChangeKind(StrEnum):
     OUTCOME = "outcome"
     """It ends differently: cancelled, with input required, or without a response."""
     RESULT = "result"
-    """The result is different."""
     PROGRESS = "progress"
-    """Its progress notifications are different."""
     NOTIFICATION = "notification"
-    """The same notification with other parameters."""
     INTERFACE = "interface"
     """A tool, a resource, a template or a prompt is listed differently."""
     HANDSHAKE = "handshake"
     ORDER = "order"
-    """Its position among the requests is different."""
     LATENCY = "latency"
-    """It takes longer than allowed."""
     EXIT = "exit"
 
 
 class ChangePosition(Struct, frozen=True):
-    """A position in a session."""
-
     line: int
     """Line of the recording; the header is 1. Counted across all parts."""
     exchange: int | None = None
@@ -64,8 +57,6 @@ class ChangePosition(Struct, frozen=True):
 
 
 class DiffChange(Struct, frozen=True, kw_only=True):
-    """One difference."""
-
     kind: ChangeKind
     severity: ChangeSeverity
     why: str = ""
@@ -116,7 +107,6 @@ class SessionDiff(Struct, frozen=True):
 
     @property
     def changes(self) -> list[tuple[ComparedCase, DiffChange]]:
-        """Every change with its case."""
         return [(case, change) for case in self.cases for change in case.changes]
 
     @property

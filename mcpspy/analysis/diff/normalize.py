@@ -26,7 +26,6 @@ NOTED = frozenset(("_meta", "ttlMs", "cacheScope"))
 """Members of a result whose changes are notes: server metadata and caching hints."""
 
 OF_MODERN = frozenset(("ttlMs", "cacheScope"))
-"""Members of results since 2026-07-28."""
 
 
 def settled_params(params: Any) -> Any:

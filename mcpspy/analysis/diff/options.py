@@ -21,7 +21,6 @@ class LatencyLimit(Struct, frozen=True):
 
     factor: float
     allowance: float = 0.0
-    """Seconds."""
 
     def allows(self, old: float, new: float) -> bool:
         """Return whether the new latency is within the limit. In seconds."""
@@ -35,9 +34,7 @@ class DiffOptions(Struct, frozen=True, kw_only=True):
     """Keys of `LISTED`: compare only these parts of the interface. Empty: everything."""
     ignored: tuple[Ignored, ...] = ()
     dates: bool = False
-    """True to treat all dates and times in texts as equal."""
     slower_than: LatencyLimit | None = None
-    """None: latencies are not compared."""
 
     @property
     def methods(self) -> frozenset[str]:

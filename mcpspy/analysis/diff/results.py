@@ -21,7 +21,6 @@ from mcpspy.core.session.exchange import State
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 SUMMARY = 200
-"""Characters of an error's text in a summary."""
 
 _SUCCEEDED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
 _FAILED = frozenset((State.TOOL_ERROR, State.ERROR, State.REFUSED, State.UNANSWERED, State.PENDING))
@@ -45,13 +44,11 @@ class ComparisonTerms(NamedTuple):
     """True if one session is of a revision with a handshake and the other of one without."""
 
     def patterns(self, method: str, subject: str | None) -> tuple[Pointer, ...]:
-        """Return the ignore patterns for parts of such messages."""
         return tuple(
             found.tokens for found in self.options.ignored if found.tokens and found.is_about(method, subject)
         )
 
     def is_ignored(self, method: str, subject: str | None) -> bool:
-        """Return whether such messages are not compared at all."""
         return any(not found.tokens and found.is_about(method, subject) for found in self.options.ignored)
 
     def params(self, method: str, subject: str | None, params: Any) -> Any:
@@ -61,7 +58,6 @@ class ComparisonTerms(NamedTuple):
         return cut(whole, patterns) if patterns else whole
 
     def differences(self, old: Any, new: Any, patterns: tuple[Pointer, ...]) -> Iterator[ValueChange]:
-        """Yield the differences that no pattern matches."""
         for found in deltas(old, new, dates=self.options.dates):
             if not is_cut(found.tokens, patterns):
                 yield found
@@ -190,7 +186,6 @@ def _is_of_era(tokens: Pointer, old: Any, new: Any, terms: ComparisonTerms) -> b
 
 
 def _progress(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
-    """Yield the differences of the progress notifications."""
     if not old.progress and not new.progress:
         return
     patterns = terms.patterns(new.method, new.subject)

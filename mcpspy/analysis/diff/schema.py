@@ -47,7 +47,6 @@ class SchemaChange(NamedTuple):
 
 
 def judge(old: Any, new: Any, *, is_input: bool) -> list[SchemaChange]:
-    """Return the changes between two schemas."""
     try:
         return list(_Judge(old, new, is_input).schemas(old, new, ()))
     except RecursionError:
@@ -64,7 +63,6 @@ class _Judge:
         """References being judged: a schema may be recursive."""
 
     def schemas(self, old: Any, new: Any, at: Pointer) -> Iterator[SchemaChange]:
-        """Yield the changes between two schemas or subschemas."""
         old, old_ref = _resolved(old, self._roots[0])
         new, new_ref = _resolved(new, self._roots[1])
         if old_ref or new_ref:

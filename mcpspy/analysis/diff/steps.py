@@ -72,7 +72,6 @@ class Step(StandaloneMessage, eq=False):
         return {**whole, "nextCursor": last["nextCursor"]} if "nextCursor" in last else whole
 
     def take(self, exchange: Exchange) -> None:
-        """Add the outcome of the next exchange of this step."""
         self.state = exchange.state
         self.progress += exchange.progress
         self.is_subscription = exchange.is_subscription
@@ -85,8 +84,6 @@ class Step(StandaloneMessage, eq=False):
 
 
 class SessionSteps:
-    """The steps of a session."""
-
     def __init__(self, session: Session) -> None:
         self.session = session
         self.steps: list[Step] = []
@@ -190,7 +187,6 @@ class SessionSteps:
 
 
 def step_of(exchange: Exchange, position: ChangePosition) -> Step:
-    """Return the step of a single exchange."""
     request = exchange.request
     step = Step(request.side, request.method, request.subject, request.params, position)
     step.take(exchange)

@@ -20,8 +20,6 @@ from mcpspy.core.session.session import Change
 
 
 class RecordedSession(NamedTuple):
-    """A session and a filter."""
-
     header: Header
     name: str
     """Display name; a peer's text, not sanitized."""
@@ -45,7 +43,6 @@ CARRIERS = ("http", "http-end", "sse", "part")
 
 
 def exchange_flaws(exchange: Exchange) -> list[str]:
-    """Return the flaws of an exchange and its messages, each once."""
     answer = exchange.answer
     flaws = (*exchange.flaws, *exchange.request.flaws, *(() if answer is None else answer.flaws))
     return list(dict.fromkeys(flaws))

@@ -28,7 +28,6 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
-    """Yield the header line, then one line per exchange."""
     table = csv.writer(_Line())
     yield table.writerow(COLUMNS)
     for session in sessions:

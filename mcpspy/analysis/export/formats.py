@@ -15,15 +15,12 @@ Exporter = Callable[[Iterable[RecordedSession]], Iterator[str]]
 class ExportFormat(NamedTuple):
     name: str
     suffix: str
-    """File suffix, with its dot."""
     about: str
-    """One-line description."""
     module: str
     """Module of its `export` function, which takes all sessions if `several`, otherwise one."""
     several: bool
 
     def exporter(self) -> Exporter:
-        """Import the module and return its export function."""
         export = import_module(self.module).export
         return export if self.several else lambda sessions: export(*sessions)
 

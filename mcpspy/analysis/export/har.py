@@ -77,8 +77,6 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
 
 
 class HttpTransfer:
-    """One HTTP exchange and its messages."""
-
     def __init__(self, at: float) -> None:
         self.began = at
         self.last = at
@@ -296,7 +294,6 @@ def _quoted(text: str, safe: str) -> str:
 
 
 def entry_request(method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> dict[str, Any]:
-    """Return the request of an entry; None is a missing body, not an empty one."""
     query = url.partition("#")[0].partition("?")[2]
     request: dict[str, Any] = {
         "method": method,

@@ -21,7 +21,6 @@ from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Change
 
 LARGEST = 64_000
-"""Maximum bytes of a body in the document."""
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:

@@ -26,14 +26,11 @@ ROOM = 48_000
 """Maximum characters of a diagram. Mermaid refuses 50,000 (`maxTextSize`), and GitHub allows no change."""
 
 _SAFE = frozenset(" _./,-()'")
-"""Signs without a meaning in labels."""
 
 _NOTED = ("exit", "error", "lost", "signal")
-"""Kinds of notes that are shown."""
 
 
 def export(session: RecordedSession) -> Iterator[str]:
-    """Yield the diagram, one message per line."""
     changes = list(session.changes)
     client, server = _introduced(changes)
     header = session.header

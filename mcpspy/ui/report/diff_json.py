@@ -34,7 +34,6 @@ def document(
 
 
 def _written(change: dict[str, Any]) -> dict[str, Any]:
-    """Return a change that `json` can serialise; a value that is nested too deep is replaced."""
     try:
         finite: dict[str, Any] = _finite(change)
         json.dumps(finite, indent=2)

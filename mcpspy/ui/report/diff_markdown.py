@@ -14,14 +14,12 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.report import diff_text
 
 WIDE = 200
-"""Characters of a value."""
 
 MOST = 60_000
 """Characters of a report: a comment on GitHub has 65,536."""
 
 
 SHOWN = 20
-"""Changes of one request that are shown."""
 
 
 def markdown(
@@ -66,7 +64,6 @@ def _longest_run(text: str) -> int:
 
 
 def _table(difference: SessionDiff) -> str:
-    """Return the number of changes by kind and severity."""
     changes = [change for _, change in difference.changes]
     kinds = list(dict.fromkeys(change.kind for change in changes))
     rows = [

@@ -42,7 +42,6 @@ LONG = 300
 
 
 def short(text: str) -> str:
-    """Return a peer's text, sanitized and cut."""
     text = sanitize(text)
     return text if len(text) <= LONG else text[: LONG - 1] + "…"
 
@@ -97,7 +96,6 @@ def values(change: DiffChange, width: int) -> tuple[str | None, str | None]:
 
 
 def one_line(value: Any) -> str:
-    """Return a value as sanitized JSON in one line."""
     try:
         return sanitize(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     except (RecursionError, ValueError):
@@ -137,7 +135,6 @@ def _cut(text: str | None, start: int, width: int) -> str | None:
 OLD, NEW, SAME = "-", "+", " "
 
 MOST = 40
-"""Lines of a text diff that are shown."""
 
 WEIGHED = 4_000
 """Maximum lines of two texts for a line-by-line comparison."""
@@ -151,7 +148,6 @@ def change_heading(change: DiffChange, kind_width: int = 0, *, beside: ChangeSev
 
 
 def body(change: DiffChange, width: int) -> Iterator[tuple[str, str]]:
-    """Yield the old and the new, each line with its mark."""
     if (pair := texts(change)) is not None and len(pair[0]) + len(pair[1]) <= WEIGHED:
         yield from _texts(*pair, width)
         return
@@ -182,7 +178,6 @@ TONES = {
 _MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
 
 KINDS = max(map(len, ChangeKind))
-"""Columns of the longest kind."""
 
 WIDE = 120
 """Characters of a value where the output has no width."""

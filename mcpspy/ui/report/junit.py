@@ -27,7 +27,6 @@ def plain(text: str) -> str:
 
 
 WIDE = 500
-"""Characters of a value."""
 
 
 def diff_junit(

@@ -9,7 +9,6 @@ from mcpspy.analysis.lint.rules import FAMILIES
 from mcpspy.ui.report.lint_scan import visible
 
 LONGEST = 400
-"""Characters of a line of an example."""
 
 HEAD = """\
 # mcpspy lint

@@ -16,8 +16,6 @@ from mcpspy.ui.session_model import SessionModel
 
 
 class LintRowFilter:
-    """The rows of a recording when it was read, and a filter."""
-
     def __init__(self, path: Path, query: Query, tell: Callable[[int, int], None]) -> None:
         """Read the recording; `tell` is called with the bytes read and the total."""
         recording, lines = Recording(path), LineReader()
@@ -39,7 +37,6 @@ class LintRowFilter:
         self._lines = lines
 
     def has(self, number: int) -> bool:
-        """Return whether the filter matches a message, given its index among the session's changes."""
         self._item.row = number
         return number < self._count and self._query.matches(self._item)
 

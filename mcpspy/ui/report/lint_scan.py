@@ -15,8 +15,6 @@ from mcpspy.io.recording.scan import RecordingScan
 
 
 class LintScan:
-    """A recording that is being linted."""
-
     def __init__(self, path: Path, rules: Iterable[LintRule] = RULES) -> None:
         """Read the header; raise UsageError or CannotStart if that fails."""
         self._rules = rules
@@ -54,8 +52,6 @@ class LintScan:
 
 
 class LiveLinter:
-    """A linter and its findings by change number."""
-
     def __init__(self, header: Header | None) -> None:
         self._linter = Linter(header)
         self._found: dict[int, list[Finding]] = {}
@@ -75,7 +71,6 @@ class LiveLinter:
         return self._found.get(number, [])
 
     def words(self, number: int) -> list[str]:
-        """Return the findings of a change as text for filters."""
         return [f"{found.code} {found.severity}" for found in self.of(number)]
 
     def _kept(self, findings: list[Finding]) -> list[Finding]:
@@ -89,7 +84,6 @@ RULES_BY_CODE: dict[str, LintRule] = {rule.code: rule for rule in RULES}
 
 class LintedRecording(NamedTuple):
     title: str
-    """As the user named it: a path, or a session."""
     parts: list[Path]
     findings: list[Finding]
 

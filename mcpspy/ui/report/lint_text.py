@@ -19,7 +19,6 @@ Toned = tuple[str, str | None]
 
 
 def brief(finding: Finding) -> Toned:
-    """Return a finding without its location."""
     return f"{finding.code} {finding.severity}: {visible(finding.message)}", TONES[finding.severity]
 
 
@@ -33,7 +32,6 @@ def finding_lines(finding: Finding, path: str, width: int = 0) -> Iterator[Toned
 
 
 def more_lines(left_out: Counter[str], path: str) -> Iterator[Toned]:
-    """Yield a line for each rule with hidden findings."""
     for code, count in left_out.items():
         yield f"{visible(path)} {code} … and {count} more; --all shows them", rows.QUIET
 
@@ -53,7 +51,6 @@ def verdict(counts: Counter[Severity], recordings: int) -> Toned:
 
 
 def explanation(rule: LintRule, width: int = 0) -> Iterator[Toned]:
-    """Yield the full description of a rule."""
     yield f"{rule.code} ({rule.severity}): {rule.summary}", TONES[rule.severity]
     yield "", None
     for line in _wrapped(" ".join(rule.explanation.split()), width or 100, indent=""):

@@ -21,7 +21,6 @@ _WHOLE = "\0"
 """Key of the whole method instead of a subject. No tool can have this name."""
 
 TITLE = 28
-"""Maximum columns of a session's name."""
 
 _HEADS = ("", "time", "messages", "requests", "err", "init", "p50", "p95", "max", "server", "state")
 
@@ -59,7 +58,6 @@ def _wholes(sessions: Sequence[CountedSession]) -> Lines:
 
 
 def _requests(sessions: Sequence[CountedSession], side: str, look: stats_table.TableStyle) -> Lines:
-    """Yield every method and its subjects, each with one row per session."""
     by_method: dict[str, dict[str | None, list[tuple[str, MessageGroup]]]] = {}
     for counted in sessions:
         alike: dict[str, list[MessageGroup]] = {}
@@ -95,6 +93,5 @@ def _rows(same: Sequence[tuple[str, MessageGroup]], depth: int) -> list[stats_ta
 
 
 def _ordered(found: Iterable[T], of: Callable[[T], Sequence[tuple[str, MessageGroup]]], sort: str) -> list[T]:
-    """Return items of several sessions, the largest sum first."""
     key = stats_table.SORTS[sort]
     return sorted(found, key=lambda each: -sum(key(group, group.took.times()) for _, group in of(each)))

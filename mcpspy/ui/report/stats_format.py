@@ -14,7 +14,6 @@ from mcpspy.core.session.exchange import State
 
 class CountedSession(NamedTuple):
     title: str
-    """Display name."""
     stats: StatsCollector
     is_live: bool
     paths: tuple[str, ...]
@@ -30,7 +29,6 @@ def span(seconds: float) -> str:
 
 
 def _three(number: float) -> str:
-    """Return three digits of a number from 1 to below 1000."""
     return f"{number:.2f}" if number < 9.995 else f"{number:.1f}" if number < 99.95 else f"{number:.0f}"
 
 

@@ -18,11 +18,9 @@ from mcpspy.core.session.exchange import State
 from mcpspy.ui.report.stats_format import CountedSession
 
 COLUMNS = 60
-"""Maximum number of intervals in `in_flight`."""
 
 
 def document(counted: CountedSession) -> bytes:
-    """Return the object, with a line end."""
     said = _session(counted)
     try:
         return orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE)

@@ -13,10 +13,8 @@ from mcpspy.ui.report.stats_format import BarStyle, method, span, subject
 from mcpspy.ui.terminal import cells, cut
 
 NARROWEST, WIDEST = 14, 60
-"""Columns of a group's name."""
 
 LEAST, MOST = 6, 40
-"""Columns of the bars."""
 
 SORTS: dict[str, Callable[[MessageGroup, Durations], float]] = {
     "time": lambda group, times: times.total,
@@ -29,14 +27,12 @@ SORTS: dict[str, Callable[[MessageGroup, Durations], float]] = {
     "sent": lambda group, times: group.sent,
     "back": lambda group, times: group.back,
 }
-"""Sort keys; the largest value is first."""
 
 
 class TableStyle(NamedTuple):
     width: int
     bars: BarStyle
     sort: str
-    """A key of `SORTS`."""
     top: int
     """Maximum rows of long lists: tools of a method, notifications, open requests."""
 
@@ -84,7 +80,6 @@ COLUMNS = (
 
 
 def methods(groups: Sequence[MessageGroup], sort: str) -> list[list[TableRow]]:
-    """Return the methods of one side in order, each followed by its subjects."""
     by_method: dict[str, list[MessageGroup]] = {}
     for group in groups:
         by_method.setdefault(group.method, []).append(group)

@@ -15,13 +15,10 @@ from mcpspy.ui.report.stats_format import BarStyle, CountedSession, arrow, head,
 Lines = Iterator[tuple[str, str | None]]
 
 LABEL = 12
-"""Columns of a label."""
 
 BAR = 20
-"""Columns of the bar of the server's share."""
 
 PROFILE = 160
-"""Maximum columns of the concurrency chart."""
 
 BOUNDS = tuple(step * 10.0**power for power in range(-5, 4) for step in (1, 2, 5))
 """Upper bounds of the latency histogram in seconds: from 10 µs to about an hour and a half."""

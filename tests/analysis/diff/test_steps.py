@@ -34,7 +34,9 @@ def test_a_question_and_the_call_that_answers_it_are_one_call_and_a_request_of_t
         (State.OK, 1, 29),
         (State.OK, 1, 33),
     ]
-    assert [(step.method, step.params["message"], step.result["action"], step.position) for step in asked] == [
+    assert [
+        (step.method, step.params["message"], step.result["action"], step.position) for step in asked
+    ] == [
         ("elicitation/create", "Which colour?", "accept", ChangePosition(30, 11)),
         ("elicitation/create", "Will you decline?", "decline", ChangePosition(34, 13)),
     ]

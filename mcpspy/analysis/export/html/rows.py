@@ -58,7 +58,6 @@ class HtmlRows:
             yield self._take()
 
     def facts(self) -> dict[str, Any]:
-        """Return the data of the whole session."""
         header, peers = self._session.header, self._peers
         ending = rows.row(Change(0, self._exit)) if self._exit is not None else None
         return {
@@ -142,7 +141,6 @@ def target(header: Header) -> str:
 
 
 def _is_in_request_row(change: Change) -> bool:
-    """Return whether the row of its request includes it."""
     return change.exchange is not None and change.what is change.exchange.answer
 
 
@@ -169,7 +167,6 @@ def _text(what: Any) -> str:
 
 
 def _end(exchange: Exchange | None) -> float | None:
-    """Return the time of the response or cancellation."""
     last = None if exchange is None else exchange.answer or exchange.cancel
     return None if last is None else round(last.at, 6)
 

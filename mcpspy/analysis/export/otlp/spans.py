@@ -60,23 +60,17 @@ _ERRORS = {
 
 
 class SpanContext(NamedTuple):
-    """Trace and parent of a span."""
-
     trace: str
     """32 hex digits."""
     parent: str = ""
     """16 hex digits; empty if it has none."""
     flags: int = SAMPLED
     state: str = ""
-    """`tracestate`, unchanged."""
 
 
 class StreamAttributes(NamedTuple):
-    """Attributes of all messages in one stream."""
-
     revision: str | None
     session: str | None
-    """`Mcp-Session-Id`."""
 
 
 class SessionSpans:
@@ -111,7 +105,6 @@ class SessionSpans:
                 yield what.side, self._of_exchange(exchange)
 
     def _look(self, change: Change) -> None:
-        """Collect data of the whole session."""
         what, exchange = change.what, change.exchange
         self._last = max(self._last, what.at)
         if isinstance(what, Note):
