@@ -57,10 +57,7 @@ def row(change: Change) -> Row:
     if isinstance(what, Request | Result | Failure):
         id_text = what.id or "null"
     status, tone = _status(change)
-    asides = [*_effects(change), *what.flaws, *([change.flaw] if change.flaw else [])]
-    if asides:
-        status = "; ".join([status, *asides] if status else asides)
-        tone = tone if tone == BAD else ODD
+    status, tone = _with_notes(status, tone, [*_effects(change), *_flaws(change)])
     return Row(
         time=moment(what.at),
         arrow=FROM_CLIENT if what.side == CLIENT else FROM_SERVER,
@@ -77,33 +74,36 @@ def row(change: Change) -> Row:
 def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> Row:
     """Return the row of a request together with its response.
 
-    `sizes` are the bytes of both; `now` is seconds since the start, for the waiting time of a pending
-    request.
+    `sizes` are the bytes of both; `now` is seconds since the start, for the waiting time of a pending request.
     """
-    said, exchange = row(change), change.exchange
+    first, exchange = row(change), change.exchange
     if exchange is None:
-        return said
+        return first
     status, tone = outcome(exchange)
-    flaws = (
-        [*change.what.flaws, *([change.flaw] if change.flaw else [])]
-        if isinstance(change.what, Request)
-        else []
-    )
+    notes = [*exchange.effects, *(_flaws(change) if isinstance(change.what, Request) else ())]
     answer = exchange.answer
     if answer is not None:
-        flaws += answer.flaws
+        notes += answer.flaws
         latency = duration(answer.at - exchange.request.at)
     else:
         latency = duration(max(now - exchange.request.at, 0.0)) + "…" if exchange.is_open else ""
         if exchange.progress and exchange.is_open:
             status = f"{status}: {progress(exchange.progress[-1])}"
-    flaws = [*exchange.effects, *flaws]
-    if flaws:
-        status = "; ".join([status, *flaws])
-        tone = tone if tone == BAD else ODD
-    asked, answered = sizes
-    both = f"{size(asked):>6} {'' if answered is None else size(answered):>6}"
-    return said._replace(latency=latency, size=both, status=sanitize(status), tone=tone)
+    status, tone = _with_notes(status, tone, notes)
+    request_size, answer_size = sizes
+    both = f"{size(request_size):>6} {'' if answer_size is None else size(answer_size):>6}"
+    return first._replace(latency=latency, size=both, status=sanitize(status), tone=tone)
+
+
+def _with_notes(status: str, tone: str, notes: list[str]) -> tuple[str, str]:
+    if not notes:
+        return status, tone
+    return "; ".join([status, *notes] if status else notes), tone if tone == BAD else ODD
+
+
+def _flaws(change: Change) -> list[str]:
+    assert not isinstance(change.what, Note | Damaged)
+    return [*change.what.flaws, *([change.flaw] if change.flaw else [])]
 
 
 def _effects(change: Change) -> list[str]:
@@ -194,7 +194,7 @@ def ended_badly(note: Note) -> bool:
     return note.fields.get("signal") is not None or note.fields.get("code") not in (0, None)
 
 
-_LEFT = {
+_HUNG_UP = {
     CLIENT: ": the client hung up",
     SERVER: ": the server hung up",
     "mcpspy": ": mcpspy was stopped",
@@ -204,29 +204,26 @@ _LEFT = {
 
 def _status(change: Change) -> tuple[str, str]:
     what, exchange = change.what, change.exchange
-    if isinstance(what, Malformed):
-        return "", ODD
-    if exchange is None:
-        return "", QUIET if isinstance(what, Notification) else ODD
     if isinstance(what, Notification):
         return "", QUIET
-    if isinstance(what, Request):
-        waits = exchange.answer is None
-        return outcome(exchange) if waits else ("", OK)
+    if isinstance(what, Malformed) or exchange is None:
+        return "", ODD
+    if isinstance(what, Request) and exchange.answer is not None:
+        return "", OK
     return outcome(exchange)
 
 
-def _rule(said: object) -> str:
-    if not isinstance(said, dict):
-        return str(said)
-    often = f" {said['probability']:.0%}" if isinstance(said.get("probability"), float) else ""
-    return f"{said.get('rule')}: {said.get('when') or '(all)'} =>{often} {said.get('action')}"
+def _rule(rule: object) -> str:
+    if not isinstance(rule, dict):
+        return str(rule)
+    probability = f" {rule['probability']:.0%}" if isinstance(rule.get("probability"), float) else ""
+    return f"{rule.get('rule')}: {rule.get('when') or '(all)'} =>{probability} {rule.get('action')}"
 
 
 def _note_row(note: Note) -> Row:
-    say = _NOTES.get(note.kind)
-    if say is not None:
-        subject, status, tone = say(note)
+    describe = _NOTES.get(note.kind)
+    if describe is not None:
+        subject, status, tone = describe(note)
     else:
         subject, status, tone = ", ".join(f"{key} {value}" for key, value in note.fields.items()), "", QUIET
     return Row(
@@ -234,54 +231,57 @@ def _note_row(note: Note) -> Row:
     )
 
 
-Said = tuple[str, str, str]
+NoteText = tuple[str, str, str]
 """Subject, status, tone."""
 
 
-def _exit(note: Note) -> Said:
+def _exit(note: Note) -> NoteText:
     return ending(note), "", OK if note.fields.get("code") == 0 else BAD if ended_badly(note) else QUIET
 
 
-def _eof(note: Note) -> Said:
-    from_client = note.fields.get("from") == CLIENT
-    return "the client closed stdin" if from_client else "the server closed stdout", "", QUIET
+def _eof(note: Note) -> NoteText:
+    return (
+        f"the {'client closed stdin' if note.fields.get('from') == CLIENT else 'server closed stdout'}",
+        "",
+        QUIET,
+    )
 
 
-def _closed(note: Note) -> Said:
+def _closed(note: Note) -> NoteText:
     fields = note.fields
     status = f"{fields.get('undelivered')} bytes undelivered" if fields.get("undelivered") else ""
     return f"the {fields.get('by')} stopped reading {fields.get('pipe')}", status, ODD
 
 
-def _http(note: Note) -> Said:
+def _http(note: Note) -> NoteText:
     fields, answered = note.fields, note.fields.get("status")
     status = str(fields.get("error") or ("no answer" if answered is None else f"HTTP {answered}"))
     tone = BAD if isinstance(answered, int) and answered >= 400 else QUIET
     return f"{fields.get('method')} {fields.get('path')}", status, tone
 
 
-def _http_end(note: Note) -> Said:
-    who = note.fields.get("hung_up")
-    subject = f"HTTP exchange {note.fields.get('http')} ended" + _LEFT.get(str(who), "")
-    return subject, "", BAD if who == SERVER else QUIET
+def _http_end(note: Note) -> NoteText:
+    side = note.fields.get("hung_up")
+    subject = f"HTTP exchange {note.fields.get('http')} ended" + _HUNG_UP.get(str(side), "")
+    return subject, "", BAD if side == SERVER else QUIET
 
 
-def _sse(note: Note) -> Said:
+def _sse(note: Note) -> NoteText:
     named = {"event": "event", "id": "id", "retry": "retry in ms", "data": "data"}
-    told = (f"{word} {note.fields[key]}" for key, word in named.items() if note.fields.get(key))
-    return ", ".join(told), "", QUIET
+    parts = (f"{word} {note.fields[key]}" for key, word in named.items() if note.fields.get(key))
+    return ", ".join(parts), "", QUIET
 
 
-def _rules(note: Note) -> Said:
-    said = note.fields.get("rules")
-    return "; ".join(map(_rule, said)) if isinstance(said, list) else "", "", QUIET
+def _rules(note: Note) -> NoteText:
+    rules = note.fields.get("rules")
+    return "; ".join(map(_rule, rules)) if isinstance(rules, list) else "", "", QUIET
 
 
-def _lost(note: Note) -> Said:
+def _lost(note: Note) -> NoteText:
     return f"{note.fields.get('entries')} entries were not recorded: {note.fields.get('why')}", "", BAD
 
 
-_NOTES: dict[str, Callable[[Note], Said]] = {
+_NOTES: dict[str, Callable[[Note], NoteText]] = {
     "stderr": lambda note: (note.text, "", QUIET),
     "exit": _exit,
     "eof": _eof,

@@ -25,7 +25,7 @@ class ChangeItem(MessageItem):
         super().__init__(change.what, None if change.exchange is None else change.exchange.request)
         self._change = change
         self.findings = findings
-        """What `lint` says of it: `ENV101 error` …"""
+        """Findings of `lint`: `ENV101 error` …"""
 
     @property
     def status(self) -> str:
@@ -86,19 +86,15 @@ def kept(query: Query | None) -> Callable[[Change], bool]:
             return matches(ChangeItem(change))
         number = exchange.number
         if number not in exchanges:
-            exchanges[number] = _finds(query, exchange)
+            answer = exchange.answer
+            exchanges[number] = (
+                matches(exchange_item(exchange))
+                or matches(exchange_item(exchange, "request"))
+                or (answer is not None and matches(ChangeItem(Change(-1, answer, exchange))))
+            )
         return exchanges[number]
 
     return keep
-
-
-def _finds(query: Query, exchange: Exchange) -> bool:
-    matches, answer = query.matches, exchange.answer
-    return (
-        matches(exchange_item(exchange))
-        or matches(exchange_item(exchange, "request"))
-        or (answer is not None and matches(ChangeItem(Change(-1, answer, exchange))))
-    )
 
 
 _KINDS = {

@@ -164,7 +164,7 @@ class ProgressBar(LastLine):
 def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:
     """Yield the blocks of a recording, with progress; report an incomplete last line unless it is live."""
     scan = RecordingScan(path)
-    gc.disable()  # What is made of a line is gone with it, or stays: there is nothing to look for.
+    gc.disable()  # Objects of a line are freed with it or kept: there is no garbage to collect.
     try:
         with ProgressBar(path.name) as progress:
             for block in scan:

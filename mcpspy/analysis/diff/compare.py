@@ -357,10 +357,10 @@ def _exit(before: SessionSteps, now: SessionSteps) -> ComparedCase | None:
     """Compare how the servers exited, unless the host ended one of them."""
     if before.exit is None or now.exit is None:
         return None
-    (one, there), (two, here) = before.exit, now.exit
+    (one, old), (two, new) = before.exit, now.exit
     changes: list[DiffChange] = []
-    if {"code": None, "signal": None} in (one.fields, two.fields):  # An import: nobody knows how it ended.
+    if {"code": None, "signal": None} in (one.fields, two.fields):  # Imported: unknown.
         return None
     if not before.is_signalled and not now.is_signalled and one.fields != two.fields:
         changes.append(DiffChange(kind=ChangeKind.EXIT, severity=NOTE, old=one.fields, new=two.fields))
-    return ComparedCase(method="exit", old=there, new=here, changes=tuple(changes))
+    return ComparedCase(method="exit", old=old, new=new, changes=tuple(changes))

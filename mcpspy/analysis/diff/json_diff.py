@@ -107,10 +107,10 @@ def _items(old: list[Any], new: list[Any], at: Pointer, dates: bool) -> Iterator
     held = common(
         [fingerprint(item, dates=dates) for item in old], [fingerprint(item, dates=dates) for item in new]
     )
-    ours, theirs = list(enumerate(old)), list(enumerate(new))
+    left, right = list(enumerate(old)), list(enumerate(new))
     before = then = 0
     for here, there in [*held, (len(old), len(new))]:
-        yield from _gap(ours[before:here], theirs[then:there], at, dates)
+        yield from _gap(left[before:here], right[then:there], at, dates)
         before, then = here + 1, there + 1
 
 

@@ -58,9 +58,9 @@ def settled_result(result: Any) -> Any:
 def settled_error(error: Any) -> Any:
     if not isinstance(error, dict) or not isinstance(data := error.get("data"), dict):
         return error
-    if not isinstance(asked := data.get("elicitations"), list):
+    if not isinstance(listed := data.get("elicitations"), list):
         return error
-    marked = [_marked(item) if isinstance(item, dict) else item for item in asked]
+    marked = [_marked(item) if isinstance(item, dict) else item for item in listed]
     return {**error, "data": {**data, "elicitations": marked}}
 
 

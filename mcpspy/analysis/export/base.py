@@ -28,7 +28,7 @@ class RecordedSession(NamedTuple):
     keep: Callable[[Change], bool]
     """Returns whether a change is selected; the same for a request and its response."""
 
-    def wanted(self) -> Iterator[Change]:
+    def selected(self) -> Iterator[Change]:
         return filter(self.keep, self.changes)
 
     def exchanges(self) -> Iterator[Exchange]:
@@ -116,7 +116,7 @@ def fragment(data: bytes) -> orjson.Fragment | None:
     """Return JSON that can be spliced into a line; None if it is not strict JSON."""
     try:
         orjson.loads(data)
-        # A line end between two members is legal in JSON, and the end of a line here.
+        # JSON may contain line breaks between members, but they would end the line here.
         return orjson.Fragment(lay_out(data, indent=-1) if b"\n" in data or b"\r" in data else data)
     except (ValueError, DecodeError, RecursionError):
         return None

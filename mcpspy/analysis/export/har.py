@@ -234,7 +234,7 @@ def stdio_entries(session: RecordedSession) -> Iterator[dict[str, Any]]:
     """Yield the entries of a stdio session, in the order of the requests."""
     clock = WallClock(session.header.started)
     server = session.header.name or "server"
-    for change in session.wanted():
+    for change in session.selected():
         what, exchange = change.what, change.exchange
         if isinstance(what, Request) and exchange is not None:
             yield _stdio_entry(what, server, clock, _stdio_outcome(exchange), exchange)

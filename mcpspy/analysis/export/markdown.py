@@ -29,7 +29,7 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
         if number:
             yield "\n"
         yield from document(
-            session.header, ((change, "") for change in session.wanted() if _has_section(change, session))
+            session.header, ((change, "") for change in session.selected() if _has_section(change, session))
         )
 
 

@@ -18,7 +18,7 @@ def document(
 ) -> bytes:
     """Return the document, with a line end. `titles` name the old session and the new one."""
     changes = [_change(case, change) for case, change in difference.changes]
-    said: dict[str, Any] = {
+    report: dict[str, Any] = {
         "same": difference.is_same(fail_on),
         "old": titles[0],
         "new": titles[1],
@@ -27,10 +27,10 @@ def document(
         "changes": changes,
     }
     try:
-        return orjson.dumps(said, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # Integers beyond 64 bits, lone surrogates, nested deeper than it goes.
-        said["changes"] = [_written(change) for change in changes]
-        return json.dumps(said, indent=2).encode() + b"\n"
+        report["changes"] = [_written(change) for change in changes]
+        return json.dumps(report, indent=2).encode() + b"\n"
 
 
 def _written(change: dict[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,10 @@ The report is cut to the maximum length of a comment.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, SessionDiff
+from mcpspy.analysis.export.markdown import code_span, longest_run
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.report import diff_text
 
@@ -26,41 +26,32 @@ def markdown(
     difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
 ) -> str:
     verdict = diff_text.verdict(difference, fail_on)
-    told = [
+    parts = [
         f"### mcpspy diff: {verdict}",
         f"{span(sanitize(titles[0]))} {diff_text.ARROW} {span(sanitize(titles[1]))}",
     ]
     if difference.changed:
-        told.append(_table(difference))
-    left, room = len(difference.changed), MOST - sum(map(len, told))
+        parts.append(_table(difference))
+    left, room = len(difference.changed), MOST - sum(map(len, parts))
     for case in sorted(difference.changed, key=_rank):
         block = _case(case)
         if len(block) > room:
-            told.append(f"… {left} more: `mcpspy diff` shows them all.")
+            parts.append(f"… {left} more: `mcpspy diff` shows them all.")
             break
-        told.append(block)
+        parts.append(block)
         left, room = left - 1, room - len(block) - 2
-    return "\n\n".join(told) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def span(text: str) -> str:
-    """Return a code span that the text cannot end."""
-    if not text:
-        return "` `"
-    ticks = "`" * (1 + _longest_run(text))
-    pad = " " if text[0] in "` " or text[-1] in "` " else ""
-    return f"{ticks}{pad}{text}{pad}{ticks}"
+    return code_span(text) if text else "` `"
 
 
 def fence(block: Iterable[str]) -> str:
     """Return a fenced diff that the lines cannot end."""
     text = "\n".join(block)
-    ticks = "`" * max(3, 1 + _longest_run(text))
+    ticks = "`" * max(3, 1 + longest_run(text))
     return f"{ticks}diff\n{text}\n{ticks}"
-
-
-def _longest_run(text: str) -> int:
-    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def _table(difference: SessionDiff) -> str:

@@ -26,7 +26,7 @@ from mcpspy.analysis.diff import (
 from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize
 
-_SAID = {
+_REASONS = {
     ChangeKind.ADDED: "only the new session has it",
     ChangeKind.REMOVED: "only the old session has it",
 }
@@ -53,14 +53,14 @@ def about(case: ComparedCase) -> str:
 
 def places(case: ComparedCase) -> str:
     """Return the positions: `exchange 3 → 4, line 12 → 14`; one number if both are equal."""
-    said = []
+    parts = []
     exchanges = [None if place is None else place.exchange for place in (case.old, case.new)]
     if exchanges != [None, None]:
-        said.append("exchange " + _both(exchanges))
+        parts.append("exchange " + _both(exchanges))
     lines = [None if place is None else place.line for place in (case.old, case.new)]
     if any(lines):
-        said.append("line " + _both(lines))
-    return ", ".join(said)
+        parts.append("line " + _both(lines))
+    return ", ".join(parts)
 
 
 def _both(numbers: list[int | None]) -> str:
@@ -76,7 +76,7 @@ def place(where: ChangePosition | None) -> dict[str, int]:
 
 def said(change: DiffChange) -> str:
     """Return the reason of a change, in addition to kind, pointer and values; may be empty."""
-    return short(change.why) or _SAID.get(change.kind, "")
+    return short(change.why) or _REASONS.get(change.kind, "")
 
 
 def values(change: DiffChange, width: int) -> tuple[str | None, str | None]:

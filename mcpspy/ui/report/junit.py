@@ -26,6 +26,11 @@ def plain(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)
 
 
+def _document(root: ET.Element) -> str:
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
 WIDE = 500
 
 
@@ -55,8 +60,7 @@ def diff_junit(
             "time": _seconds(case.latency or 0.0),
         }
         _fill_case(ET.SubElement(suite, "testcase", attributes), case, fail_on)
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    return _document(root)
 
 
 def _fill_case(element: ET.Element, case: ComparedCase, fail_on: ChangeSeverity) -> None:
@@ -101,8 +105,7 @@ def lint_junit(linted: Sequence[LintedRecording], *, fail_on: Severity = Severit
             case = {"classname": f"mcpspy.lint.{rule.family}", "name": f"{code} {rule.summary}"}
             _fill_finding(ET.SubElement(suite, "testcase", case), recording, found, fail_on)
     root.attrib |= {"tests": str(tests), "failures": str(failures), "errors": "0"}
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    return _document(root)
 
 
 def _fill_finding(

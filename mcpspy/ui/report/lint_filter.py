@@ -16,8 +16,8 @@ from mcpspy.ui.session_model import SessionModel
 
 
 class LintRowFilter:
-    def __init__(self, path: Path, query: Query, tell: Callable[[int, int], None]) -> None:
-        """Read the recording; `tell` is called with the bytes read and the total."""
+    def __init__(self, path: Path, query: Query, show: Callable[[int, int], None]) -> None:
+        """Read the recording; `show` is called with the bytes read and the total."""
         recording, lines = Recording(path), LineReader()
         is_live = recording.state is RecordingState.LIVE
         log = SessionModel(recording.header, lines.read)
@@ -27,7 +27,7 @@ class LintRowFilter:
                 part = block.path
                 log.begin_part(lines.begin_part(part))
             log.add_lines(block.lines, block.offset)
-            tell(scan.read, scan.size)
+            show(scan.read, scan.size)
         if not is_live:
             log.end()
         query.end = log.index.last_at

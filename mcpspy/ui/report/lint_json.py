@@ -16,12 +16,12 @@ from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
 
 def document(linted: Sequence[LintedRecording]) -> str:
     counts = Counter(finding.severity for recording in linted for finding in recording.findings)
-    said = {
+    report = {
         "recordings": [recording.title for recording in linted],
         "counts": {str(severity): counts[severity] for severity in Severity},
         "findings": [_finding(recording, finding) for recording in linted for finding in recording.findings],
     }
-    return json.dumps(said, indent=2) + "\n"
+    return json.dumps(report, indent=2) + "\n"
 
 
 def _finding(recording: LintedRecording, finding: Finding) -> dict[str, Any]:
@@ -48,15 +48,11 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 
 def github(recording: LintedRecording) -> Iterator[str]:
     for finding in recording.findings:
-        yield _command(recording, finding)
-
-
-def _command(recording: LintedRecording, finding: Finding) -> str:
-    path = recording.path(finding).translate(_PROPERTY)
-    title = f"{finding.code} {RULES_BY_CODE[finding.code].summary}".translate(_PROPERTY)
-    text = visible(finding.message) + (f"\n{visible(finding.excerpt)}" if finding.excerpt else "")
-    where = f"file={path},line={max(finding.place.line, 1)}"
-    return f"::{COMMANDS[finding.severity]} {where},title={title}::{text.translate(_VALUE)}"
+        path = recording.path(finding).translate(_PROPERTY)
+        title = f"{finding.code} {RULES_BY_CODE[finding.code].summary}".translate(_PROPERTY)
+        text = visible(finding.message) + (f"\n{visible(finding.excerpt)}" if finding.excerpt else "")
+        where = f"file={path},line={max(finding.place.line, 1)}"
+        yield f"::{COMMANDS[finding.severity]} {where},title={title}::{text.translate(_VALUE)}"
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -24,8 +24,8 @@ def brief(finding: Finding) -> Toned:
 
 def finding_lines(finding: Finding, path: str, width: int = 0) -> Iterator[Toned]:
     """Yield the lines of one finding with their tones; `width` 0 for lines of any length."""
-    said, tone = brief(finding)
-    for line in _wrapped(f"{visible(path)}:{finding.place.line} {said}", width):
+    text, tone = brief(finding)
+    for line in _wrapped(f"{visible(path)}:{finding.place.line} {text}", width):
         yield line, tone
     if finding.excerpt:
         yield f"    | {visible(finding.excerpt)}", rows.QUIET
@@ -40,14 +40,14 @@ def verdict(counts: Counter[Severity], recordings: int) -> Toned:
     where = counted(recordings, "recording")
     if not counts.total():
         return f"no findings in {where}", rows.OK
-    said = [
+    parts = [
         "" if severity is Severity.INFO else counted(counts[severity], str(severity))
         for severity in Severity
         if counts[severity]
     ]
     if counts[Severity.INFO]:
-        said[-1] = f"{counts[Severity.INFO]} info"
-    return f"{', '.join(said)} in {where}", TONES[min(counts, key=lambda severity: severity.rank)]
+        parts[-1] = f"{counts[Severity.INFO]} info"
+    return f"{', '.join(parts)} in {where}", TONES[min(counts, key=lambda severity: severity.rank)]
 
 
 def explanation(rule: LintRule, width: int = 0) -> Iterator[Toned]:

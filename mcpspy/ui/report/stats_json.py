@@ -21,11 +21,11 @@ COLUMNS = 60
 
 
 def document(counted: CountedSession) -> bytes:
-    said = _session(counted)
+    report = _session(counted)
     try:
-        return orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(report, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # Integers beyond 64 bits, lone surrogates.
-        return json.dumps(said, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        return json.dumps(report, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def _session(counted: CountedSession) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _session(counted: CountedSession) -> dict[str, Any]:
 
 
 def _group(group: MessageGroup) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    members: dict[str, Any] = {
         "from": group.side,
         "kind": str(group.kind),
         "method": group.method or None,
@@ -101,21 +101,21 @@ def _group(group: MessageGroup) -> dict[str, Any]:
         "sent": group.sent,
     }
     if group.kind is GroupKind.NOTIFICATION:
-        return said
-    said |= {
+        return members
+    members |= {
         "errors": group.errors,
         "states": {str(state): group.states[state] for state in State},
         "back": group.back,
         "latency": _times(group.took),
     }
     if chains := group.chains:
-        said["chains"] = {
+        members["chains"] = {
             "count": len(chains),
             "requests": chains.requests,
             "server_seconds": _seconds(chains.served),
             "latency": _times(chains.whole),
         }
-    return said
+    return members
 
 
 def _times(spread: Distribution) -> dict[str, Any] | None:

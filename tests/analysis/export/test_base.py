@@ -15,7 +15,7 @@ def test_exchanges_are_those_whose_request_is_wanted_in_the_order_of_their_reque
 
     assert [exchange.request.id for exchange in every.exchanges()] == ["1", "2", "3"]
     assert [exchange.request.id for exchange in some.exchanges()] == ["1", "3"]
-    assert [type(change.what).__name__ for change in some.wanted()] == [
+    assert [type(change.what).__name__ for change in some.selected()] == [
         *("Request", "Notification", "Request", "Result")
     ]
-    assert sum(isinstance(change.what, Request) for change in every.wanted()) == 3
+    assert sum(isinstance(change.what, Request) for change in every.selected()) == 3

@@ -31,10 +31,10 @@ POLICY = (
     "default-src 'none'",
     "script-src '{script}'",
     "style-src '{style}'",
-    "img-src data:",  # Pictures in answers; and the empty icon, without which a browser asks a server for one.
+    "img-src data:",  # Images in responses, and the empty icon: without it a browser requests one.
     "base-uri 'none'",
     "form-action 'none'",
-    "require-trusted-types-for 'script'",  # And no text becomes markup, not even by a mistake of ours.
+    "require-trusted-types-for 'script'",  # No text becomes markup, not even by mistake.
 )
 
 

@@ -28,7 +28,12 @@ BLOCK = 1 << 20
 NONE = -1
 """Body number of a row without a body."""
 
-_KINDS = {Request: "request", Notification: "notification", Malformed: "malformed", Damaged: "damaged"}
+_KINDS: dict[type, str] = {
+    Request: "request",
+    Notification: "notification",
+    Malformed: "malformed",
+    Damaged: "damaged",
+}
 
 
 class HtmlRows:

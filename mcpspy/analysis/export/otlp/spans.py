@@ -294,7 +294,7 @@ def transport_attributes(header: Header, side: str) -> dict[str, Value | None]:
         try:
             parts = urlsplit(header.upstream or "")
             host, port = parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-        except ValueError:  # An address of somebody else's making.
+        except ValueError:  # Invalid address.
             host = None
     return {
         "network.transport": "tcp",
