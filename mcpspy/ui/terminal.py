@@ -14,6 +14,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Self
 
 from mcpspy.analysis import rows
 from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
@@ -60,21 +61,24 @@ class Output:
 
 class LastLine:
     def __init__(self) -> None:
-        self._has_line = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._is_there = False
+        self._is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._is_shown = False
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.clear()
 
     def clear(self) -> None:
-        if self._is_there:
+        if self._is_shown:
             self._write("")
-            self._is_there = False
+            self._is_shown = False
 
     def put(self, text: str) -> None:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
         self._write(cut(text, columns - 1))
-        self._is_there = True
+        self._is_shown = True
 
     def _write(self, text: str) -> None:
         sys.stderr.write("\r\x1b[K" + text)
@@ -126,17 +130,14 @@ def _pad(text: str, width: int) -> str:
 
 
 class StatusLine(LastLine):
-    def __enter__(self) -> None:
-        return
-
     def show(self, what: str, seconds: float) -> None:
-        if self._has_line:
+        if self._is_terminal:
             self.put(f"waiting for {sanitize(what)} · {seconds:.0f} s")
 
 
-PATIENCE = 0.5
+SHOW_AFTER_SECONDS = 0.5
 
-PACE = 0.1
+UPDATE_SECONDS = 0.1
 
 BAR_WIDTH = 30
 
@@ -146,16 +147,13 @@ class ProgressBar(LastLine):
         super().__init__()
         self._what = sanitize(what)
         self._clock = clock
-        self._due = clock() + PATIENCE
-
-    def __enter__(self) -> ProgressBar:
-        return self
+        self._due = clock() + SHOW_AFTER_SECONDS
 
     def show(self, done: int, of: int) -> None:
         """Update the bar if that is due."""
-        if not self._has_line or (now := self._clock()) < self._due:
+        if not self._is_terminal or (now := self._clock()) < self._due:
             return
-        self._due = now + PACE
+        self._due = now + UPDATE_SECONDS
         share = min(done / of, 1.0) if of else 1.0
         filled = int(share * BAR_WIDTH)
         self.put(f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {share:4.0%} {self._what}")

@@ -7,7 +7,6 @@ values. How a difference is shown is up to `mcpspy.ui.report`.
 from __future__ import annotations
 
 from mcpspy.analysis.diff.compare import compare, compare_exchanges, unlisted
-from mcpspy.analysis.diff.ignore import Ignored, ignored
 from mcpspy.analysis.diff.model import (
     ChangeKind,
     ChangePosition,
@@ -16,7 +15,7 @@ from mcpspy.analysis.diff.model import (
     DiffChange,
     SessionDiff,
 )
-from mcpspy.analysis.diff.options import DiffOptions, LatencyLimit, slower
+from mcpspy.analysis.diff.options import DiffOptions, Ignored, LatencyLimit, ignored, slower
 
 __all__ = [
     "ChangeKind",

@@ -15,7 +15,6 @@ from typing import Generic, NamedTuple, TypeVar
 from msgspec import UNSET, structs
 
 from mcpspy.analysis.diff.handshake import handshake, is_across_handshake
-from mcpspy.analysis.diff.ignore import is_cut
 from mcpspy.analysis.diff.json_diff import fingerprint
 from mcpspy.analysis.diff.lcs import increasing
 from mcpspy.analysis.diff.model import (
@@ -26,7 +25,7 @@ from mcpspy.analysis.diff.model import (
     DiffChange,
     SessionDiff,
 )
-from mcpspy.analysis.diff.options import LISTED, DiffOptions
+from mcpspy.analysis.diff.options import LISTED, DiffOptions, is_cut
 from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps, value_change
 from mcpspy.analysis.diff.steps import SessionSteps, StandaloneMessage, Step, step_of
 from mcpspy.core.jsontools import pointer
@@ -136,15 +135,13 @@ def unlisted(session: Session, options: DiffOptions) -> list[str]:
 
 def _counting(case: ComparedCase | None, terms: ComparisonTerms) -> list[ComparedCase]:
     """Return the case without ignored changes; an empty list if the whole case is ignored."""
-    if case is None or terms.is_ignored(case.method, None):
+    if case is None or terms.is_ignored(case):
         return []
-    patterns = terms.patterns(case.method, None)
-    left = [
-        change
-        for change in case.changes
-        if not change.pointer or not is_cut(pointer(change.pointer), patterns)
+    patterns = terms.patterns(case)
+    changes = [
+        each for each in case.changes if not each.pointer or not is_cut(pointer(each.pointer), patterns)
     ]
-    return [structs.replace(case, changes=tuple(left))]
+    return [structs.replace(case, changes=tuple(changes))]
 
 
 class _Cases:
@@ -247,8 +244,7 @@ def _compare_standalone(
     before: SessionSteps, now: SessionSteps, terms: ComparisonTerms, cases: _Cases
 ) -> None:
     old, new = (
-        [message for message in steps.standalone if not terms.is_ignored(message.method, message.subject)]
-        for steps in (before, now)
+        [message for message in steps.standalone if not terms.is_ignored(message)] for steps in (before, now)
     )
     pairs = pair(
         old,
@@ -259,14 +255,11 @@ def _compare_standalone(
     for both in pairs.both:
         changes = []
         if not both.is_exact:
-            one, two = (
-                terms.params(message.method, message.subject, message.params)
-                for message in (both.old, both.new)
-            )
+            one, two = (terms.params(message) for message in (both.old, both.new))
             severity = NOTE if both.new.method in _BY_CHANCE else DIFFERENT
             changes = [
                 value_change(ChangeKind.NOTIFICATION, severity, found)
-                for found in terms.differences(one, two, terms.patterns(both.new.method, both.new.subject))
+                for found in terms.differences(one, two, terms.patterns(both.new))
             ]
         cases.add(_case(both.old, both.new, changes))
     for kind, listed, other in (
@@ -292,7 +285,7 @@ def _case(old: StandaloneMessage, new: StandaloneMessage, changes: list[DiffChan
 def _one_sided(
     kind: ChangeKind, what: StandaloneMessage, severity: ChangeSeverity, terms: ComparisonTerms
 ) -> ComparedCase:
-    params = terms.params(what.method, what.subject, what.params).get("params") or UNSET
+    params = terms.params(what).get("params") or UNSET
     is_old = kind is ChangeKind.REMOVED
     change = DiffChange(
         kind=kind,
@@ -325,11 +318,7 @@ def _counted(steps: list[Step], terms: ComparisonTerms) -> list[Step]:
     methods = terms.options.methods
     if not methods and not terms.options.ignored:
         return steps
-    return [
-        step
-        for step in steps
-        if (not methods or step.method in methods) and not terms.is_ignored(step.method, step.subject)
-    ]
+    return [step for step in steps if (not methods or step.method in methods) and not terms.is_ignored(step)]
 
 
 def _key(step: Step, terms: ComparisonTerms) -> Hashable:
@@ -341,7 +330,7 @@ def _loose_key(step: Step) -> Hashable:
 
 
 def _params(what: StandaloneMessage, terms: ComparisonTerms) -> str:
-    params = terms.params(what.method, what.subject, what.params)
+    params = terms.params(what)
     return fingerprint(params, dates=terms.options.dates)
 
 

@@ -21,10 +21,7 @@ class ChangeSeverity(StrEnum):
     @property
     def rank(self) -> int:
         """0 is the most severe."""
-        return _RANKS[self]
-
-
-_RANKS = {severity: rank for rank, severity in enumerate(ChangeSeverity)}
+        return list(ChangeSeverity).index(self)
 
 
 class ChangeKind(StrEnum):

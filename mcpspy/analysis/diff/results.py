@@ -7,15 +7,14 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from mcpspy.analysis.diff.ignore import cut, is_cut
 from mcpspy.analysis.diff.json_diff import ValueChange, deltas, fingerprint
 from mcpspy.analysis.diff.listings import LISTINGS, by_name, compare_listed
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
 from mcpspy.analysis.diff.normalize import NOTED, OF_MODERN, settled_error, settled_params, settled_result
-from mcpspy.analysis.diff.options import DiffOptions
-from mcpspy.analysis.diff.steps import Step
+from mcpspy.analysis.diff.options import Comparable, DiffOptions, cut, is_cut
+from mcpspy.analysis.diff.steps import StandaloneMessage, Step
 from mcpspy.core.jsontools import Pointer, spelled
-from mcpspy.core.protocol.message import loads
+from mcpspy.core.protocol.message import Notification, loads
 from mcpspy.core.session.exchange import State
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
@@ -43,19 +42,16 @@ class ComparisonTerms(NamedTuple):
     is_across: bool = False
     """True if one session is of a revision with a handshake and the other of one without."""
 
-    def patterns(self, method: str, subject: str | None) -> tuple[Pointer, ...]:
-        return tuple(
-            found.tokens for found in self.options.ignored if found.tokens and found.is_about(method, subject)
-        )
+    def patterns(self, message: Comparable) -> tuple[Pointer, ...]:
+        ignored = self.options.ignored
+        return tuple(each.tokens for each in ignored if each.tokens and each.is_about(message))
 
-    def is_ignored(self, method: str, subject: str | None) -> bool:
-        return any(not found.tokens and found.is_about(method, subject) for found in self.options.ignored)
+    def is_ignored(self, message: Comparable) -> bool:
+        return any(not each.tokens and each.is_about(message) for each in self.options.ignored)
 
-    def params(self, method: str, subject: str | None, params: Any) -> Any:
+    def params(self, message: StandaloneMessage | Notification) -> Any:
         """Return normalized params without ignored values, in the structure of the message."""
-        whole = {"params": settled_params(params)}
-        patterns = self.patterns(method, subject)
-        return cut(whole, patterns) if patterns else whole
+        return cut({"params": settled_params(message.params)}, self.patterns(message))
 
     def differences(self, old: Any, new: Any, patterns: tuple[Pointer, ...]) -> Iterator[ValueChange]:
         for found in deltas(old, new, dates=self.options.dates):
@@ -82,9 +78,7 @@ def compare_steps(old: Step, new: Step, terms: ComparisonTerms, *, is_exact: boo
 
 
 def _requests(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
-    one = terms.params(old.method, old.subject, old.params)
-    two = terms.params(new.method, new.subject, new.params)
-    for found in terms.differences(one, two, terms.patterns(new.method, new.subject)):
+    for found in terms.differences(terms.params(old), terms.params(new), terms.patterns(new)):
         yield value_change(ChangeKind.REQUEST, DIFFERENT, found)
 
 
@@ -140,7 +134,7 @@ def _responses(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffCha
     """Yield the differences of two responses with the same state."""
     if old.results == new.results and old.error == new.error:
         return
-    patterns = terms.patterns(new.method, new.subject)
+    patterns = terms.patterns(new)
     one, two = cut(_whole(old), patterns), cut(_whole(new), patterns)
     listing = LISTINGS.get(new.method)
     if listing is not None and _is_named(one, listing.member) and _is_named(two, listing.member):
@@ -188,7 +182,7 @@ def _is_of_era(tokens: Pointer, old: Any, new: Any, terms: ComparisonTerms) -> b
 def _progress(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
     if not old.progress and not new.progress:
         return
-    patterns = terms.patterns(new.method, new.subject)
+    patterns = terms.patterns(new)
     one, two = (cut({"progress": _notified(step, terms)}, patterns) for step in (old, new))
     # How much comes before a cancellation is chance.
     by_chance = old.state in (State.CANCELLED, State.LATE)
@@ -200,9 +194,9 @@ def _notified(step: Step, terms: ComparisonTerms) -> list[Any]:
     """Return the notifications with its token or subscription; sorted for a subscription."""
     notified = []
     for message in step.progress:
-        if terms.is_ignored(message.method, message.subject):
+        if terms.is_ignored(message):
             continue
-        whole = terms.params(message.method, message.subject, message.params)
+        whole = terms.params(message)
         if isinstance(params := whole.get("params"), dict):
             whole = {"params": {key: value for key, value in params.items() if key != "progressToken"}}
         notified.append({"method": message.method, **whole})

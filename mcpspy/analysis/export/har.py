@@ -61,14 +61,9 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     before = ""
     for session in sessions:
         page = f"{session.header.id}-{len(pages) + 1}"
-        pages.append(
-            {
-                "startedDateTime": WallClock(session.header.started).iso(0.0),
-                "id": page,
-                "title": sanitize(session.name),
-                "pageTimings": {},
-            }
-        )
+        started = WallClock(session.header.started).iso(0.0)
+        title = sanitize(session.name)
+        pages.append({"startedDateTime": started, "id": page, "title": title, "pageTimings": {}})
         entries = http_entries if session.header.transport == "http" else stdio_entries
         for entry in entries(session):
             yield f"{before}\n{dumps({'pageref': page, **entry})}"

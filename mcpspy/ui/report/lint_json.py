@@ -63,28 +63,15 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 def sarif(linted: Sequence[LintedRecording]) -> str:
     """Return the log, with a line end: one run, with the rules that have findings."""
     codes = sorted({finding.code for recording in linted for finding in recording.findings})
-    log = {
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "mcpspy",
-                        "version": __version__,
-                        "rules": [_rule(RULES_BY_CODE[code]) for code in codes],
-                    }
-                },
-                "columnKind": "unicodeCodePoints",
-                "results": [
-                    _result(recording, finding, codes.index(finding.code))
-                    for recording in linted
-                    for finding in recording.findings
-                ],
-            }
-        ],
-    }
-    return json.dumps(log, indent=2) + "\n"
+    rules = [_rule(RULES_BY_CODE[code]) for code in codes]
+    results = [
+        _result(recording, finding, codes.index(finding.code))
+        for recording in linted
+        for finding in recording.findings
+    ]
+    tool = {"driver": {"name": "mcpspy", "version": __version__, "rules": rules}}
+    run = {"tool": tool, "columnKind": "unicodeCodePoints", "results": results}
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
 def _rule(rule: LintRule) -> dict[str, Any]:
@@ -101,19 +88,13 @@ def _result(recording: LintedRecording, finding: Finding, index: int) -> dict[st
     region: dict[str, Any] = {"startLine": max(finding.place.line, 1)}
     if finding.excerpt:
         region["snippet"] = {"text": visible(finding.excerpt)}
+    file = {"uri": _uri(recording.path(finding))}
     return {
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": LEVELS[finding.severity],
         "message": {"text": visible(finding.message)},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": _uri(recording.path(finding))},
-                    "region": region,
-                }
-            }
-        ],
+        "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
     }
 
 

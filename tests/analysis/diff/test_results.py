@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff.ignore import ignored
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
-from mcpspy.analysis.diff.options import DiffOptions
+from mcpspy.analysis.diff.options import DiffOptions, ignored
 from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps, ended
 from mcpspy.analysis.diff.steps import SessionSteps, Step
 from mcpspy.core.session.exchange import State

@@ -52,15 +52,8 @@ def export(session: RecordedSession) -> Iterator[str]:
     entries = HtmlRows(session)
     for bodies in entries.blocks():
         yield _block("bodies", bodies)
-    yield _block(
-        "session",
-        {
-            "version": __version__,
-            "facts": entries.facts(),
-            "starts": entries.starts,
-            "rows": entries.rows,
-        },
-    )
+    facts = {"version": __version__, "facts": entries.facts()}
+    yield _block("session", {**facts, "starts": entries.starts, "rows": entries.rows})
     yield Template(after).substitute(script=script)
 
 

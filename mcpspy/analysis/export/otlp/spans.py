@@ -236,16 +236,13 @@ def resource(header: Header, party: Peer | None, side: str) -> dict[str, Any]:
     """Return the resource of one side (semantic conventions, resource/service)."""
     name = party.name if party is not None else side if side == CLIENT else header.name or side
     version = party.version if party is not None else None
-    return {
-        "attributes": attributes(
-            {
-                "service.name": name,
-                "service.version": version or None,
-                "mcpspy.recording.id": header.id,
-                "mcpspy.recording.name": header.name or None,
-            }
-        )
+    values: dict[str, Value | None] = {
+        "service.name": name,
+        "service.version": version or None,
+        "mcpspy.recording.id": header.id,
+        "mcpspy.recording.name": header.name or None,
     }
+    return {"attributes": attributes(values)}
 
 
 def scope() -> dict[str, str]:
