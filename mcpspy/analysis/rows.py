@@ -1,7 +1,4 @@
-"""The text of a message in a row: the same words in `show`, the TUI and exported documents.
-
-Columns, units and tones; all text is sanitized. Width, colours and glyphs are up to the caller.
-"""
+"""The sanitized text of a message in a row: the same words in `show`, the TUI and exported documents."""
 
 from __future__ import annotations
 

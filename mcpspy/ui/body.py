@@ -127,7 +127,6 @@ def pretty(data: bytes) -> list[str]:
 
 
 def short(line: bytes) -> str:
-    """Return a sanitized line, cut if it is very long."""
     if len(line) <= WIDE:
         return sanitize_bytes(line)
     if line.isascii():

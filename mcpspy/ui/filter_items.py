@@ -1,7 +1,4 @@
-"""Items of the filter language: a change of a session, a whole exchange, and a row of the index.
-
-`core.query.parser` defines the fields. Text fields match the original text, before it is sanitized.
-"""
+"""Items of the filter language: a change, a whole exchange, and a row of the index, all with original text."""
 
 from __future__ import annotations
 

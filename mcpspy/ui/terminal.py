@@ -42,11 +42,8 @@ class Output:
     def line(self, text: str = "", tone: str | None = None) -> None:
         """Print one line, cut to the terminal's width; redaction placeholders are in reverse video."""
         if self._plain:
-            text = (
-                text.translate(_PLAIN)
-                .encode(sys.stdout.encoding or "ascii", "backslashreplace")
-                .decode("ascii")
-            )
+            encoding = sys.stdout.encoding or "ascii"
+            text = text.translate(_PLAIN).encode(encoding, "backslashreplace").decode("ascii")
         if self.width:
             text = cut(text, self.width)
         if self.colour and "[redacted:" in text:

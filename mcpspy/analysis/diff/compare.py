@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import Generic, NamedTuple, TypeVar
 
@@ -26,7 +26,7 @@ from mcpspy.analysis.diff.model import (
     SessionDiff,
 )
 from mcpspy.analysis.diff.options import LISTED, DiffOptions, is_cut
-from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps, value_change
+from mcpspy.analysis.diff.results import ComparisonTerms, compare_params, compare_steps
 from mcpspy.analysis.diff.steps import SessionSteps, StandaloneMessage, Step, step_of
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, is_known
@@ -34,6 +34,19 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 
 T = TypeVar("T")
+
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
+
+_POLLS = "tasks/get"
+
+_UNDER_WAY = frozenset(("working", "submitted", "input_required"))
+"""Task statuses that are not final (2025-11-25, basic/utilities/tasks)."""
+
+_BY_CHANCE = frozenset(
+    """notifications/tools/list_changed notifications/resources/list_changed notifications/prompts/list_changed
+    notifications/tasks/status notifications/tasks""".split()
+)
+"""Notifications whose number and presence depend on timing."""
 
 
 class MatchedPair(NamedTuple, Generic[T]):
@@ -48,6 +61,43 @@ class MatchedItems(NamedTuple, Generic[T]):
     both: list[MatchedPair[T]]
     removed: list[T]
     added: list[T]
+
+    def one_sided(
+        self, before: SessionSteps, now: SessionSteps
+    ) -> Iterator[tuple[ChangeKind, T, SessionSteps]]:
+        """Yield each unmatched item, with the session that lacks it."""
+        yield from ((ChangeKind.REMOVED, item, now) for item in self.removed)
+        yield from ((ChangeKind.ADDED, item, before) for item in self.added)
+
+
+def compare(old: Session, new: Session, options: DiffOptions | None = None) -> SessionDiff:
+    """Compare two sessions without changing them. A pending request counts as unanswered."""
+    options = DiffOptions() if options is None else options
+    before, now = SessionSteps(old), SessionSteps(new)
+    terms = ComparisonTerms(options, is_across_handshake(before, now))
+    cases = [*_compare_steps(before, now, terms)]
+    if options.only:
+        return SessionDiff(tuple(_in_order(cases)))
+    cases += _compare_standalone(before, now, terms)
+    first, last = (_counting(case, terms) for case in (handshake(before, now), _exit(before, now)))
+    return SessionDiff((*first, *_in_order(cases), *last))
+
+
+def compare_exchanges(old: Exchange, new: Exchange, options: DiffOptions | None = None) -> ComparedCase:
+    """Compare the outcomes of two requests. The positions have no line numbers."""
+    terms = ComparisonTerms(DiffOptions() if options is None else options, old.is_modern != new.is_modern)
+    one, two = step_of(old, ChangePosition(0, old.number)), step_of(new, ChangePosition(0, new.number))
+    keyed = _key(one, terms) == _key(two, terms)
+    changes = [*compare_steps(one, two, terms, is_exact=keyed)]
+    if keyed:
+        changes += _latency([MatchedPair(one, two, keyed, None)], terms)
+    return _case(one, two, changes)
+
+
+def unlisted(session: Session, options: DiffOptions) -> list[str]:
+    """Return the parts of `options.only` that the session never listed, so there is nothing to compare."""
+    listed = {exchange.request.method for exchange in session.exchanges}
+    return sorted(part for part in options.only if listed.isdisjoint(LISTED[part]))
 
 
 def pair(
@@ -84,55 +134,6 @@ def moved(pairs: Sequence[MatchedPair[T]], old: Sequence[T]) -> list[MatchedPair
     return [found for place, found in enumerate(pairs) if place not in kept]
 
 
-BREAKING, DIFFERENT, NOTE = ChangeSeverity
-
-_POLLS = "tasks/get"
-
-_UNDER_WAY = frozenset(("working", "submitted", "input_required"))
-"""Task statuses that are not final (2025-11-25, basic/utilities/tasks)."""
-
-_BY_CHANCE = frozenset(
-    """notifications/tools/list_changed notifications/resources/list_changed notifications/prompts/list_changed
-    notifications/tasks/status notifications/tasks""".split()
-)
-"""Notifications whose number and presence depend on timing."""
-
-
-def compare(old: Session, new: Session, options: DiffOptions | None = None) -> SessionDiff:
-    """Compare two sessions without changing them. A pending request counts as unanswered."""
-    options = DiffOptions() if options is None else options
-    before, now = SessionSteps(old), SessionSteps(new)
-    terms = ComparisonTerms(options, is_across_handshake(before, now))
-    cases = _Cases()
-    _compare_steps(before, now, terms, cases)
-    if not options.only:
-        _compare_standalone(before, now, terms, cases)
-        cases.first += _counting(handshake(before, now), terms)
-        cases.last += _counting(_exit(before, now), terms)
-    return SessionDiff(cases.in_order())
-
-
-def compare_exchanges(old: Exchange, new: Exchange, options: DiffOptions | None = None) -> ComparedCase:
-    """Compare the outcomes of two requests. The positions have no line numbers."""
-    terms = ComparisonTerms(DiffOptions() if options is None else options, old.is_modern != new.is_modern)
-    one, two = step_of(old, ChangePosition(0, old.number)), step_of(new, ChangePosition(0, new.number))
-    keyed = _key(one, terms) == _key(two, terms)
-    changes = [*compare_steps(one, two, terms, is_exact=keyed)]
-    if keyed:
-        changes += _latency([MatchedPair(one, two, keyed, None)], terms)
-    return _case(one, two, changes)
-
-
-def unlisted(session: Session, options: DiffOptions) -> list[str]:
-    """Return the parts of `options.only` that the session never listed, so there is nothing to compare."""
-    listed = {
-        exchange.request.method
-        for exchange in session.exchanges
-        if exchange.request.method in options.methods
-    }
-    return sorted(part for part in options.only if listed.isdisjoint(LISTED[part]))
-
-
 def _counting(case: ComparedCase | None, terms: ComparisonTerms) -> list[ComparedCase]:
     """Return the case without ignored changes; an empty list if the whole case is ignored."""
     if case is None or terms.is_ignored(case):
@@ -144,31 +145,22 @@ def _counting(case: ComparedCase | None, terms: ComparisonTerms) -> list[Compare
     return [structs.replace(case, changes=tuple(changes))]
 
 
-class _Cases:
-    def __init__(self) -> None:
-        self.first: list[ComparedCase] = []
-        self.last: list[ComparedCase] = []
-        self._cases: list[ComparedCase] = []
+def _in_order(cases: list[ComparedCase]) -> list[ComparedCase]:
+    """Return the cases in the order of the new session; removed ones after their old predecessor."""
+    both = sorted((case.old.line, case.new.line) for case in cases if case.old and case.new)
+    lines = [line for line, _ in both]
 
-    def add(self, case: ComparedCase) -> None:
-        self._cases.append(case)
+    def position(case: ComparedCase) -> tuple[int, int]:
+        if case.new is not None:
+            return case.new.line, 0
+        assert case.old is not None
+        earlier = bisect_right(lines, case.old.line)
+        return (both[earlier - 1][1] if earlier else 0), case.old.line
 
-    def in_order(self) -> tuple[ComparedCase, ...]:
-        """Return the cases in the order of the new session; removed ones after their old predecessor."""
-        both = sorted((case.old.line, case.new.line) for case in self._cases if case.old and case.new)
-        lines = [line for line, _ in both]
-
-        def position(case: ComparedCase) -> tuple[int, int]:
-            if case.new is not None:
-                return case.new.line, 0
-            assert case.old is not None
-            earlier = bisect_right(lines, case.old.line)
-            return (both[earlier - 1][1] if earlier else 0), case.old.line
-
-        return (*self.first, *sorted(self._cases, key=position), *self.last)
+    return sorted(cases, key=position)
 
 
-def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTerms, cases: _Cases) -> None:
+def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTerms) -> Iterator[ComparedCase]:
     old, new = _counted(before.steps, terms), _counted(now.steps, terms)
     pairs = pair(old, new, lambda step: _key(step, terms), _loose_key)
     found: defaultdict[int, list[DiffChange]] = defaultdict(list)
@@ -184,15 +176,12 @@ def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTer
     for both in pairs.both:
         changes = compare_steps(both.old, both.new, terms, is_exact=both.is_exact)
         fresh = _not_reported(both.new.method, changes, reported)
-        cases.add(_case(both.old, both.new, [*fresh, *found[id(both.new)]]))
-    # Of an interface it is no matter how often it was listed.
+        yield _case(both.old, both.new, [*fresh, *found[id(both.new)]])
+    # It does not matter how often an interface was listed.
     listed = {both.new.method for both in pairs.both} if terms.options.only else ()
-    for kind, steps, other in (
-        (ChangeKind.REMOVED, pairs.removed, now),
-        (ChangeKind.ADDED, pairs.added, before),
-    ):
-        for step in (step for step in steps if step.method not in listed):
-            cases.add(_one_sided(kind, step, _missing(step, other), terms))
+    for kind, step, other in pairs.one_sided(before, now):
+        if step.method not in listed:
+            yield _one_sided(kind, step, _missing(step, other), terms)
 
 
 def _not_reported(
@@ -229,20 +218,18 @@ def _latency(pairs: list[MatchedPair[Step]], terms: ComparisonTerms) -> list[Dif
     """Compare the latencies of identical requests; the median if there are several."""
     allowed = terms.options.slower_than
     if allowed is None or pairs[0].new.side != CLIENT or pairs[0].new.is_subscription:
-        return []  # How long people and models take to answer is no matter of the server.
+        return []  # The latency of users and models is not the server's.
     old = [both.old.latency for both in pairs if both.old.latency is not None]
     new = [both.new.latency for both in pairs if both.new.latency is not None]
-    if not old or not new or allowed.allows(median(old), median(new)):
+    if not old or not new or allowed.allows(was := median(old), now := median(new)):
         return []
     why = f"the median of {len(pairs)} such requests" if len(pairs) > 1 else ""
-    return [
-        DiffChange(kind=ChangeKind.LATENCY, severity=DIFFERENT, why=why, old=median(old), new=median(new))
-    ]
+    return [DiffChange(kind=ChangeKind.LATENCY, severity=DIFFERENT, why=why, old=was, new=now)]
 
 
 def _compare_standalone(
-    before: SessionSteps, now: SessionSteps, terms: ComparisonTerms, cases: _Cases
-) -> None:
+    before: SessionSteps, now: SessionSteps, terms: ComparisonTerms
+) -> Iterator[ComparedCase]:
     old, new = (
         [message for message in steps.standalone if not terms.is_ignored(message)] for steps in (before, now)
     )
@@ -253,22 +240,13 @@ def _compare_standalone(
         lambda message: (message.side, message.method),
     )
     for both in pairs.both:
-        changes = []
-        if not both.is_exact:
-            one, two = (terms.params(message) for message in (both.old, both.new))
-            severity = NOTE if both.new.method in _BY_CHANCE else DIFFERENT
-            changes = [
-                value_change(ChangeKind.NOTIFICATION, severity, found)
-                for found in terms.differences(one, two, terms.patterns(both.new))
-            ]
-        cases.add(_case(both.old, both.new, changes))
-    for kind, listed, other in (
-        (ChangeKind.REMOVED, pairs.removed, now),
-        (ChangeKind.ADDED, pairs.added, before),
-    ):
-        for message in listed:
-            severity = NOTE if message.method in _BY_CHANCE else _missing(message, other)
-            cases.add(_one_sided(kind, message, severity, terms))
+        old_message, new_message, is_exact, _ = both
+        severity = NOTE if new_message.method in _BY_CHANCE else DIFFERENT
+        changes = compare_params(ChangeKind.NOTIFICATION, severity, old_message, new_message, terms)
+        yield _case(old_message, new_message, [] if is_exact else [*changes])
+    for kind, message, other in pairs.one_sided(before, now):
+        severity = NOTE if message.method in _BY_CHANCE else _missing(message, other)
+        yield _one_sided(kind, message, severity, terms)
 
 
 def _case(old: StandaloneMessage, new: StandaloneMessage, changes: list[DiffChange]) -> ComparedCase:

@@ -61,7 +61,6 @@ def _position(steps: SessionSteps, exchange: Exchange | None) -> ChangePosition 
 
 
 def _outcome(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
-    """Yield a change if only one of the sessions got a result."""
     if old.introductions and new.introductions:
         was, is_now = _last_answered(old) is not None, _last_answered(new) is not None
         if was != is_now:
@@ -89,7 +88,6 @@ def _ended(steps: SessionSteps) -> str:
 
 
 def _client(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
-    """Yield changes of what the client declares; these are only notes."""
     one, two = old.session, new.session
     if one.client != two.client:
         yield _note("/params/clientInfo", _peer_fields(one.client), _peer_fields(two.client))

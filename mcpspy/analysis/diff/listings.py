@@ -30,7 +30,6 @@ LISTINGS = {
 }
 
 _DESCRIPTIVE = frozenset("title description icons size _meta".split())
-"""Members that only describe an item."""
 
 
 def by_name(items: Any, name: str) -> dict[str, Any] | None:

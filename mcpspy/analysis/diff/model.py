@@ -32,7 +32,6 @@ class ChangeKind(StrEnum):
     ERROR = "error"
     """It fails and did not fail before, or the error is different."""
     RECOVERED = "recovered"
-    """It succeeds and failed before."""
     OUTCOME = "outcome"
     """It ends differently: cancelled, with input required, or without a response."""
     RESULT = "result"
@@ -108,7 +107,6 @@ class SessionDiff(Struct, frozen=True):
 
     @property
     def counts(self) -> dict[ChangeSeverity, int]:
-        """Number of changes by severity, the most severe first."""
         counted = Counter(change.severity for _, change in self.changes)
         return {severity: counted[severity] for severity in ChangeSeverity}
 

@@ -100,10 +100,8 @@ def slower(text: str) -> LatencyLimit:
         raise ValueError("like 2x, 1.5x+20ms or 200ms")
     if factor is not None and float(factor) < 1:
         raise ValueError("a factor below 1 would ask it to be faster")
-    return LatencyLimit(
-        1.0 if factor is None else float(factor),
-        0.0 if allowance is None else float(allowance) * _UNITS[unit],
-    )
+    seconds = 0.0 if allowance is None else float(allowance) * _UNITS[unit]
+    return LatencyLimit(1.0 if factor is None else float(factor), seconds)
 
 
 def cut(value: Any, patterns: Iterable[Pointer]) -> Any:
@@ -152,14 +150,11 @@ def _step(active: list[Pointer], token: str) -> tuple[list[Pointer], bool]:
     """Return the remaining patterns one level down, and whether one of them ends there."""
     below: list[Pointer] = []
     for tokens in active:
-        if tokens[0] == DEEP:
+        is_deep = tokens[0] == DEEP
+        if is_deep or _is_like(tokens[0], token):
             if len(tokens) == 1:
                 return [], True
-            below += _shallow(tokens)
-        elif _is_like(tokens[0], token):
-            if len(tokens) == 1:
-                return [], True
-            below += _shallow(tokens[1:])
+            below += _shallow(tokens if is_deep else tokens[1:])
     return list(dict.fromkeys(below)), False
 
 

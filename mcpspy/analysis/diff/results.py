@@ -59,36 +59,44 @@ class ComparisonTerms(NamedTuple):
                 yield found
 
 
-def value_change(kind: ChangeKind, severity: ChangeSeverity, found: ValueChange, why: str = "") -> DiffChange:
-    pointer = spelled(found.tokens)
-    return DiffChange(kind=kind, severity=severity, why=why, pointer=pointer, old=found.old, new=found.new)
-
-
 def compare_steps(old: Step, new: Step, terms: ComparisonTerms, *, is_exact: bool) -> Iterator[DiffChange]:
     """Yield the differences of two steps, except latency."""
     if not is_exact:
-        yield from _requests(old, new, terms)
+        yield from compare_params(ChangeKind.REQUEST, DIFFERENT, old, new, terms)
     before, now = _SAME.get(old.state, old.state), _SAME.get(new.state, new.state)
     if before is not now:
         yield from _outcome(old, new, before, now, is_exact=is_exact)
-    elif is_exact and now is not State.CANCELLED:  # Whether an answer came all the same is chance.
+    elif is_exact and now is not State.CANCELLED:  # A response after a cancellation is chance.
         yield from _responses(old, new, terms)
     if is_exact:
         yield from _progress(old, new, terms)
 
 
-def _requests(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
+def compare_params(
+    kind: ChangeKind,
+    severity: ChangeSeverity,
+    old: StandaloneMessage,
+    new: StandaloneMessage,
+    terms: ComparisonTerms,
+) -> Iterator[DiffChange]:
     for found in terms.differences(terms.params(old), terms.params(new), terms.patterns(new)):
-        yield value_change(ChangeKind.REQUEST, DIFFERENT, found)
+        yield _value_change(kind, severity, found)
+
+
+def _value_change(
+    kind: ChangeKind, severity: ChangeSeverity, found: ValueChange, why: str = ""
+) -> DiffChange:
+    pointer = spelled(found.tokens)
+    return DiffChange(kind=kind, severity=severity, why=why, pointer=pointer, old=found.old, new=found.new)
 
 
 def _outcome(old: Step, new: Step, before: State, now: State, *, is_exact: bool) -> Iterator[DiffChange]:
     why = f"{ended(old)} → {ended(new)}"
     if new.is_subscription and new.progress and old.progress:
-        # It ends with the session, and how is a matter of who is faster.
+        # It ends with the session, and how is a race.
         yield DiffChange(kind=ChangeKind.OUTCOME, severity=NOTE, why=why)
     elif before in _SUCCEEDED and now in _FAILED:
-        # That another request fails does not say that the server does.
+        # Another request may fail for its own reasons.
         yield _failing(ChangeKind.ERROR, BREAKING if is_exact else DIFFERENT, why, old, new)
     elif before in _FAILED and now in _SUCCEEDED:
         yield _failing(ChangeKind.RECOVERED, DIFFERENT, why, old, new)
@@ -99,7 +107,6 @@ def _outcome(old: Step, new: Step, before: State, now: State, *, is_exact: bool)
 
 
 def _failing(kind: ChangeKind, severity: ChangeSeverity, why: str, old: Step, new: Step) -> DiffChange:
-    """Return a change between failure and success, with the responses that show it."""
     is_error = old.error is not None or new.error is not None
     before, now = (_response(step, is_error=is_error) for step in (old, new))
     pointer = "" if before is UNSET and now is UNSET else "/error" if is_error else "/result"
@@ -141,14 +148,14 @@ def _responses(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffCha
         items, others = one["result"].pop(listing.member), two["result"].pop(listing.member)
         for judged in compare_listed(listing, items, others, dates=terms.options.dates):
             found = ValueChange(("result", listing.member, *judged.tokens), judged.old, judged.new)
-            yield value_change(ChangeKind.INTERFACE, judged.severity, found, judged.why)
+            yield _value_change(ChangeKind.INTERFACE, judged.severity, found, judged.why)
     kind = ChangeKind.RESULT if old.error is None and old.state is not State.TOOL_ERROR else ChangeKind.ERROR
     for found in terms.differences(one, two, patterns):
         if _is_of_era(found.tokens, found.old, found.new, terms):
             continue
         is_noted = found.is_layout or (found.tokens[1:2] and found.tokens[1] in NOTED)
         why = "the same JSON, written otherwise" if found.is_layout else ""
-        yield value_change(kind, NOTE if is_noted else DIFFERENT, found, why)
+        yield _value_change(kind, NOTE if is_noted else DIFFERENT, found, why)
 
 
 def _whole(step: Step) -> dict[str, Any]:
@@ -184,10 +191,10 @@ def _progress(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChan
         return
     patterns = terms.patterns(new)
     one, two = (cut({"progress": _notified(step, terms)}, patterns) for step in (old, new))
-    # How much comes before a cancellation is chance.
+    # The progress before a cancellation is chance.
     by_chance = old.state in (State.CANCELLED, State.LATE)
     for found in terms.differences(one, two, patterns):
-        yield value_change(ChangeKind.PROGRESS, NOTE if by_chance else DIFFERENT, found)
+        yield _value_change(ChangeKind.PROGRESS, NOTE if by_chance else DIFFERENT, found)
 
 
 def _notified(step: Step, terms: ComparisonTerms) -> list[Any]:

@@ -1,7 +1,4 @@
-"""Input of every exporter, and helpers: wall-clock times and strict JSON.
-
-An exporter is a function that yields the text of a file in pieces; `formats` lists them.
-"""
+"""Input and helpers of every exporter: sessions, wall-clock times and strict JSON."""
 
 from __future__ import annotations
 

@@ -31,7 +31,9 @@ FORMATS = {
         ExportFormat(
             "har", ".har", "HTTP Archive 1.2, for the browser's developer tools", f"{__package__}.har", True
         ),
-        ExportFormat("html", ".html", "one page to search, without network", f"{__package__}.html", False),
+        ExportFormat(
+            "html", ".html", "one page to search, without network", f"{__package__}.html.page", False
+        ),
         ExportFormat("markdown", ".md", "a document: a section an exchange", f"{__package__}.markdown", True),
         ExportFormat("mermaid", ".mmd", "a sequence diagram", f"{__package__}.mermaid", False),
         ExportFormat("otlp", ".otlp.json", "OpenTelemetry spans, as OTLP/JSON", f"{__package__}.otlp", True),

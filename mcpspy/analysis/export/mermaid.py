@@ -52,7 +52,6 @@ def export(session: RecordedSession) -> Iterator[str]:
 
 
 def _introduced(changes: list[Change]) -> tuple[Peer | None, Peer | None]:
-    """Return the first client and server that introduced themselves."""
     peers = Peers()
     for change in changes:
         if peers.client is not None and peers.server is not None:

@@ -6,6 +6,7 @@ The report is cut to the maximum length of a comment.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, SessionDiff
@@ -55,23 +56,11 @@ def fence(block: Iterable[str]) -> str:
 
 
 def _table(difference: SessionDiff) -> str:
-    changes = [change for _, change in difference.changes]
-    kinds = list(dict.fromkeys(change.kind for change in changes))
-    rows = [
-        [
-            str(kind),
-            *(_count(sum(c.kind is kind and c.severity is s for c in changes)) for s in ChangeSeverity),
-        ]
-        for kind in kinds
-    ]
-    heads = ["", *map(str, ChangeSeverity)]
-    return "\n".join(
-        f"| {' | '.join(cells)} |" for cells in (heads, ["---", *["--:"] * len(ChangeSeverity)], *rows)
-    )
-
-
-def _count(number: int) -> str:
-    return str(number) if number else ""
+    counts = Counter((change.kind, change.severity) for _, change in difference.changes)
+    kinds = dict.fromkeys(kind for kind, _ in counts)
+    rows = [[str(kind), *(str(counts[kind, each] or "") for each in ChangeSeverity)] for kind in kinds]
+    heads = (["", *map(str, ChangeSeverity)], ["---", *["--:"] * len(ChangeSeverity)])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*heads, *rows))
 
 
 def _case(case: ComparedCase) -> str:

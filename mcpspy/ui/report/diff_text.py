@@ -1,8 +1,4 @@
-"""A session diff for a terminal, and the words of a change for all reports.
-
-Everything returned is sanitized: names, texts and pointers come from peers. Colours are up to
-`mcpspy.ui.terminal`.
-"""
+"""A session diff for a terminal, and the sanitized words of a change for all reports."""
 
 from __future__ import annotations
 
@@ -47,7 +43,6 @@ def short(text: str) -> str:
 
 
 def about(case: ComparedCase) -> str:
-    """Return what was compared: `tools/call forecast`."""
     return short(case.about)
 
 
@@ -191,10 +186,7 @@ def terminal(
         severity = case.severity
         assert severity is not None
         where = places(case)
-        yield (
-            f"{severity:10} {about(case)}" + (f"  · {where}" if where else ""),
-            TONES[severity],
-        )
+        yield f"{severity:10} {about(case)}" + (f"  · {where}" if where else ""), TONES[severity]
         for change in case.changes:
             yield from _change(change, severity, width)
     yield verdict(difference, fail_on), None if difference.is_same(fail_on) else rows.BAD

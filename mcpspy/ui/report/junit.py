@@ -37,7 +37,6 @@ WIDE = 500
 def diff_junit(
     difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
 ) -> str:
-    """Return the document. `titles` name the old session and the new one."""
     cases = difference.cases
     failed = [case for case in cases if _grave(case, fail_on)]
     counts = {

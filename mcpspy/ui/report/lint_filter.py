@@ -1,7 +1,4 @@
-"""Select lint findings by a filter: read the recording once before it is linted.
-
-The state of a request and the end of the session are only known then. About sixty bytes are kept per message.
-"""
+"""Select lint findings by a filter: it needs the outcome of requests, so the recording is read once before."""
 
 from __future__ import annotations
 

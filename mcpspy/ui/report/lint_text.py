@@ -41,12 +41,10 @@ def verdict(counts: Counter[Severity], recordings: int) -> Toned:
     if not counts.total():
         return f"no findings in {where}", rows.OK
     parts = [
-        "" if severity is Severity.INFO else counted(counts[severity], str(severity))
-        for severity in Severity
-        if counts[severity]
+        f"{counts[each]} info" if each is Severity.INFO else counted(counts[each], str(each))
+        for each in Severity
+        if counts[each]
     ]
-    if counts[Severity.INFO]:
-        parts[-1] = f"{counts[Severity.INFO]} info"
     return f"{', '.join(parts)} in {where}", TONES[min(counts, key=lambda severity: severity.rank)]
 
 

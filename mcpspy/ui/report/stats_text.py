@@ -28,13 +28,11 @@ def terminal(counted: CountedSession, look: stats_table.TableStyle) -> Lines:
     stats, width, bars, top = counted.stats, look.width, look.bars, look.top
     first, *rest = head(counted)
     yield first, None
-    for line in rest:
-        yield line, rows.QUIET
+    yield from ((line, rows.QUIET) for line in rest)
     yield "", None
     if stats.query is not None:
-        yield _fact(
-            "filter", f"{sanitize(stats.query.text)} · the tables have what it finds, the lines here all"
-        )
+        query = sanitize(stats.query.text)
+        yield _fact("filter", f"{query} · the tables have what it finds, the lines here all")
     yield from _facts(stats, width, bars)
     for side in (CLIENT, SERVER):
         yield from _requests(stats, side, look)
@@ -161,13 +159,10 @@ def _chains(stats: StatsCollector) -> Lines:
     for group in groups:
         chains, times = group.chains, group.chains.whole.times()
         label = sanitize(" ".join(filter(None, (group.method, group.subject))))
-        yield (
-            (
-                f"{label}: {len(chains):,} calls of {chains.requests:,} requests · p50 {span(times.p50)},"
-                f" p95 {span(times.p95)}, max {span(times.most)} · the server's part {share(chains.served, times.total)}"
-            ),
-            None,
-        )
+        counts = f"{len(chains):,} calls of {chains.requests:,} requests"
+        latency = f"p50 {span(times.p50)}, p95 {span(times.p95)}, max {span(times.most)}"
+        part = f"the server's part {share(chains.served, times.total)}"
+        yield f"{label}: {counts} · {latency} · {part}", None
 
 
 def _largest(counted: CountedSession) -> Lines:
@@ -177,13 +172,11 @@ def _largest(counted: CountedSession) -> Lines:
     yield "", None
     yield "largest messages", rows.QUIET
     for large in stats.groups.largest:
-        part, line = stats.place(large.line)
+        part, number = stats.place(large.line)
         about = " ".join(filter(None, (large.method, large.subject, large.id and f"id {large.id}")))
-        where = f"line {line}" + (f" of part {part + 1}" if len(counted.paths) > 1 else "")
-        yield (
-            sanitize(f"{rows.size(large.size):>7}  {arrow(large.side)} {large.kind}  {about}  {where}"),
-            None,
-        )
+        where = f"line {number}" + (f" of part {part + 1}" if len(counted.paths) > 1 else "")
+        line = f"{rows.size(large.size):>7}  {arrow(large.side)} {large.kind}  {about}  {where}"
+        yield sanitize(line), None
 
 
 def _waiting(stats: StatsCollector, top: int) -> Lines:

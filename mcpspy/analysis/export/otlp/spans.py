@@ -91,16 +91,16 @@ class SessionSpans:
 
     def peer(self, side: str) -> Peer | None:
         """Return the first peer that introduced itself on a side."""
-        every = self._peers.values()
-        return next(
-            (found for each in every if (found := each.client if side == CLIENT else each.server)), None
-        )
+        peers = (each.client if side == CLIENT else each.server for each in self._peers.values())
+        return next(filter(None, peers), None)
 
     def __iter__(self) -> Iterator[tuple[str, Span]]:
         for change in filter(self._session.keep, self._changes):
             what, exchange = change.what, change.exchange
             if isinstance(what, Notification):
-                yield what.side, self._of_notification(change, what)
+                number = span_id(self._header, "change", change.number)
+                context = self._context(what, exchange)
+                yield what.side, self._span(what, number, context, what.at, {})
             elif isinstance(what, Request) and exchange is not None and not exchange.is_open:
                 yield what.side, self._of_exchange(exchange)
 
@@ -119,9 +119,8 @@ class SessionSpans:
         if isinstance(what, Request):
             peers.hear_request(what)
             if what.side == CLIENT and (number := what.frame.http) is not None:
-                self._posted[number] = (
-                    None if number in self._posted else exchange
-                )  # Of a batch it may be any.
+                # In a batch, the request of a response stream is unknown.
+                self._posted[number] = None if number in self._posted else exchange
         elif exchange is not None:
             peers.hear_answer(what, exchange.request.method)
 
@@ -150,10 +149,6 @@ class SessionSpans:
             span["links"] = [{"traceId": trace, "spanId": self._id_of(before)}]
         return span
 
-    def _of_notification(self, change: Change, what: Notification) -> Span:
-        number = span_id(self._header, "change", change.number)
-        return self._span(what, number, self._context(what, change.exchange), what.at, {})
-
     def _id_of(self, exchange: Exchange) -> str:
         return span_id(self._header, "exchange", exchange.number)
 
@@ -163,7 +158,7 @@ class SessionSpans:
         if context is not None:
             return context
         if about is None and message.side != CLIENT and message.frame.http is not None:
-            # What comes in the stream that answers a POST belongs to its request (2025-11-25, transports).
+            # Messages in the response stream of a POST belong to its request (2025-11-25, transports).
             about = self._posted.get(message.frame.http)
         if about is None:
             return SpanContext(default_trace_id(self._header))
