@@ -38,9 +38,8 @@ def row(change: Change) -> Row:
     if isinstance(what, Note):
         return _note_row(what)
     if isinstance(what, Damaged):
-        return Row(
-            "", ASIDE, "(damaged line)", sanitize_bytes(what.data[:200]), "", "", "", sanitize(what.why), ODD
-        )
+        text = sanitize_bytes(what.data[:200])
+        return Row("", ASIDE, "(damaged line)", text, "", "", "", sanitize(what.why), ODD)
     method, subject, id_text, latency = "", "", "", ""
     if isinstance(what, Request | Notification):
         method, subject = what.method, what.subject or ""
@@ -69,10 +68,7 @@ def row(change: Change) -> Row:
 
 
 def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> Row:
-    """Return the row of a request together with its response.
-
-    `sizes` are the bytes of both; `now` is seconds since the start, for the waiting time of a pending request.
-    """
+    """Return the row of a request with its response; `sizes` are bytes, `now` is seconds since the start."""
     first, exchange = row(change), change.exchange
     if exchange is None:
         return first
@@ -223,9 +219,8 @@ def _note_row(note: Note) -> Row:
         subject, status, tone = describe(note)
     else:
         subject, status, tone = ", ".join(f"{key} {value}" for key, value in note.fields.items()), "", QUIET
-    return Row(
-        moment(note.at), ASIDE, sanitize(note.kind), sanitize(subject), "", "", "", sanitize(status), tone
-    )
+    kind, subject, status = map(sanitize, (note.kind, subject, status))
+    return Row(moment(note.at), ASIDE, kind, subject, "", "", "", status, tone)
 
 
 NoteText = tuple[str, str, str]

@@ -1,4 +1,4 @@
-"""Items of the filter language: a change, a whole exchange, and a row of the index, all with original text."""
+"""Items of the filter language: a change, a whole exchange, and a row of the index, with original text."""
 
 from __future__ import annotations
 
@@ -109,11 +109,7 @@ _HOLDS = {"result": RowKind.RESULT, "error": RowKind.FAILURE}
 
 
 class RowItem:
-    """The row `row` of the model as `core.query.parser.FilterItem`, read from the columns; only `text` reads
-    the file.
-
-    One object serves all rows: callers set `row`.
-    """
+    """The row `row` of the model, read from the columns; only `text` reads the file. Callers set `row`."""
 
     __slots__ = ("_index", "_log", "exchanges", "row")
 

@@ -147,7 +147,6 @@ class ProgressBar(LastLine):
         self._due = clock() + SHOW_AFTER_SECONDS
 
     def show(self, done: int, of: int) -> None:
-        """Update the bar if that is due."""
         if not self._is_terminal or (now := self._clock()) < self._due:
             return
         self._due = now + UPDATE_SECONDS

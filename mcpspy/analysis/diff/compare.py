@@ -139,9 +139,7 @@ def _counting(case: ComparedCase | None, terms: ComparisonTerms) -> list[Compare
     if case is None or terms.is_ignored(case):
         return []
     patterns = terms.patterns(case)
-    changes = [
-        each for each in case.changes if not each.pointer or not is_cut(pointer(each.pointer), patterns)
-    ]
+    changes = (c for c in case.changes if not c.pointer or not is_cut(pointer(c.pointer), patterns))
     return [structs.replace(case, changes=tuple(changes))]
 
 
@@ -230,9 +228,8 @@ def _latency(pairs: list[MatchedPair[Step]], terms: ComparisonTerms) -> list[Dif
 def _compare_standalone(
     before: SessionSteps, now: SessionSteps, terms: ComparisonTerms
 ) -> Iterator[ComparedCase]:
-    old, new = (
-        [message for message in steps.standalone if not terms.is_ignored(message)] for steps in (before, now)
-    )
+    old = [message for message in before.standalone if not terms.is_ignored(message)]
+    new = [message for message in now.standalone if not terms.is_ignored(message)]
     pairs = pair(
         old,
         new,

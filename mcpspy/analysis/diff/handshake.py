@@ -35,9 +35,8 @@ def handshake(old: SessionSteps, new: SessionSteps) -> ComparedCase | None:
     if before is not None and now is not None:
         is_across = is_across_handshake(old, new)
         changes += _results(_result(before), _result(now), is_across=is_across)
-    return ComparedCase(
-        method="handshake", old=_position(old, before), new=_position(new, now), changes=tuple(changes)
-    )
+    positions = _position(old, before), _position(new, now)
+    return ComparedCase(method="handshake", old=positions[0], new=positions[1], changes=tuple(changes))
 
 
 def is_across_handshake(old: SessionSteps, new: SessionSteps) -> bool:
@@ -66,9 +65,8 @@ def _outcome(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
         if was != is_now:
             kind = ChangeKind.RECOVERED if is_now else ChangeKind.ERROR
             severity = DIFFERENT if is_now else BREAKING
-            yield DiffChange(
-                kind=kind, severity=severity, why=f"{_ended(old)} → {_ended(new)}", **_errors(old, new)
-            )
+            why = f"{_ended(old)} → {_ended(new)}"
+            yield DiffChange(kind=kind, severity=severity, why=why, **_errors(old, new))
 
 
 def _errors(old: SessionSteps, new: SessionSteps) -> dict[str, Any]:
@@ -129,8 +127,7 @@ def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> It
         elif first == "serverInfo" and (is_across or found.tokens[1:] in (("name",), ("version",))):
             continue  # Reported already; since 2026-07-28 it is in `_meta`.
         elif first == "supportedVersions" and not is_across:
-            lost = found.new is UNSET
-            yield _change(BREAKING if lost else NOTE, pointer, found.old, found.new)
+            yield _change(BREAKING if found.new is UNSET else NOTE, pointer, found.old, found.new)
         elif first not in ("protocolVersion", "supportedVersions", "ttlMs", "cacheScope"):
             yield _note(pointer, found.old, found.new)
 
@@ -158,6 +155,5 @@ def _note(pointer: str, old: Any, new: Any) -> DiffChange:
 
 
 def _change(severity: ChangeSeverity, pointer: str, old: Any, new: Any, why: str = "") -> DiffChange:
-    return DiffChange(
-        kind=ChangeKind.HANDSHAKE, severity=severity, pointer=pointer, old=old, new=new, why=why
-    )
+    kind = ChangeKind.HANDSHAKE
+    return DiffChange(kind=kind, severity=severity, pointer=pointer, old=old, new=new, why=why)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from mcpspy.analysis.diff.json_diff import deltas
+from mcpspy.analysis.diff.json_diff import ValueChange, deltas
 from mcpspy.analysis.diff.model import ChangeSeverity
 from mcpspy.analysis.diff.schema import BREAKING, DIFFERENT, NOTE, SchemaChange, judge
 
@@ -18,7 +18,6 @@ from mcpspy.analysis.diff.schema import BREAKING, DIFFERENT, NOTE, SchemaChange,
 class ListMethod(NamedTuple):
     member: str
     name: str
-    """The member that identifies an item."""
     one: str
 
 
@@ -40,7 +39,7 @@ def by_name(items: Any, name: str) -> dict[str, Any] | None:
     for item in items:
         if not isinstance(item, dict) or not isinstance(known := item.get(name), str):
             return None
-        while known in found:  # A name given twice: both are shown.
+        while known in found:  # A duplicate name: both are shown.
             known += "'"
         found[known] = item
     return found
@@ -62,12 +61,11 @@ def compare_listed(
 
 
 def _item(listing: ListMethod, old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
-    if not isinstance(old, dict) or not isinstance(new, dict):  # Cut out of one of them.
+    if not isinstance(old, dict) or not isinstance(new, dict):  # Ignored in one of them.
         return
     judged = {"inputSchema", "outputSchema"} if listing.one == "tool" else {"arguments"}
     for found in deltas(_other(old, judged), _other(new, judged), dates=dates):
-        severity = _severity(listing, found.tokens, found.new)
-        yield SchemaChange(found.tokens, severity, "", found.old, found.new)
+        yield SchemaChange(found.tokens, _severity(listing, found), "", found.old, found.new)
     if listing.one == "tool":
         yield from _schemas(old, new)
     elif listing.one == "prompt":
@@ -91,10 +89,8 @@ def _schemas(old: dict[str, Any], new: dict[str, Any]) -> Iterator[SchemaChange]
 def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
     before, now = by_name(old or [], "name"), by_name(new or [], "name")
     if before is None or now is None:
-        yield from (
-            SchemaChange(("arguments", *found.tokens), DIFFERENT, "", found.old, found.new)
-            for found in deltas(old, new)
-        )
+        for found in deltas(old, new):
+            yield SchemaChange(("arguments", *found.tokens), DIFFERENT, "", found.old, found.new)
         return
     for name, argument in before.items():
         at = ("arguments", name)
@@ -115,13 +111,14 @@ def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
             yield SchemaChange(("arguments", name), BREAKING if needed else NOTE, why, UNSET, argument)
 
 
-def _severity(listing: ListMethod, tokens: tuple[str, ...], new: Any) -> ChangeSeverity:
+def _severity(listing: ListMethod, change: ValueChange) -> ChangeSeverity:
+    tokens = change.tokens
     first = tokens[0] if tokens else ""
     if first in _DESCRIPTIVE or (first == "annotations" and tokens[-1] in ("title", "lastModified")):
         return NOTE
-    if first == "name" and listing.name != "name":  # A resource is known by its uri; its name is for people.
+    if first == "name" and listing.name != "name":  # The key of a resource is its uri; its name is for users.
         return NOTE
-    if tokens == ("execution", "taskSupport") and new == "required":
+    if tokens == ("execution", "taskSupport") and change.new == "required":
         return BREAKING
     return DIFFERENT
 

@@ -38,7 +38,6 @@ class ChangeKind(StrEnum):
     PROGRESS = "progress"
     NOTIFICATION = "notification"
     INTERFACE = "interface"
-    """A tool, a resource, a template or a prompt is listed differently."""
     HANDSHAKE = "handshake"
     ORDER = "order"
     LATENCY = "latency"

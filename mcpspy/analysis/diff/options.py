@@ -105,15 +105,11 @@ def slower(text: str) -> LatencyLimit:
 
 
 def cut(value: Any, patterns: Iterable[Pointer]) -> Any:
-    """Return a value without what the patterns match. In a list, null replaces an item: the others keep their
-    index.
-
-    A value that is nested deeper than Python's recursion limit is returned unchanged.
-    """
+    """Return a value without what the patterns match; in a list, null replaces an item to keep indexes."""
     active = [tokens for pattern in patterns for tokens in _shallow(pattern)]
     try:
         return _cut(value, active) if active else value
-    except RecursionError:
+    except RecursionError:  # Nested too deep: nothing is cut.
         return value
 
 
@@ -171,6 +167,5 @@ def _is_like(glob: str, text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _compiled(glob: str) -> re.Pattern[str]:
-    return re.compile(
-        "".join({"*": ".*", "?": "."}.get(character, re.escape(character)) for character in glob), re.DOTALL
-    )
+    parts = ({"*": ".*", "?": "."}.get(character, re.escape(character)) for character in glob)
+    return re.compile("".join(parts), re.DOTALL)

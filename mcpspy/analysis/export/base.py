@@ -10,8 +10,8 @@ import orjson
 from msgspec import DecodeError
 from msgspec.json import format as lay_out
 
-from mcpspy.core.protocol.message import Request
-from mcpspy.core.recording.decode import Header
+from mcpspy.core.protocol.message import Message, Request
+from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 
@@ -37,6 +37,18 @@ class RecordedSession(NamedTuple):
 
 CARRIERS = ("http", "http-end", "sse", "part")
 """Kinds of notes that only describe how messages were transported."""
+
+
+def http_number(what: Message | Note | Damaged) -> int | None:
+    """Return the number of the HTTP exchange that a message or note belongs to."""
+    number = (
+        None
+        if isinstance(what, Damaged)
+        else what.fields.get("http")
+        if isinstance(what, Note)
+        else what.frame.http
+    )
+    return number if isinstance(number, int) else None
 
 
 def exchange_flaws(exchange: Exchange) -> list[str]:
@@ -99,10 +111,7 @@ def _date(days: int) -> tuple[int, int, int]:
 
 
 def dumps(value: Any) -> str:
-    """Return a value as one line of JSON; a fragment (orjson) is spliced in.
-
-    Of a lone surrogate the escape is kept as text; an integer beyond 64 bits becomes a text of its digits.
-    """
+    """Return one line of JSON; fragments (orjson) are spliced in, integers beyond 64 bits become text."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:

@@ -1,8 +1,9 @@
 """HTTP Archive 1.2: HTTP sessions as they were, stdio sessions as pseudo-requests with `stdio:` URLs.
 
-Headers and times of HTTP exchanges come from notes; server-sent events are written again from their recorded fields.
-Of a stdio session (docs/export.md) a request is a POST to its receiver with the method as path, and its response is
-the HTTP response. A notification is a POST with status 202, as over HTTP. Other messages have no entry.
+Headers and times of HTTP exchanges come from notes; server-sent events are written again from their recorded
+fields. Of a stdio session (docs/export.md) a request is a POST to its receiver with the method as path, and
+its response is the HTTP response. A notification is a POST with status 202, as over HTTP. Other messages have
+no entry.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from mcpspy import __version__
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.base import RecordedSession, WallClock, dumps
+from mcpspy.analysis.export.base import RecordedSession, WallClock, dumps, http_number
 from mcpspy.core.protocol.message import Failure, Message, Notification, Request
 from mcpspy.core.protocol.spec import CLIENT, METHODS
 from mcpspy.core.recording.decode import Frame, Header, Note
@@ -40,7 +41,6 @@ _CODES = {
 EVENTS = "text/event-stream"
 
 UNKNOWN_ORIGIN = "http://unknown"
-"""For recordings without a server address."""
 
 _ORIGIN = re.compile(
     r"(https?://)(?:[^/?#@]*@)?((?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?)(?![^/?#])", re.ASCII | re.IGNORECASE
@@ -113,7 +113,7 @@ def http_entries(session: RecordedSession) -> Iterator[dict[str, Any]]:
     """Yield the entries of an HTTP session, in the order of the requests."""
     exchanges: dict[int, HttpTransfer] = {}
     for change in session.changes:
-        number = _exchange_of(change)
+        number = http_number(change.what)
         if number is None:
             continue
         transfer = exchanges.get(number)
@@ -178,14 +178,6 @@ def _error(transfer: HttpTransfer) -> str:
     if side:
         return f"{side} hung up"
     return "" if transfer.end is not None else "no end was recorded"
-
-
-def _exchange_of(change: Change) -> int | None:
-    what = change.what
-    number = what.fields.get("http") if isinstance(what, Note) else None
-    if isinstance(what, Message):
-        number = what.frame.http
-    return number if isinstance(number, int) else None
 
 
 def _http_url(header: Header, path: object) -> str:

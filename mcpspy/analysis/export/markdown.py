@@ -28,9 +28,8 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
     for number, session in enumerate(sessions):
         if number:
             yield "\n"
-        yield from document(
-            session.header, ((change, "") for change in session.selected() if _has_section(change, session))
-        )
+        changes = ((change, "") for change in session.selected() if _has_section(change, session))
+        yield from document(session.header, changes)
 
 
 def document(header: Header, changes: Iterable[tuple[Change, str]]) -> Iterator[str]:

@@ -75,10 +75,7 @@ def said(change: DiffChange) -> str:
 
 
 def values(change: DiffChange, width: int) -> tuple[str | None, str | None]:
-    """Return the old and the new value in one line each, at most `width` characters; None if it is missing.
-
-    A common prefix is left out if that is needed to show the difference.
-    """
+    """Return both values in at most `width` characters, without a common prefix if needed."""
     if change.kind is ChangeKind.LATENCY:
         return duration(change.old), duration(change.new)
     old, new = (None if value is UNSET else one_line(value) for value in (change.old, change.new))
@@ -154,11 +151,8 @@ def body(change: DiffChange, width: int) -> Iterator[tuple[str, str]]:
 
 
 def _texts(old: list[str], new: list[str], width: int) -> Iterator[tuple[str, str]]:
-    marked = [
-        (line[:1], line[1:])
-        for line in islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, None)  # Behind its two heads.
-        if not line.startswith("@@")
-    ]
+    lines = islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, None)  # Without its two heads.
+    marked = [(line[:1], line[1:]) for line in lines if not line.startswith("@@")]
     for mark, line in marked[:MOST]:
         yield mark, line if len(line) <= width else line[: width - 1] + "…"
     if len(marked) > MOST:

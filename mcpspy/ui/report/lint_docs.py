@@ -98,6 +98,5 @@ def _cell(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    return "\n".join(
-        line if len(line) <= LONGEST else line[: LONGEST - 1] + "…" for line in map(visible, text.split("\n"))
-    )
+    lines = map(visible, text.split("\n"))
+    return "\n".join(line if len(line) <= LONGEST else line[: LONGEST - 1] + "…" for line in lines)

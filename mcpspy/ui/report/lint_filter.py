@@ -1,4 +1,4 @@
-"""Select lint findings by a filter: it needs the outcome of requests, so the recording is read once before."""
+"""Select lint findings by a filter: it needs the outcome of requests, so the recording is read before."""
 
 from __future__ import annotations
 

@@ -87,9 +87,8 @@ def _requests(sessions: Sequence[CountedSession], side: str, look: stats_table.T
 
 
 def _rows(same: Sequence[tuple[str, MessageGroup]], depth: int) -> list[stats_table.TableRow]:
-    return [
-        stats_table.TableRow(cut(title, TITLE), group, group.took.times(), depth) for title, group in same
-    ]
+    row = stats_table.TableRow
+    return [row(cut(title, TITLE), group, group.took.times(), depth) for title, group in same]
 
 
 def _ordered(found: Iterable[T], of: Callable[[T], Sequence[tuple[str, MessageGroup]]], sort: str) -> list[T]:

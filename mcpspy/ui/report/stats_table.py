@@ -48,7 +48,6 @@ class _Column(NamedTuple):
     head: str
     cell: Callable[[TableRow], str]
     always: bool = True
-    """True if the column is shown although it is empty."""
 
 
 def _number(number: int) -> str:
@@ -100,7 +99,7 @@ def ordered(found: Sequence[TableRow], sort: str) -> list[TableRow]:
 
 
 def lines(title: str, found: Sequence[TableRow | str], look: TableStyle) -> Iterator[tuple[str, str | None]]:
-    """Yield the lines of a table with their tones; bars show total response times. Texts are kept as lines."""
+    """Yield the lines of a table with tones; bars show total response times. Texts are kept as lines."""
     width, bars = look.width, look.bars
     only = [row for row in found if isinstance(row, TableRow)]
     shown = [column for column in COLUMNS if column.always or any(column.cell(row) != "·" for row in only)]

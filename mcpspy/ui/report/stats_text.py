@@ -84,9 +84,8 @@ def _handshake(stats: StatsCollector) -> str:
     handshakes = stats.handshakes
     first, answer = handshakes.first, handshakes.first_answer
     if first is None:
-        return "no handshake" + (
-            f" · first answer {span(answer)} after the start" if answer is not None else ""
-        )
+        first_answer = f" · first answer {span(answer)} after the start" if answer is not None else ""
+        return f"no handshake{first_answer}"
     text = f"{span(first.took)} ({sanitize(first.method)}), answered {span(first.at)} after the start"
     if first.ready is not None:
         text += f", ready {span(first.ready)}"
@@ -108,12 +107,8 @@ def _requests(stats: StatsCollector, side: str, look: stats_table.TableStyle) ->
 
 
 def _notifications(stats: StatsCollector, top: int) -> Lines:
-    groups = [
-        group
-        for side in (CLIENT, SERVER)
-        for group in stats.groups.of(side, GroupKind.NOTIFICATION)
-        if group.count
-    ]
+    sides = (stats.groups.of(side, GroupKind.NOTIFICATION) for side in (CLIENT, SERVER))
+    groups = [group for side in sides for group in side if group.count]
     if not groups:
         return
     groups.sort(key=lambda group: (-group.count, group.method))

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.base import CARRIERS, RecordedSession
+from mcpspy.analysis.export.base import CARRIERS, RecordedSession, http_number
 from mcpspy.core.protocol.message import Malformed, Notification, Request
 from mcpspy.core.protocol.peers import Peers
 from mcpspy.core.recording.decode import Damaged, Header, Note
@@ -178,10 +178,8 @@ def _end(exchange: Exchange | None) -> float | None:
 
 def _http(what: Any) -> int | None:
     """Return the number of the HTTP exchange if JavaScript can represent it."""
-    if isinstance(what, Damaged):
-        return None
-    number = what.fields.get("http") if isinstance(what, Note) else what.frame.http
-    return number if isinstance(number, int) and abs(number) < 1 << 53 else None
+    number = http_number(what)
+    return number if number is not None and abs(number) < 1 << 53 else None
 
 
 def _stream(what: Any) -> str:

@@ -37,10 +37,7 @@ def batches(sessions: Iterable[RecordedSession], most: int = BATCH) -> Iterator[
 
 
 def _sides(session: RecordedSession) -> Iterator[tuple[str, list[str]]]:
-    """Yield the head of the resource and the spans of each side, as JSON.
-
-    The last message may name a side, so all spans are kept until then: as text they take the least memory.
-    """
+    """Yield JSON of each side's resource and spans; spans wait as text, since any message may name a side."""
     spans = SessionSpans(session)
     written: dict[str, list[str]] = {CLIENT: [], SERVER: []}
     for side, span in spans:

@@ -1,9 +1,10 @@
 """The OpenTelemetry spans of a session, in OTLP/JSON: trace context and attributes.
 
-The parent of a span is the peer's own (`_meta.traceparent`: W3C Trace Context, MCP SEP-414), or the request to
-which its progress or HTTP stream belongs. Other ids derive from the recording's id, so they are equal in every
-export. Attributes follow semantic-conventions-genai (docs/gen-ai/mcp.md, status Development), without opt-in ones.
-Every span is of kind CLIENT, as its sender would have reported it. Pending requests have no span yet.
+The parent of a span is the peer's own (`_meta.traceparent`: W3C Trace Context, MCP SEP-414), or the request
+to which its progress or HTTP stream belongs. Other ids derive from the recording's id, so they are equal in
+every export. Attributes follow semantic-conventions-genai (docs/gen-ai/mcp.md, status Development), without
+opt-in ones. Every span is of kind CLIENT, as its sender would have reported it. Pending requests have no span
+yet.
 """
 
 from __future__ import annotations
@@ -212,9 +213,8 @@ def trace_context(message: Request | Notification) -> SpanContext | None:
     if found is None or (found[1] == "00" and found[5]):  # Only later versions may have more fields.
         return None
     state = decoded(meta_raw(meta, "tracestate"))
-    return SpanContext(
-        found[2], found[3], int(found[4], 16) & 0xFF | REMOTE, state if isinstance(state, str) else ""
-    )
+    state = state if isinstance(state, str) else ""
+    return SpanContext(found[2], found[3], int(found[4], 16) & 0xFF | REMOTE, state)
 
 
 def _digits(header: Header, what: str, size: int) -> str:
