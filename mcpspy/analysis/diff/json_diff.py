@@ -69,7 +69,7 @@ def fingerprint(value: Any, *, dates: bool = False) -> str:
     """Return a text that is equal for two values if, and only if, the values are equal."""
     try:
         return untagged(canonical(_undated(value) if dates else value))
-    except RecursionError:  # `loads` reads deeper than Python walks. Dates count then.
+    except RecursionError:  # `loads` reads deeper values than Python can recurse into. Dates count then.
         return _flat(value)
 
 
@@ -101,7 +101,7 @@ def _walk(old: Any, new: Any, at: Pointer, dates: bool) -> Iterator[ValueChange]
 
 
 def _items(old: list[Any], new: list[Any], at: Pointer, dates: bool) -> Iterator[ValueChange]:
-    if len(old) == len(new) == 1:  # Nothing to find; and lists in lists in lists would each be written out.
+    if len(old) == len(new) == 1:  # Saves the fingerprints of nested lists.
         yield from _gap([(0, old[0])], [(0, new[0])], at, dates)
         return
     held = common(

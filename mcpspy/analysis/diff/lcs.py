@@ -16,7 +16,7 @@ MATCHES = 100_000
 
 def increasing(numbers: Sequence[int]) -> list[int]:
     """Return the indexes of a longest strictly increasing subsequence, in order."""
-    ends: list[int] = []  # Of the best one of each length: where it ends, and with which number.
+    ends: list[int] = []  # For each length, the end of the best subsequence.
     lowest: list[int] = []
     before: list[int] = []
     for place, number in enumerate(numbers):

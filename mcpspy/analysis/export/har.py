@@ -124,7 +124,7 @@ def http_entries(session: RecordedSession) -> Iterator[dict[str, Any]]:
         transfer.selected[is_message] = transfer.selected.get(is_message, False) or session.keep(change)
     clock = WallClock(session.header.started)
     for number, transfer in sorted(exchanges.items(), key=lambda item: item[1].began):
-        # A filter that leaves messages out leaves out what transfer them, though it knows nothing against the head.
+        # A transfer whose messages are all filtered out is left out, even if its notes are selected.
         if transfer.selected.get(True, transfer.selected.get(False, False)):
             yield _http_entry(session.header, clock, number, transfer)
 
@@ -271,7 +271,7 @@ def _stdio_url(message: Request | Notification, server: str) -> str:
     known = METHODS.get(message.method)
     parameter = known.subject if known is not None else None
     query = ""
-    if parameter not in (None, "message") and message.subject:  # The text of a question is no name.
+    if parameter not in (None, "message") and message.subject:  # The text of an elicitation is not a name.
         query = f"?{urlencode({parameter: message.subject}, errors='replace')}"
     return f"stdio://{_quoted(receiver, '')}/{_quoted(message.method, '/')}{query}"
 

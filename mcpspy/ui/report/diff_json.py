@@ -28,7 +28,7 @@ def document(
     }
     try:
         return orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # Integers beyond 64 bits, lone surrogates, nested deeper than it goes.
+    except TypeError:  # Integers beyond 64 bits, lone surrogates, nested too deep.
         report["changes"] = [_written(change) for change in changes]
         return json.dumps(report, indent=2).encode() + b"\n"
 

@@ -20,7 +20,7 @@ class LintScan:
         self._rules = rules
         recording = Recording(path)
         self._header = recording.header
-        # Before it is read: what comes meanwhile is not its end.
+        # Before it is read: a session that ends meanwhile was live.
         self._is_live = recording.state is RecordingState.LIVE
         self._scan = RecordingScan(path)
         self.parts: list[Path] = []

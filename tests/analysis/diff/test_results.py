@@ -76,7 +76,7 @@ def test_an_answer_that_came_too_late_is_no_change(record: Make) -> None:
     assert changes(late, step(record, CANCELLED)) == []
 
 
-def test_errors_that_differ_are_told_by_member(record: Make) -> None:
+def test_errors_are_compared_by_member(record: Make) -> None:
     other = {"error": {"code": -32602, "message": "not there"}}
 
     (change,) = changes(step(record, ERROR), step(record, other))
@@ -117,7 +117,7 @@ def test_what_a_server_adds_for_itself_is_a_note(record: Make) -> None:
     ]
 
 
-def test_what_is_ignored_is_not_told_even_if_it_is_one_more_item(record: Make) -> None:
+def test_ignored_differences_are_not_reported_even_for_an_added_item(record: Make) -> None:
     one = step(record, {"result": {"content": [{"at": 1, "n": 1}]}})
     two = step(record, {"result": {"content": [{"at": 2, "n": 1}, {"at": 3, "n": 1}]}})
 

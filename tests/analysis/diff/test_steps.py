@@ -42,7 +42,7 @@ def test_a_question_and_the_call_that_answers_it_are_one_call_and_a_request_of_t
     ]
 
 
-def test_a_question_that_nobody_answers_is_a_request_without_an_answer(record: Make) -> None:
+def test_an_input_request_without_a_response_is_an_unanswered_request(record: Make) -> None:
     question = {"method": "elicitation/create", "params": {"message": "?"}}
     steps = SessionSteps(
         record(
@@ -77,7 +77,7 @@ def test_pages_are_one_list_and_the_last_cursor_is_its_own(record: Make) -> None
     assert alone.result == {"tools": []}
 
 
-def test_what_belongs_to_a_request_is_said_of_it_alone(recorded: Recorded) -> None:
+def test_messages_of_a_request_belong_to_its_step_alone(recorded: Recorded) -> None:
     found = SessionSteps(recorded("peer-sdk-legacy"))
 
     slow = next(step for step in found.steps if step.subject == "slow")
@@ -124,7 +124,7 @@ def test_which_thing_a_step_is_about(record: Make) -> None:
     assert [step.name for step in steps] == ["a", None, None]
 
 
-def test_what_mcpspy_asked_is_no_step() -> None:
+def test_injected_requests_are_not_steps() -> None:
     lines = [
         b'{"t":1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}',
         b'{"t":3,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","method":"tools/list"}}',

@@ -8,7 +8,7 @@ from tests.analysis.export.sessions import call, client, result, said
 PING = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
-def test_exchanges_are_those_whose_request_is_wanted_in_the_order_of_their_requests() -> None:
+def test_exchanges_are_those_whose_request_is_selected_in_the_order_of_their_requests() -> None:
     entries = (call(0.1, 1), client(0.2, PING), call(0.3, 2), result(0.4, 2), call(0.5, 3), result(0.6, 1))
     every = said(*entries)
     some = said(*entries, keep=lambda change: change.exchange is None or change.exchange.number != 1)

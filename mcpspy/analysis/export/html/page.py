@@ -69,7 +69,7 @@ def _script() -> str:
 
 def _part(name: str) -> str:
     data = get_data(__package__, name)
-    assert data is not None  # It is beside this module, or the installation is broken.
+    assert data is not None  # It is next to this module unless the installation is broken.
     return data.decode().replace("\r\n", "\n")  # As a browser does before it takes the digest.
 
 

@@ -1,4 +1,4 @@
-"""What a span says of a message, in the names of the semantic conventions."""
+"""Span attributes in the names of the semantic conventions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def message(text: bytes) -> Request | Notification:
         ),
     ],
 )
-def test_a_message_says_what_the_conventions_ask(text: bytes, name: str, more: dict[str, str]) -> None:
+def test_a_message_has_the_attributes_of_the_conventions(
+    text: bytes, name: str, more: dict[str, str]
+) -> None:
     found = message(text)
     values = {key: value for key, value in message_attributes(found, OF).items() if value is not None}
 
@@ -70,7 +72,7 @@ def test_a_message_says_what_the_conventions_ask(text: bytes, name: str, more: d
     }
 
 
-def test_only_who_calls_the_server_has_its_address() -> None:
+def test_only_spans_of_the_client_have_the_address() -> None:
     header = replace(HEADER, transport="http", upstream="https://example.test/mcp")
 
     assert transport_attributes(HEADER, "client") == {"network.transport": "pipe"}

@@ -157,7 +157,7 @@ def test_what_comes_in_the_stream_of_a_post_hangs_under_its_request() -> None:
     assert not of_batch[-1].parent_span_id, "of a batch it may be any"
 
 
-def test_a_call_that_goes_on_links_to_the_one_before() -> None:
+def test_a_continued_call_links_to_the_one_before() -> None:
     asked, answered = b'"resultType":"input_required","requestState":"s"', b',"requestState":"s"'
     first, second = made(call(0.1, 1), result(0.2, 1, asked), call(0.3, 2, more=answered), result(0.4, 2))
 
@@ -166,7 +166,7 @@ def test_a_call_that_goes_on_links_to_the_one_before() -> None:
     assert second.links[0].trace_id == first.trace_id
 
 
-def test_both_sides_are_services_and_who_asks_reports() -> None:
+def test_both_sides_are_services_and_report_their_own_requests() -> None:
     hello = b'"protocolVersion":"2025-11-25","capabilities":{},"%b":{"name":"%b","version":"1"}'
     text = "".join(
         export(

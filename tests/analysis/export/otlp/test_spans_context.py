@@ -21,7 +21,7 @@ def heard(meta: object) -> SpanContext | None:
     return trace_context(message)
 
 
-def test_what_a_peer_says_is_taken_over() -> None:
+def test_the_trace_context_of_a_peer_is_kept() -> None:
     said = {"traceparent": f"00-{TRACE}-{PARENT}-00", "tracestate": "a=b"}
 
     assert heard(said) == SpanContext(TRACE, PARENT, 0x300, "a=b")
