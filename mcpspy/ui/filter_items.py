@@ -1,4 +1,4 @@
-"""Items of the filter language: a change, a whole exchange, and a row of the index, with original text."""
+"""Items of the filter language, with original text: a change, an exchange, and a row of the index."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ class ChangeItem(MessageItem):
 
     @property
     def odd(self) -> bool:
-        """True for a protocol issue of the message or of its position in the session."""
         return super().odd or (self._change.flaw is not None and not isinstance(self._entry, Note))
 
     def text(self) -> bytes:

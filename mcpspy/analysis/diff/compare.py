@@ -27,7 +27,7 @@ from mcpspy.analysis.diff.model import (
 )
 from mcpspy.analysis.diff.options import LISTED, DiffOptions, is_cut
 from mcpspy.analysis.diff.results import ComparisonTerms, compare_params, compare_steps
-from mcpspy.analysis.diff.steps import SessionSteps, StandaloneMessage, Step, step_of
+from mcpspy.analysis.diff.steps import RequestStep, SessionSteps, StandaloneMessage, step_of
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, is_known
 from mcpspy.core.session.exchange import Exchange
@@ -164,7 +164,7 @@ def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTer
     found: defaultdict[int, list[DiffChange]] = defaultdict(list)
     if not terms.options.only:
         _find_moved(pairs, old, new, found)
-    same_request: defaultdict[Hashable, list[MatchedPair[Step]]] = defaultdict(list)
+    same_request: defaultdict[Hashable, list[MatchedPair[RequestStep]]] = defaultdict(list)
     for both in pairs.both:
         if both.is_exact:
             same_request[both.key].append(both)
@@ -198,7 +198,10 @@ def _not_reported(
 
 
 def _find_moved(
-    pairs: MatchedItems[Step], old: list[Step], new: list[Step], found: defaultdict[int, list[DiffChange]]
+    pairs: MatchedItems[RequestStep],
+    old: list[RequestStep],
+    new: list[RequestStep],
+    found: defaultdict[int, list[DiffChange]],
 ) -> None:
     for side in (CLIENT, SERVER):
         both = [known for known in pairs.both if known.new.side == side]
@@ -212,7 +215,7 @@ def _find_moved(
             found[id(known.new)].append(DiffChange(kind=ChangeKind.ORDER, severity=DIFFERENT, why=why))
 
 
-def _latency(pairs: list[MatchedPair[Step]], terms: ComparisonTerms) -> list[DiffChange]:
+def _latency(pairs: list[MatchedPair[RequestStep]], terms: ComparisonTerms) -> list[DiffChange]:
     """Compare the latencies of identical requests; the median if there are several."""
     allowed = terms.options.slower_than
     if allowed is None or pairs[0].new.side != CLIENT or pairs[0].new.is_subscription:
@@ -281,7 +284,7 @@ def _one_sided(
 
 def _missing(what: StandaloneMessage, other: SessionSteps) -> ChangeSeverity:
     """Return the severity of a one-sided item; NOTE if the other revision doesn't define it."""
-    if isinstance(what, Step) and what.method == _POLLS and _status(what) in _UNDER_WAY:
+    if isinstance(what, RequestStep) and what.method == _POLLS and _status(what) in _UNDER_WAY:
         return NOTE
     revision = other.session.revision
     if revision is not None and what.method in METHODS and not is_known(what.method, revision):
@@ -289,18 +292,18 @@ def _missing(what: StandaloneMessage, other: SessionSteps) -> ChangeSeverity:
     return DIFFERENT
 
 
-def _counted(steps: list[Step], terms: ComparisonTerms) -> list[Step]:
+def _counted(steps: list[RequestStep], terms: ComparisonTerms) -> list[RequestStep]:
     methods = terms.options.methods
     if not methods and not terms.options.ignored:
         return steps
     return [step for step in steps if (not methods or step.method in methods) and not terms.is_ignored(step)]
 
 
-def _key(step: Step, terms: ComparisonTerms) -> Hashable:
+def _key(step: RequestStep, terms: ComparisonTerms) -> Hashable:
     return step.side, step.method, _status(step), _params(step, terms)
 
 
-def _loose_key(step: Step) -> Hashable:
+def _loose_key(step: RequestStep) -> Hashable:
     return step.side, step.method, _status(step), step.name
 
 
@@ -309,7 +312,7 @@ def _params(what: StandaloneMessage, terms: ComparisonTerms) -> str:
     return fingerprint(params, dates=terms.options.dates)
 
 
-def _status(step: Step) -> str | None:
+def _status(step: RequestStep) -> str | None:
     """Return the task status that a `tasks/get` returned: the number of polls is chance."""
     if step.method != _POLLS:
         return None

@@ -1,7 +1,7 @@
-"""Longest common subsequence (Hunt and Szymanski, 1977), by the longest increasing subsequence of equal
-positions.
+"""Longest common subsequence (Hunt and Szymanski, 1977).
 
-The work is bounded: with too many equal items, the first is paired with the first. Never quadratic.
+It is the longest increasing subsequence of equal positions. The work is bounded: with too many equal items,
+the first is paired with the first. Never quadratic.
 """
 
 from __future__ import annotations

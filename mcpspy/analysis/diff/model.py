@@ -88,7 +88,6 @@ class ComparedCase(Struct, frozen=True, kw_only=True):
 
     @property
     def severity(self) -> ChangeSeverity | None:
-        """The highest severity of its changes; None if nothing changed."""
         return min((change.severity for change in self.changes), key=lambda found: found.rank, default=None)
 
 

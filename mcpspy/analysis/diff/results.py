@@ -12,7 +12,7 @@ from mcpspy.analysis.diff.listings import LISTINGS, by_name, compare_listed
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
 from mcpspy.analysis.diff.normalize import NOTED, OF_MODERN, settled_error, settled_params, settled_result
 from mcpspy.analysis.diff.options import Comparable, DiffOptions, cut, is_cut
-from mcpspy.analysis.diff.steps import StandaloneMessage, Step
+from mcpspy.analysis.diff.steps import RequestStep, StandaloneMessage
 from mcpspy.core.jsontools import Pointer, spelled
 from mcpspy.core.protocol.message import Notification, loads
 from mcpspy.core.session.exchange import State
@@ -59,7 +59,9 @@ class ComparisonTerms(NamedTuple):
                 yield found
 
 
-def compare_steps(old: Step, new: Step, terms: ComparisonTerms, *, is_exact: bool) -> Iterator[DiffChange]:
+def compare_steps(
+    old: RequestStep, new: RequestStep, terms: ComparisonTerms, *, is_exact: bool
+) -> Iterator[DiffChange]:
     """Yield the differences of two steps, except latency."""
     if not is_exact:
         yield from compare_params(ChangeKind.REQUEST, DIFFERENT, old, new, terms)
@@ -90,7 +92,9 @@ def _value_change(
     return DiffChange(kind=kind, severity=severity, why=why, pointer=pointer, old=found.old, new=found.new)
 
 
-def _outcome(old: Step, new: Step, before: State, now: State, *, is_exact: bool) -> Iterator[DiffChange]:
+def _outcome(
+    old: RequestStep, new: RequestStep, before: State, now: State, *, is_exact: bool
+) -> Iterator[DiffChange]:
     why = f"{ended(old)} → {ended(new)}"
     if new.is_subscription and new.progress and old.progress:
         # It ends with the session, and how is a race.
@@ -106,20 +110,22 @@ def _outcome(old: Step, new: Step, before: State, now: State, *, is_exact: bool)
         yield DiffChange(kind=ChangeKind.OUTCOME, severity=DIFFERENT, why=why)
 
 
-def _failing(kind: ChangeKind, severity: ChangeSeverity, why: str, old: Step, new: Step) -> DiffChange:
+def _failing(
+    kind: ChangeKind, severity: ChangeSeverity, why: str, old: RequestStep, new: RequestStep
+) -> DiffChange:
     is_error = old.error is not None or new.error is not None
     before, now = (_response(step, is_error=is_error) for step in (old, new))
     pointer = "" if before is UNSET and now is UNSET else "/error" if is_error else "/result"
     return DiffChange(kind=kind, severity=severity, why=why, pointer=pointer, old=before, new=now)
 
 
-def _response(step: Step, *, is_error: bool) -> Any:
+def _response(step: RequestStep, *, is_error: bool) -> Any:
     if is_error:
         return UNSET if step.error is None else loads(step.error)
     return step.result if step.results else UNSET
 
 
-def ended(step: Step) -> str:
+def ended(step: RequestStep) -> str:
     """Return the outcome in a few words; may contain a peer's text."""
     error = loads(step.error) if step.error is not None else None
     if isinstance(error, dict):
@@ -137,7 +143,7 @@ def _first_line(text: str) -> str:
     return line if len(line) <= SUMMARY else line[: SUMMARY - 1] + "…"
 
 
-def _responses(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
+def _responses(old: RequestStep, new: RequestStep, terms: ComparisonTerms) -> Iterator[DiffChange]:
     """Yield the differences of two responses with the same state."""
     if old.results == new.results and old.error == new.error:
         return
@@ -158,7 +164,7 @@ def _responses(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffCha
         yield _value_change(kind, NOTE if is_noted else DIFFERENT, found, why)
 
 
-def _whole(step: Step) -> dict[str, Any]:
+def _whole(step: RequestStep) -> dict[str, Any]:
     """Return the normalized response in the structure of its message; unordered lists by name."""
     if step.error is not None:
         return {"error": settled_error(loads(step.error))}
@@ -186,7 +192,7 @@ def _is_of_era(tokens: Pointer, old: Any, new: Any, terms: ComparisonTerms) -> b
     return tokens == ("error", "code") and {old, new} == _NOT_FOUND
 
 
-def _progress(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
+def _progress(old: RequestStep, new: RequestStep, terms: ComparisonTerms) -> Iterator[DiffChange]:
     if not old.progress and not new.progress:
         return
     patterns = terms.patterns(new)
@@ -197,7 +203,7 @@ def _progress(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChan
         yield _value_change(ChangeKind.PROGRESS, NOTE if by_chance else DIFFERENT, found)
 
 
-def _notified(step: Step, terms: ComparisonTerms) -> list[Any]:
+def _notified(step: RequestStep, terms: ComparisonTerms) -> list[Any]:
     """Return the notifications with its token or subscription; sorted for a subscription."""
     notified = []
     for message in step.progress:

@@ -255,9 +255,8 @@ def _values(keyword: str, value: Any) -> frozenset[str] | None:
 
 
 def _names(value: Any) -> frozenset[str]:
-    return (
-        frozenset(name for name in value if isinstance(name, str)) if isinstance(value, list) else frozenset()
-    )
+    names = value if isinstance(value, list) else ()
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class StandaloneMessage(Struct, eq=False):
         return self.subject
 
 
-class Step(StandaloneMessage, eq=False):
+class RequestStep(StandaloneMessage, eq=False):
     """A request and its outcome. The latency is the sum over all of its exchanges."""
 
     state: State = State.PENDING
@@ -86,7 +86,7 @@ class Step(StandaloneMessage, eq=False):
 class SessionSteps:
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.steps: list[Step] = []
+        self.steps: list[RequestStep] = []
         self.standalone: list[StandaloneMessage] = []
         self.introductions: list[tuple[Exchange, ChangePosition]] = []
         self.exit: tuple[Note, ChangePosition] | None = None
@@ -94,7 +94,7 @@ class SessionSteps:
         """True if the host ended mcpspy by a signal."""
         self._result_lines: dict[int, int] = {}
         """Exchange → line of its response."""
-        self._pages: dict[tuple[str, str, str], Step] = {}
+        self._pages: dict[tuple[str, str, str], RequestStep] = {}
         lines = _lines(session)
         for change, line in zip(session.changes, lines, strict=True):
             exchange = change.exchange
@@ -142,7 +142,7 @@ class SessionSteps:
         self._open(step, exchange)
         return True
 
-    def _open(self, step: Step, exchange: Exchange) -> None:
+    def _open(self, step: RequestStep, exchange: Exchange) -> None:
         if step.method in LISTINGS and isinstance(answer := exchange.answer, Result):
             page = answer.result
             cursor = page.get("nextCursor") if isinstance(page, dict) else None
@@ -158,7 +158,7 @@ class SessionSteps:
             if not isinstance(request, dict):
                 continue
             position = ChangePosition(self._result_lines.get(exchange.number, 0), exchange.number)
-            step = Step(SERVER, str(request.get("method")), None, request.get("params"), position)
+            step = RequestStep(SERVER, str(request.get("method")), None, request.get("params"), position)
             step.state = State.UNANSWERED
             if isinstance(responses, dict) and key in responses:
                 step.state = State.OK
@@ -186,9 +186,9 @@ class SessionSteps:
         self.standalone.append(StandaloneMessage(what.side, method, subject, params, position))
 
 
-def step_of(exchange: Exchange, position: ChangePosition) -> Step:
+def step_of(exchange: Exchange, position: ChangePosition) -> RequestStep:
     request = exchange.request
-    step = Step(request.side, request.method, request.subject, request.params, position)
+    step = RequestStep(request.side, request.method, request.subject, request.params, position)
     step.take(exchange)
     return step
 

@@ -68,6 +68,5 @@ def _cells(session: RecordedSession, exchange: Exchange, clock: WallClock) -> tu
 
 
 def _cell(value: object) -> str:
-    """Return a value as sanitized text; unknown values are empty."""
     text = "" if value is None else sanitize(str(value))
     return f"'{text}" if text.startswith(tuple(FORMULA)) and not _NUMBER.fullmatch(text) else text

@@ -1,4 +1,4 @@
-"""Table of export formats: names, file suffixes and modules. A module is imported when its format is used."""
+"""Table of export formats: names, suffixes and modules, which are imported when they are used."""
 
 from __future__ import annotations
 
@@ -44,6 +44,5 @@ FORMATS = {
 
 
 def of_suffix(name: str) -> ExportFormat | None:
-    """Return the format for a file name; None if its suffix is unknown."""
     fitting = [each for each in FORMATS.values() if name.lower().endswith(each.suffix)]
     return max(fitting, key=lambda each: len(each.suffix), default=None)

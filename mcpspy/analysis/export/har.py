@@ -104,7 +104,6 @@ class HttpTransfer:
                     self.summaries[-1] += f": {rows.outcome(change.exchange)[0]}"
 
     def fields(self, name: str) -> dict[str, str]:
-        """Return the headers of `request` or `response`."""
         found = self.head.fields.get(name) if self.head is not None else None
         return {key: str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
@@ -343,7 +342,6 @@ def _pairs(headers: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def _text(body: bytes) -> tuple[str, str]:
-    """Return bytes as text, and the encoding if it is not UTF-8."""
     try:
         return body.decode(), ""
     except UnicodeDecodeError:

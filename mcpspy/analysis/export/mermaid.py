@@ -95,7 +95,6 @@ def _arrow(message: Message, arrow: str, text: str) -> str:
 
 
 def _label(text: str) -> str:
-    """Return a text as a label, cut and escaped."""
     text = sanitize(text).strip()
     cut = f"{text[: LONGEST - 1]}…" if len(text) > LONGEST else text
     return "".join(map(_entity, cut))

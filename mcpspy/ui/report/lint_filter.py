@@ -1,4 +1,4 @@
-"""Select lint findings by a filter: it needs the outcome of requests, so the recording is read before."""
+"""Select lint findings by a filter. It needs the outcome of requests: the recording is read before."""
 
 from __future__ import annotations
 

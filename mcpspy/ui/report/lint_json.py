@@ -99,5 +99,4 @@ def _result(recording: LintedRecording, finding: Finding, index: int) -> dict[st
 
 
 def _uri(path: str) -> str:
-    """Return a relative reference for a relative path, otherwise a file URI."""
     return Path(path).as_uri() if Path(path).is_absolute() else quote(path)

@@ -1,4 +1,4 @@
-"""Statistics as JSON: one object per session and line (docs/stats.md). Times in seconds, sizes in bytes."""
+"""Statistics as one line of JSON per session (docs/stats.md). Times in seconds, sizes in bytes."""
 
 from __future__ import annotations
 

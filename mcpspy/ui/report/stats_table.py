@@ -34,7 +34,6 @@ class TableStyle(NamedTuple):
     bars: BarStyle
     sort: str
     top: int
-    """Maximum rows of long lists: tools of a method, notifications, open requests."""
 
 
 class TableRow(NamedTuple):

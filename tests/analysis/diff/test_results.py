@@ -10,7 +10,7 @@ import pytest
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
 from mcpspy.analysis.diff.options import DiffOptions, ignored
 from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps, ended
-from mcpspy.analysis.diff.steps import SessionSteps, Step
+from mcpspy.analysis.diff.steps import RequestStep, SessionSteps
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Session
 
@@ -26,7 +26,7 @@ CANCELLED = {"method": "notifications/cancelled", "params": {"requestId": 1}}
 
 def step(
     record: Make, answer: dict[str, Any], method: str = "tools/call", between: tuple[Any, ...] = ()
-) -> Step:
+) -> RequestStep:
     """Return a step that came to this."""
     params = {"name": "x", "_meta": {"progressToken": "p"}}
     said: list[Any] = [("client", {"id": 1, "method": method, "params": params}), *between]
@@ -38,7 +38,7 @@ def step(
     return found
 
 
-def changes(one: Step, two: Step, terms: ComparisonTerms | None = None) -> list[DiffChange]:
+def changes(one: RequestStep, two: RequestStep, terms: ComparisonTerms | None = None) -> list[DiffChange]:
     return list(compare_steps(one, two, terms or ComparisonTerms(DiffOptions()), is_exact=True))
 
 
@@ -93,7 +93,7 @@ def test_errors_are_compared_by_member(record: Make) -> None:
 
 
 def test_what_a_server_adds_for_itself_is_a_note(record: Make) -> None:
-    def result(**more: Any) -> Step:
+    def result(**more: Any) -> RequestStep:
         return step(record, {"result": {"content": [], **more}})
 
     told = changes(result(_meta={"trace": 1}, ttlMs=1), result(_meta={"trace": 2}, ttlMs=2))
@@ -151,7 +151,7 @@ def test_progress_is_compared_without_its_token(record: Make) -> None:
 
 
 def test_roots_have_no_order(record: Make) -> None:
-    def roots(*uris: str) -> Step:
+    def roots(*uris: str) -> RequestStep:
         return step(record, {"result": {"roots": [{"uri": uri} for uri in uris]}}, method="roots/list")
 
     assert changes(roots("a", "b"), roots("b", "a")) == []
@@ -159,7 +159,7 @@ def test_roots_have_no_order(record: Make) -> None:
 
 
 def test_a_list_of_nameless_items_is_compared_all_the_same(record: Make) -> None:
-    def tools(items: Any) -> Step:
+    def tools(items: Any) -> RequestStep:
         return step(record, {"result": {"tools": items}}, method="tools/list")
 
     assert [change.pointer for change in changes(tools([1]), tools([1, 2]))] == ["/result/tools/1"]
@@ -168,7 +168,7 @@ def test_a_list_of_nameless_items_is_compared_all_the_same(record: Make) -> None
 
 
 def test_how_a_subscription_ends_is_a_note_once_it_has_begun(record: Make) -> None:
-    def listen(answer: dict[str, Any], *, begun: bool) -> Step:
+    def listen(answer: dict[str, Any], *, begun: bool) -> RequestStep:
         acknowledged = {
             "method": "notifications/subscriptions/acknowledged",
             "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": 1}},

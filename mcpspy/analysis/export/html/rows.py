@@ -141,7 +141,6 @@ class HtmlRows:
 
 
 def target(header: Header) -> str:
-    """Return the recorded command or URL in one line."""
     return sanitize(shlex.join(header.command) if header.command else header.upstream or "")
 
 

@@ -62,7 +62,6 @@ _ERRORS = {
 
 class SpanContext(NamedTuple):
     trace: str
-    """32 hex digits."""
     parent: str = ""
     """16 hex digits; empty if it has none."""
     flags: int = SAMPLED
