@@ -1,9 +1,4 @@
-"""What a message looks like as a row: the same words in `show`, in the TUI and in exported documents.
-
-Owns columns, units and the tone of a row; everything is text already made
-inert. Refuses to know about terminals: width, colour and glyphs are the
-caller's.
-"""
+"""The sanitized text of a message in a row: the same words in `show`, the TUI and exported documents."""
 
 from __future__ import annotations
 
@@ -19,15 +14,13 @@ from mcpspy.core.session.rule_notes import RULE, about, words
 from mcpspy.core.session.session import Change
 
 FROM_CLIENT, FROM_SERVER, ASIDE = "→", "←", "·"
-"""Which way it went; the host is on the left."""
+"""Direction of a message; the host is on the left."""
 
 OK, BAD, OPEN, QUIET, ODD = "ok", "bad", "open", "quiet", "odd"
-"""Tones: what a colour may underline, never what it alone may say."""
+"""Tones: a colour may emphasise them, but the text alone must be clear without it."""
 
 
 class Row(NamedTuple):
-    """One line of a session."""
-
     time: str
     arrow: str
     method: str
@@ -40,14 +33,13 @@ class Row(NamedTuple):
 
 
 def row(change: Change) -> Row:
-    """Return the row of one change, as things stand now."""
+    """Return the row of one change, with the exchange's current state."""
     what, exchange = change.what, change.exchange
     if isinstance(what, Note):
         return _note_row(what)
     if isinstance(what, Damaged):
-        return Row(
-            "", ASIDE, "(damaged line)", sanitize_bytes(what.data[:200]), "", "", "", sanitize(what.why), ODD
-        )
+        text = sanitize_bytes(what.data[:200])
+        return Row("", ASIDE, "(damaged line)", text, "", "", "", sanitize(what.why), ODD)
     method, subject, id_text, latency = "", "", "", ""
     if isinstance(what, Request | Notification):
         method, subject = what.method, what.subject or ""
@@ -61,10 +53,7 @@ def row(change: Change) -> Row:
     if isinstance(what, Request | Result | Failure):
         id_text = what.id or "null"
     status, tone = _status(change)
-    asides = [*_effects(change), *what.flaws, *([change.flaw] if change.flaw else [])]
-    if asides:
-        status = "; ".join([status, *asides] if status else asides)
-        tone = tone if tone == BAD else ODD
+    status, tone = _with_notes(status, tone, [*_effects(change), *_flaws(change)])
     return Row(
         time=moment(what.at),
         arrow=FROM_CLIENT if what.side == CLIENT else FROM_SERVER,
@@ -79,46 +68,46 @@ def row(change: Change) -> Row:
 
 
 def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> Row:
-    """Return the row of a request that speaks for its answer too.
-
-    `sizes` are the bytes of the two; `now` is seconds since the start, for how
-    long a pending one has waited.
-    """
-    said, exchange = row(change), change.exchange
+    """Return the row of a request with its response; `sizes` are bytes, `now` is seconds since the start."""
+    first, exchange = row(change), change.exchange
     if exchange is None:
-        return said
+        return first
     status, tone = outcome(exchange)
-    flaws = (
-        [*change.what.flaws, *([change.flaw] if change.flaw else [])]
-        if isinstance(change.what, Request)
-        else []
-    )
+    notes = [*exchange.effects, *(_flaws(change) if isinstance(change.what, Request) else ())]
     answer = exchange.answer
     if answer is not None:
-        flaws += answer.flaws
+        notes += answer.flaws
         latency = duration(answer.at - exchange.request.at)
     else:
         latency = duration(max(now - exchange.request.at, 0.0)) + "…" if exchange.is_open else ""
         if exchange.progress and exchange.is_open:
             status = f"{status}: {progress(exchange.progress[-1])}"
-    flaws = [*exchange.effects, *flaws]
-    if flaws:
-        status = "; ".join([status, *flaws])
-        tone = tone if tone == BAD else ODD
-    asked, answered = sizes
-    both = f"{size(asked):>6} {'' if answered is None else size(answered):>6}"
-    return said._replace(latency=latency, size=both, status=sanitize(status), tone=tone)
+    status, tone = _with_notes(status, tone, notes)
+    request_size, answer_size = sizes
+    both = f"{size(request_size):>6} {'' if answer_size is None else size(answer_size):>6}"
+    return first._replace(latency=latency, size=both, status=sanitize(status), tone=tone)
+
+
+def _with_notes(status: str, tone: str, notes: list[str]) -> tuple[str, str]:
+    if not notes:
+        return status, tone
+    return "; ".join([status, *notes] if status else notes), tone if tone == BAD else ODD
+
+
+def _flaws(change: Change) -> list[str]:
+    assert not isinstance(change.what, Note | Damaged)
+    return [*change.what.flaws, *([change.flaw] if change.flaw else [])]
 
 
 def _effects(change: Change) -> list[str]:
-    """Return what mcpspy had to do with a message: it said it, or did something to it."""
+    """Return notes on what mcpspy did: it injected the message, or changed it."""
     what = change.what
     by = ["by mcpspy"] if not isinstance(what, Note | Damaged) and what.frame.by is not None else []
     return [*by, *([change.effect] if change.effect else [])]
 
 
 def outcome(exchange: Exchange) -> tuple[str, str]:
-    """Return what became of a request, in words, and their tone."""
+    """Return the state of a request in words, and its tone."""
     state, answer = exchange.state, exchange.answer
     if state is State.PENDING:
         return ("open" if exchange.is_subscription else "pending"), OPEN
@@ -142,7 +131,7 @@ def outcome(exchange: Exchange) -> tuple[str, str]:
 
 
 def has_failed(exchange: Exchange) -> bool:
-    """Whether it was answered, and badly; what got no answer is another matter."""
+    """Return whether the response is a failure; a missing response is not one."""
     return exchange.state in (State.ERROR, State.TOOL_ERROR, State.REFUSED)
 
 
@@ -157,7 +146,6 @@ def progress(message: Notification) -> str:
 
 
 def moment(at: float) -> str:
-    """Return seconds since the start: `12.345`."""
     return f"{at:.3f}"
 
 
@@ -176,7 +164,7 @@ def duration(seconds: float) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes, short: `312`, `12.3k`, `5.7M`."""
+    """Return a short number of bytes: `312`, `12.3k`, `5.7M`."""
     if count < 1000:
         return str(count)
     number, units = count / 1000, "kMG"
@@ -186,7 +174,7 @@ def size(count: int) -> str:
 
 
 def ending(note: Note | None) -> str:
-    """Return an exit note in words: `exit 0`, `killed by SIGTERM`; an imported session has one that says neither."""
+    """Return an exit note in words: `exit 0`, `killed by SIGTERM`; imported sessions have neither."""
     if note is None:
         return ""
     signal = note.fields.get("signal")
@@ -196,100 +184,96 @@ def ending(note: Note | None) -> str:
 
 
 def ended_badly(note: Note) -> bool:
-    """Whether an exit note says that something went wrong."""
     return note.fields.get("signal") is not None or note.fields.get("code") not in (0, None)
 
 
-_LEFT = {
+_HUNG_UP = {
     CLIENT: ": the client hung up",
     SERVER: ": the server hung up",
     "mcpspy": ": mcpspy was stopped",
 }
-"""Who ended an HTTP exchange before its end."""
+"""The peer that ended an HTTP exchange early."""
 
 
 def _status(change: Change) -> tuple[str, str]:
     what, exchange = change.what, change.exchange
-    if isinstance(what, Malformed):
-        return "", ODD
-    if exchange is None:
-        return "", QUIET if isinstance(what, Notification) else ODD
     if isinstance(what, Notification):
         return "", QUIET
-    if isinstance(what, Request):
-        waits = exchange.answer is None
-        return outcome(exchange) if waits else ("", OK)
+    if isinstance(what, Malformed) or exchange is None:
+        return "", ODD
+    if isinstance(what, Request) and exchange.answer is not None:
+        return "", OK
     return outcome(exchange)
 
 
-def _rule(said: object) -> str:
-    """Return a rule that was in force: `1: tool:echo => delay`."""
-    if not isinstance(said, dict):
-        return str(said)
-    often = f" {said['probability']:.0%}" if isinstance(said.get("probability"), float) else ""
-    return f"{said.get('rule')}: {said.get('when') or '(all)'} =>{often} {said.get('action')}"
+def _rule(rule: object) -> str:
+    if not isinstance(rule, dict):
+        return str(rule)
+    probability = f" {rule['probability']:.0%}" if isinstance(rule.get("probability"), float) else ""
+    return f"{rule.get('rule')}: {rule.get('when') or '(all)'} =>{probability} {rule.get('action')}"
 
 
 def _note_row(note: Note) -> Row:
-    """Say what nobody said."""
-    say = _NOTES.get(note.kind)
-    if say is not None:
-        subject, status, tone = say(note)
+    describe = _NOTES.get(note.kind)
+    if describe is not None:
+        subject, status, tone = describe(note)
     else:
         subject, status, tone = ", ".join(f"{key} {value}" for key, value in note.fields.items()), "", QUIET
-    return Row(
-        moment(note.at), ASIDE, sanitize(note.kind), sanitize(subject), "", "", "", sanitize(status), tone
-    )
+    kind, subject, status = map(sanitize, (note.kind, subject, status))
+    return Row(moment(note.at), ASIDE, kind, subject, "", "", "", status, tone)
 
 
-Said = tuple[str, str, str]
+NoteText = tuple[str, str, str]
 """Subject, status, tone."""
 
 
-def _exit(note: Note) -> Said:
+def _exit(note: Note) -> NoteText:
     return ending(note), "", OK if note.fields.get("code") == 0 else BAD if ended_badly(note) else QUIET
 
 
-def _eof(note: Note) -> Said:
-    from_client = note.fields.get("from") == CLIENT
-    return "the client closed stdin" if from_client else "the server closed stdout", "", QUIET
+def _eof(note: Note) -> NoteText:
+    return (
+        f"the {'client closed stdin' if note.fields.get('from') == CLIENT else 'server closed stdout'}",
+        "",
+        QUIET,
+    )
 
 
-def _closed(note: Note) -> Said:
+def _closed(note: Note) -> NoteText:
     fields = note.fields
     status = f"{fields.get('undelivered')} bytes undelivered" if fields.get("undelivered") else ""
     return f"the {fields.get('by')} stopped reading {fields.get('pipe')}", status, ODD
 
 
-def _http(note: Note) -> Said:
+def _http(note: Note) -> NoteText:
     fields, answered = note.fields, note.fields.get("status")
     status = str(fields.get("error") or ("no answer" if answered is None else f"HTTP {answered}"))
     tone = BAD if isinstance(answered, int) and answered >= 400 else QUIET
     return f"{fields.get('method')} {fields.get('path')}", status, tone
 
 
-def _http_end(note: Note) -> Said:
-    who = note.fields.get("hung_up")
-    subject = f"HTTP exchange {note.fields.get('http')} ended" + _LEFT.get(str(who), "")
-    return subject, "", BAD if who == SERVER else QUIET
+def _http_end(note: Note) -> NoteText:
+    side = note.fields.get("hung_up")
+    subject = f"HTTP exchange {note.fields.get('http')} ended" + _HUNG_UP.get(str(side), "")
+    return subject, "", BAD if side == SERVER else QUIET
 
 
-def _sse(note: Note) -> Said:
+def _sse(note: Note) -> NoteText:
     named = {"event": "event", "id": "id", "retry": "retry in ms", "data": "data"}
-    told = (f"{word} {note.fields[key]}" for key, word in named.items() if note.fields.get(key))
-    return ", ".join(told), "", QUIET
+    parts = (f"{word} {note.fields[key]}" for key, word in named.items() if note.fields.get(key))
+    return ", ".join(parts), "", QUIET
 
 
-def _rules(note: Note) -> Said:
-    said = note.fields.get("rules")
-    return "; ".join(map(_rule, said)) if isinstance(said, list) else "", "", QUIET
+def _rules(note: Note) -> NoteText:
+    rules = note.fields.get("rules")
+    return "; ".join(map(_rule, rules)) if isinstance(rules, list) else "", "", QUIET
 
 
-def _lost(note: Note) -> Said:
+def _lost(note: Note) -> NoteText:
     return f"{note.fields.get('entries')} entries were not recorded: {note.fields.get('why')}", "", BAD
 
 
-_NOTES: dict[str, Callable[[Note], Said]] = {
+_NOTES: dict[str, Callable[[Note], NoteText]] = {
     "stderr": lambda note: (note.text, "", QUIET),
     "exit": _exit,
     "eof": _eof,

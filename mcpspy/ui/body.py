@@ -1,9 +1,8 @@
-"""A message's body as lines to read.
+"""A message's body as indented lines, without decoding: duplicate keys, `1.0`, `1E5` and thirty-digit
+integers are kept.
 
-Owns the layout of JSON without decoding it: duplicate keys, `1.0`, `1E5` and
-thirty-digit integers stay as they were on the wire. What is no JSON is shown as
-the text it is. Newlines are counted by the block and a line is made inert when
-it is asked for, so a body of 20 MB costs little more than what is looked at.
+Bodies that are not JSON are shown as text. Newlines are counted in blocks and lines are sanitized on access,
+so a body of 20 MB costs little more than its visible lines.
 """
 
 from __future__ import annotations
@@ -26,22 +25,19 @@ WIDE = 4000
 """Characters of a line that are shown; the rest is counted."""
 
 BLOCK = 1 << 15
-"""Bytes whose newlines are counted together."""
 
 _PLAIN = bytes(range(0x20, 0x7F)) + b"\n"
 
 GROWTH = 4
-r"""Columns that one byte takes at most: `\x1b`."""
 
 
 class BodyLines(Sequence[str]):
-    """The lines of a body, indented by two; each is inert."""
+    """The lines of a body, indented by two and sanitized."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        """What it was made of."""
         self.is_json = True
-        """Whether it could be laid out."""
+        """False if it is shown as text."""
         try:
             self.text = lay_out(data, indent=2)
         except (DecodeError, RecursionError):
@@ -81,17 +77,15 @@ class BodyLines(Sequence[str]):
         return self._newlines(block)[line - self._before[block] - 1] + 1
 
     def end(self, line: int) -> int:
-        """Return where a line ends, its newline not included."""
         end = self.text.find(b"\n", self.start(line))
         return len(self.text) if end < 0 else end
 
     def line_at(self, offset: int) -> int:
-        """Return the line that a place in the text belongs to."""
         block = min(offset // BLOCK, len(self._before) - 1)
         return self._before[block] + self.text.count(b"\n", block * BLOCK, offset)
 
     def wider_than(self, columns: int, most: int = sys.maxsize) -> list[int]:
-        """Return the lines that may take more than so many columns; of more than `most`, only some."""
+        """Return the lines that may need more columns; at least `most` of them, if there are more."""
         text = self.text
         long = re.finditer(rb"\n[^\n]{%d}" % (columns + 1), text)
         found = {self.line_at(match.start() + 1) for match in islice(long, most)}
@@ -106,7 +100,7 @@ class BodyLines(Sequence[str]):
         return [match.start() for match in re.compile(b"\n").finditer(self.text, start, start + BLOCK)]
 
     def _grown(self, columns: int) -> Iterator[int]:
-        """Yield the lines that have fewer bytes than columns but for what is written out."""
+        """Yield lines with fewer bytes than columns that may still be too wide because of escapes."""
         text, growing, at = self.text, growing_in(self.text), 0
         while (match := growing.search(text, at)) is not None:
             start, end = text.rfind(b"\n", 0, match.start()) + 1, text.find(b"\n", match.start())
@@ -116,12 +110,11 @@ class BodyLines(Sequence[str]):
 
 
 def is_plain(text: bytes) -> bool:
-    """Whether every byte but newlines is shown as one column."""
     return text.isascii() and not text.translate(None, _PLAIN)
 
 
 def growing_in(text: bytes) -> re.Pattern[bytes]:
-    r"""Return a pattern for bytes that may begin what is shown by more columns than it has bytes: `\x1b`."""
+    r"""Return a pattern for bytes that may take more columns than bytes: `\x1b`."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -134,7 +127,6 @@ def pretty(data: bytes) -> list[str]:
 
 
 def short(line: bytes) -> str:
-    """Return a line made inert, cut if it is very long."""
     if len(line) <= WIDE:
         return sanitize_bytes(line)
     if line.isascii():

@@ -1,24 +1,4 @@
-"""A row as a filter sees it.
-
-Owns which of its words each field of the filter language looks at: what
-`analysis.rows` shows, before it is made inert. What the fields are is
-`core.query.parser`'s.
-
-A whole exchange as a filter sees it: a request, and its answer.
-
-Owns which of the two each field looks at: time and size of both, the rest of
-the answer where there is one. What the fields are is `core.query.parser`'s.
-
-What a filter wants of a session, for whoever shows whole exchanges.
-
-Owns that a request and its answer are wanted together: if the filter finds the
-exchange, the request with what became of it, or the answer alone.
-
-A row of the index as a filter sees it.
-
-Owns the same answers as `ui.filter_items`, from the columns; only `text` reads the
-file. One object serves all rows: whoever filters sets `row`.
-"""
+"""Items of the filter language, with original text: a change, an exchange, and a row of the index."""
 
 from __future__ import annotations
 
@@ -36,19 +16,17 @@ from mcpspy.ui.session_model import SessionModel
 
 
 class ChangeItem(MessageItem):
-    """One change, as things stand now."""
-
     __slots__ = ("_change", "findings")
 
     def __init__(self, change: Change, findings: Collection[str] = ()) -> None:
         super().__init__(change.what, None if change.exchange is None else change.exchange.request)
         self._change = change
         self.findings = findings
-        """What `lint` says of it: `ENV101 error` …"""
+        """Findings of `lint`: `ENV101 error` …"""
 
     @property
     def status(self) -> str:
-        """How an answer went; of a request, only while it has none: each failure is found once."""
+        """State of a response; of a request only while it is open, so that each failure is found once."""
         entry, exchange = self._entry, self._change.exchange
         if exchange is None or not isinstance(entry, Request | Result | Failure):
             return ""
@@ -56,11 +34,10 @@ class ChangeItem(MessageItem):
 
     @property
     def odd(self) -> bool:
-        """Whether it breaks a rule, by itself or where it stands in the session."""
         return super().odd or (self._change.flaw is not None and not isinstance(self._entry, Note))
 
     def text(self) -> bytes:
-        """Return its own bytes; a note without text has the words of its row instead."""
+        """Return the original bytes; a note without text has the words of its row."""
         if isinstance(self._entry, Note) and not self._entry.text:
             shown = row(self._change)
             return f"{shown.subject} {shown.status}".encode()
@@ -93,7 +70,7 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
 
 
 def kept(query: Query | None) -> Callable[[Change], bool]:
-    """Return whether a change is wanted, once the session is folded. No filter wants everything."""
+    """Return a filter for changes of a complete session: a request and its response are kept together."""
     if query is None:
         return lambda change: True
     matches = query.matches
@@ -105,19 +82,15 @@ def kept(query: Query | None) -> Callable[[Change], bool]:
             return matches(ChangeItem(change))
         number = exchange.number
         if number not in exchanges:
-            exchanges[number] = _finds(query, exchange)
+            answer = exchange.answer
+            exchanges[number] = (
+                matches(exchange_item(exchange))
+                or matches(exchange_item(exchange, "request"))
+                or (answer is not None and matches(ChangeItem(Change(-1, answer, exchange))))
+            )
         return exchanges[number]
 
     return keep
-
-
-def _finds(query: Query, exchange: Exchange) -> bool:
-    matches, answer = query.matches, exchange.answer
-    return (
-        matches(exchange_item(exchange))
-        or matches(exchange_item(exchange, "request"))
-        or (answer is not None and matches(ChangeItem(Change(-1, answer, exchange))))
-    )
 
 
 _KINDS = {
@@ -135,7 +108,7 @@ _HOLDS = {"result": RowKind.RESULT, "error": RowKind.FAILURE}
 
 
 class RowItem:
-    """The row of a log that `row` says: a `core.query.parser.FilterItem`, as `Item` describes it where nothing is said here."""
+    """The row `row` of the model, read from the columns; only `text` reads the file. Callers set `row`."""
 
     __slots__ = ("_index", "_log", "exchanges", "row")
 
@@ -143,7 +116,6 @@ class RowItem:
         self._log = log
         self._index = log.index
         self.exchanges = exchanges
-        """Whether a request speaks for its answer too."""
         self.row = 0
 
     @property
@@ -175,7 +147,7 @@ class RowItem:
 
     @property
     def status(self) -> str:
-        """How a request went; in the order of the wire, only its answer says so."""
+        """State of a request; in wire order, only the response has it."""
         index, row = self._index, self.row
         kind = index.what[row] & 7
         if kind == REQUEST:
@@ -184,13 +156,11 @@ class RowItem:
 
     @property
     def latency(self) -> float | None:
-        """Seconds from a request to its answer."""
         index, row = self._index, self.row
         return index.latency(row) if self.exchanges or index.what[row] & 7 != REQUEST else None
 
     @property
     def size(self) -> int:
-        """Bytes of a message; of an exchange, of both."""
         index, row = self._index, self.row
         size = index.size[row]
         if self.exchanges and index.what[row] & 7 == REQUEST and (answer := index.pair(row)) is not None:
@@ -203,7 +173,6 @@ class RowItem:
 
     @property
     def odd(self) -> bool:
-        """Whether it breaks a rule; of an exchange, whether either message does."""
         index, row = self._index, self.row
         if row in index.flaws:
             return True
@@ -219,12 +188,10 @@ class RowItem:
 
     @property
     def findings(self) -> list[str]:
-        """What `lint` says of it; of an exchange, of both messages."""
         found = self._log.findings.of_both(self._index, self.row, exchanges=self.exchanges)
         return [f"{each.code} {each.severity}" for each in found]
 
     def text(self) -> bytes:
-        """Return the bytes of its message; of an exchange, of both."""
         index, log, row = self._index, self._log, self.row
         kind = index.kind(row)
         if kind is RowKind.NOTE:

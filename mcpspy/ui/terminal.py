@@ -1,17 +1,7 @@
-"""Text on a terminal, or in a pipe.
+"""Output of commands: text on a terminal or in a pipe, and a last line with progress.
 
-Owns colour (only on a terminal that wants it: NO_COLOR, TERM=dumb), width, and
-glyphs for terminals that cannot show an arrow.
-
-What a command waits for, on the last line of a terminal.
-
-Owns that line: it is there while something takes long, and gone without a trace
-before anything else is printed. Where stderr is no terminal, there is none.
-
-How far a command has come with what takes long, on the last line of a terminal.
-
-Owns that line: it comes when the wait is worth one, and is gone without a trace
-before anything else is printed. Where stderr is no terminal, there is none.
+Colours only on a terminal that supports them (NO_COLOR, TERM=dumb), and glyphs for terminals without arrows.
+The last line disappears before anything else is printed; it is not shown if stderr is not a terminal.
 """
 
 from __future__ import annotations
@@ -24,6 +14,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Self
 
 from mcpspy.analysis import rows
 from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
@@ -36,13 +27,11 @@ _PLAIN = str.maketrans({"→": ">", "←": "<", "·": "-", "…": "~", "µ": "u"
 
 
 class Output:
-    """Where a command prints."""
-
     def __init__(self) -> None:
         terminal = sys.stdout.isatty()
         self.colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self.width = shutil.get_terminal_size().columns if terminal else 0
-        """Columns; 0 where lines may have any length."""
+        """Columns; 0 for lines of any length."""
         encoding = sys.stdout.encoding or "ascii"
         try:
             "→←·…µ●○✗".encode(encoding)
@@ -51,13 +40,10 @@ class Output:
             self._plain = True
 
     def line(self, text: str = "", tone: str | None = None) -> None:
-        """Print one line, cut to the terminal's width; what stands for a secret is in reverse."""
+        """Print one line, cut to the terminal's width; redaction placeholders are in reverse video."""
         if self._plain:
-            text = (
-                text.translate(_PLAIN)
-                .encode(sys.stdout.encoding or "ascii", "backslashreplace")
-                .decode("ascii")
-            )
+            encoding = sys.stdout.encoding or "ascii"
+            text = text.translate(_PLAIN).encode(encoding, "backslashreplace").decode("ascii")
         if self.width:
             text = cut(text, self.width)
         if self.colour and "[redacted:" in text:
@@ -71,26 +57,25 @@ class Output:
 
 
 class LastLine:
-    """The last line of the terminal that stderr is, if it is one: there for a while, and gone without a trace."""
-
     def __init__(self) -> None:
-        self._has_line = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._is_there = False
+        self._is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._is_shown = False
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Make room for what is printed."""
-        if self._is_there:
+        if self._is_shown:
             self._write("")
-            self._is_there = False
+            self._is_shown = False
 
     def put(self, text: str) -> None:
-        """Have a text on the line."""
         columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
         self._write(cut(text, columns - 1))
-        self._is_there = True
+        self._is_shown = True
 
     def _write(self, text: str) -> None:
         sys.stderr.write("\r\x1b[K" + text)
@@ -98,13 +83,13 @@ class LastLine:
 
 
 def warn_torn(path: object, torn: int) -> None:
-    """Say on stderr that the last line of a recording is not whole, if so many bytes of it are there."""
+    """Report an incomplete last line of a recording on stderr, if it has any bytes."""
     if torn:
         sys.stderr.write(sanitize(f"mcpspy: {path}: the last line is torn ({torn} bytes, left out)") + "\n")
 
 
 def columns(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Return cells padded to widths; a negative width sets its cell to the right; 0 leaves it as it is."""
+    """Return cells padded to widths; a negative width aligns right; 0 leaves the cell unchanged."""
     return "  ".join(_pad(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
@@ -115,7 +100,7 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Return at most `width` columns of a text, with an ellipsis where something is gone."""
+    """Return at most `width` columns of a text, with an ellipsis if it was cut."""
     if cells(text) <= width:
         return text
     kept, room = [], width - 1
@@ -142,42 +127,29 @@ def _pad(text: str, width: int) -> str:
 
 
 class StatusLine(LastLine):
-    """A line that says what is waited for; a context in which it may be there."""
-
-    def __enter__(self) -> None:
-        return
-
     def show(self, what: str, seconds: float) -> None:
-        if self._has_line:
+        if self._is_terminal:
             self.put(f"waiting for {sanitize(what)} · {seconds:.0f} s")
 
 
-PATIENCE = 0.5
-"""Seconds before it shows."""
+SHOW_AFTER_SECONDS = 0.5
 
-PACE = 0.1
-"""Seconds between two looks of it."""
+UPDATE_SECONDS = 0.1
 
 BAR_WIDTH = 30
 
 
 class ProgressBar(LastLine):
-    """A line with a bar; a context in which it may be there."""
-
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._what = sanitize(what)
         self._clock = clock
-        self._due = clock() + PATIENCE
-
-    def __enter__(self) -> ProgressBar:
-        return self
+        self._due = clock() + SHOW_AFTER_SECONDS
 
     def show(self, done: int, of: int) -> None:
-        """Say how much is done, if that is due."""
-        if not self._has_line or (now := self._clock()) < self._due:
+        if not self._is_terminal or (now := self._clock()) < self._due:
             return
-        self._due = now + PACE
+        self._due = now + UPDATE_SECONDS
         share = min(done / of, 1.0) if of else 1.0
         filled = int(share * BAR_WIDTH)
         self.put(f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {share:4.0%} {self._what}")
@@ -186,7 +158,7 @@ class ProgressBar(LastLine):
 def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:
     """Yield the blocks of a recording, with progress; report an incomplete last line unless it is live."""
     scan = RecordingScan(path)
-    gc.disable()  # What is made of a line is gone with it, or stays: there is nothing to look for.
+    gc.disable()  # Objects of a line are freed with it or kept: there is no garbage to collect.
     try:
         with ProgressBar(path.name) as progress:
             for block in scan:

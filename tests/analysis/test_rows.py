@@ -21,7 +21,7 @@ def last_row(*entries: Entry) -> Row:
 CALL = said("client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}', 0.25)
 
 
-def test_a_request_says_what_it_is_about_and_that_it_waits() -> None:
+def test_a_request_row_has_its_subject_and_is_pending() -> None:
     assert last_row(CALL) == Row("0.250", "→", "tools/call", "echo", "1", "", "71", "pending", rows.OPEN)
 
 
@@ -44,13 +44,13 @@ def test_a_response_carries_its_requests_method_and_the_latency() -> None:
         (b'"result":{"task":{"taskId":"t"}}', "ok, as a task", rows.OK),
     ],
 )
-def test_an_answer_says_how_it_went_in_words(answer: bytes, status: str, tone: str) -> None:
+def test_a_response_row_has_its_outcome_in_words(answer: bytes, status: str, tone: str) -> None:
     shown = last_row(CALL, said("server", b'{"jsonrpc":"2.0","id":1,' + answer + b"}"))
 
     assert (shown.status, shown.tone) == (status, tone)
 
 
-def test_a_response_nobody_asked_for_is_odd_and_says_so() -> None:
+def test_an_unsolicited_response_is_a_protocol_issue() -> None:
     shown = last_row(said("server", b'{"jsonrpc":"2.0","id":9,"result":{}}'))
 
     assert (shown.status, shown.tone, shown.id) == ("nobody asked", rows.ODD, "9")
@@ -77,7 +77,7 @@ def exchange(*entries: Entry, sizes: tuple[int, int | None] = (71, None), now: f
     return exchange_row(Session().add_all(entries).changes[0], sizes, now)
 
 
-def test_an_exchange_says_both_sizes_the_latency_and_the_outcome() -> None:
+def test_an_exchange_row_has_both_sizes_the_latency_and_the_outcome() -> None:
     answer = said("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
 
     assert exchange(CALL, answer, sizes=(71, 5_700_000)) == Row(
@@ -85,7 +85,7 @@ def test_an_exchange_says_both_sizes_the_latency_and_the_outcome() -> None:
     )
 
 
-def test_an_exchange_that_is_open_says_how_long_and_how_far_it_is() -> None:
+def test_an_open_exchange_row_has_waiting_time_and_progress() -> None:
     call = said(
         "client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"progressToken":"p"}}}', 0.25
     )
@@ -102,7 +102,7 @@ def test_an_exchange_that_is_open_says_how_long_and_how_far_it_is() -> None:
     assert exchange(call, now=0.1).latency == "0 µs…", "clocks may differ"
 
 
-def test_an_exchange_says_what_is_odd_about_either_message() -> None:
+def test_an_exchange_row_has_the_flaws_of_both_messages() -> None:
     answer = said("server", b'{"id":1,"result":{}}')
     shown = exchange(CALL, answer)
 
@@ -163,7 +163,7 @@ def test_what_is_no_exchange_is_its_own_row() -> None:
         (Note(1.0, "unheard", {"of": 1}), "unheard", "of 1", rows.QUIET),
     ],
 )
-def test_a_note_is_said_in_words(note: Note, method: str, subject: str, tone: str) -> None:
+def test_a_note_row_is_in_words(note: Note, method: str, subject: str, tone: str) -> None:
     shown = last_row(note)
 
     assert (shown.arrow, shown.method, shown.subject, shown.tone) == ("·", method, subject, tone)
@@ -194,7 +194,7 @@ def test_a_size_is_short(count: int, text: str) -> None:
     assert size(count) == text
 
 
-def test_a_row_says_what_mcpspy_had_to_do_with_it() -> None:
+def test_a_row_has_what_mcpspy_did() -> None:
     lines = [
         b'{"t":1,"from":"client","to":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}}',
         b'{"t":1,"note":"rule","action":"error","rule":"2","from":"client","id":"1","method":"tools/call","subject":"echo"}',

@@ -60,7 +60,7 @@ def test_a_failure_is_found_once_and_not_at_its_request_too() -> None:
     assert found("tool:echo", [CALL, FAILURE]) == [0, 1]
 
 
-def test_a_response_nobody_asked_for_is_odd_and_has_no_method() -> None:
+def test_an_unsolicited_response_is_a_protocol_issue_without_method() -> None:
     item = last(FAILURE)
 
     assert (item.method, item.subject, item.status, item.latency, item.odd) == ("", "", "", None, True)

@@ -41,5 +41,5 @@ def items() -> list[ExchangeItem]:
         ("method:tools/* -result:*", ["2", "3"]),
     ],
 )
-def test_each_field_asks_the_exchange(query: str, ids: list[str], items: list[ExchangeItem]) -> None:
+def test_each_field_is_one_of_the_exchange(query: str, ids: list[str], items: list[ExchangeItem]) -> None:
     assert [item.id for item in items if parse(query).matches(item)] == ids

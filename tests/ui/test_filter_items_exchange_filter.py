@@ -48,7 +48,7 @@ def test_a_filter_finds_exchanges_and_what_belongs_to_none(query: str, numbers: 
     assert [change.number for change in session.changes if keep(change)] == numbers
 
 
-def test_without_a_filter_everything_is_wanted() -> None:
+def test_without_a_filter_everything_is_kept() -> None:
     keep = kept(None)
 
     assert all(keep(change) for change in Session().add_all(ENTRIES).changes)

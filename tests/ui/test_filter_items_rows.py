@@ -50,7 +50,7 @@ def recordings() -> Iterable[str]:
 
 
 @pytest.mark.parametrize("name", recordings())
-def test_a_message_says_what_the_fold_says_of_it(name: str) -> None:
+def test_a_row_item_agrees_with_the_change_item(name: str) -> None:
     data = (RECORDINGS / f"{name}.jsonl").read_bytes()
     log = recorded(data).log
     session = folded(name)

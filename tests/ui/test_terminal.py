@@ -15,7 +15,7 @@ from mcpspy.ui.terminal import Output, cells, columns, cut
 
 
 class Terminal(io.StringIO):
-    """A stdout that says it is a terminal."""
+    """A stdout that is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -45,7 +45,7 @@ def test_a_terminal_gets_colour_and_its_own_width(monkeypatch: pytest.MonkeyPatc
     assert terminal.getvalue() == "\x1b[31m" + "x" * 19 + "…\x1b[0m\n"
 
 
-def test_what_stands_for_a_secret_is_in_reverse(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_placeholders_of_secrets_are_in_reverse_video(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
     monkeypatch.setenv("COLUMNS", "40")
 
@@ -55,7 +55,7 @@ def test_what_stands_for_a_secret_is_in_reverse(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_who_wants_no_colour_gets_none(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_no_color_disables_colours(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     terminal = a_terminal(monkeypatch)
     monkeypatch.setenv(name, value)
 

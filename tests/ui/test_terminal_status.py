@@ -12,7 +12,7 @@ from mcpspy.ui.terminal import StatusLine
 
 
 class Terminal(io.StringIO):
-    """A stderr that says it is a terminal of twenty columns."""
+    """A stderr that is a terminal of twenty columns."""
 
     def isatty(self) -> bool:
         return True

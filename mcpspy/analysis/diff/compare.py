@@ -1,28 +1,20 @@
-"""Two sessions, whole: the steps of one against those of the other.
+"""Compare the steps of two sessions: pair them, then report changed, missing, moved and slow ones.
 
-Owns what is paired with what, what is missing on a side and how much that
-weighs, what changed its order, and what became slow.
-
-Which step of one session is which step of the other.
-
-Owns the pairing: by side, method and parameters, the first with the first, the
-second with the second; what is left over by side, method and the thing it is
-about. And which pairs changed their order: as few as can be. Nothing here grows
-with the square of a session.
+Steps are paired by side, method and parameters, in order; the rest by side, method and subject.
+Nothing here is quadratic in the length of a session.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import UNSET, structs
 
-from mcpspy.analysis.diff.handshake import handshake, is_other_era
-from mcpspy.analysis.diff.ignore import is_cut
+from mcpspy.analysis.diff.handshake import handshake, is_across_handshake
 from mcpspy.analysis.diff.json_diff import fingerprint
 from mcpspy.analysis.diff.lcs import increasing
 from mcpspy.analysis.diff.model import (
@@ -33,40 +25,85 @@ from mcpspy.analysis.diff.model import (
     DiffChange,
     SessionDiff,
 )
-from mcpspy.analysis.diff.options import LISTED, DiffOptions
-from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps
-from mcpspy.analysis.diff.steps import SessionSteps, StandaloneMessage, Step, step_of
-from mcpspy.core.jsontools import pointer, spelled
+from mcpspy.analysis.diff.options import LISTED, DiffOptions, is_cut
+from mcpspy.analysis.diff.results import ComparisonTerms, compare_params, compare_steps
+from mcpspy.analysis.diff.steps import RequestStep, SessionSteps, StandaloneMessage, step_of
+from mcpspy.core.jsontools import pointer
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, is_known
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 
 T = TypeVar("T")
 
+BREAKING, DIFFERENT, NOTE = ChangeSeverity
+
+_POLLS = "tasks/get"
+
+_UNDER_WAY = frozenset(("working", "submitted", "input_required"))
+"""Task statuses that are not final (2025-11-25, basic/utilities/tasks)."""
+
+_BY_CHANCE = frozenset(
+    """notifications/tools/list_changed notifications/resources/list_changed notifications/prompts/list_changed
+    notifications/tasks/status notifications/tasks""".split()
+)
+"""Notifications whose number and presence depend on timing."""
+
 
 class MatchedPair(NamedTuple, Generic[T]):
-    """Two that are the same thing."""
-
     old: T
     new: T
     is_exact: bool
-    """Whether they ask for the same; else they are about the same."""
+    """True if both have the same parameters; otherwise only the same subject."""
     key: Hashable
 
 
 class MatchedItems(NamedTuple, Generic[T]):
-    """What is on both sides, and what is on one."""
-
     both: list[MatchedPair[T]]
-    """In the order of the new side."""
     removed: list[T]
     added: list[T]
+
+    def one_sided(
+        self, before: SessionSteps, now: SessionSteps
+    ) -> Iterator[tuple[ChangeKind, T, SessionSteps]]:
+        """Yield each unmatched item, with the session that lacks it."""
+        yield from ((ChangeKind.REMOVED, item, now) for item in self.removed)
+        yield from ((ChangeKind.ADDED, item, before) for item in self.added)
+
+
+def compare(old: Session, new: Session, options: DiffOptions | None = None) -> SessionDiff:
+    """Compare two sessions without changing them. A pending request counts as unanswered."""
+    options = DiffOptions() if options is None else options
+    before, now = SessionSteps(old), SessionSteps(new)
+    terms = ComparisonTerms(options, is_across_handshake(before, now))
+    cases = [*_compare_steps(before, now, terms)]
+    if options.only:
+        return SessionDiff(tuple(_in_order(cases)))
+    cases += _compare_standalone(before, now, terms)
+    first, last = (_counting(case, terms) for case in (handshake(before, now), _exit(before, now)))
+    return SessionDiff((*first, *_in_order(cases), *last))
+
+
+def compare_exchanges(old: Exchange, new: Exchange, options: DiffOptions | None = None) -> ComparedCase:
+    """Compare the outcomes of two requests. The positions have no line numbers."""
+    terms = ComparisonTerms(DiffOptions() if options is None else options, old.is_modern != new.is_modern)
+    one, two = step_of(old, ChangePosition(0, old.number)), step_of(new, ChangePosition(0, new.number))
+    keyed = _key(one, terms) == _key(two, terms)
+    changes = [*compare_steps(one, two, terms, is_exact=keyed)]
+    if keyed:
+        changes += _latency([MatchedPair(one, two, keyed, None)], terms)
+    return _case(one, two, changes)
+
+
+def unlisted(session: Session, options: DiffOptions) -> list[str]:
+    """Return the parts of `options.only` that the session never listed, so there is nothing to compare."""
+    listed = {exchange.request.method for exchange in session.exchanges}
+    return sorted(part for part in options.only if listed.isdisjoint(LISTED[part]))
 
 
 def pair(
     old: Sequence[T], new: Sequence[T], exact: Callable[[T], Hashable], loose: Callable[[T], Hashable]
 ) -> MatchedItems[T]:
-    """Pair what has the same `exact` key, and of the rest what has the same `loose` one."""
+    """Pair items with the same `exact` key, and the remaining ones by their `loose` key."""
     both: list[tuple[int, MatchedPair[T]]] = []
     left, right = list(range(len(old))), list(range(len(new)))
     for key in (exact, loose):
@@ -91,149 +128,81 @@ def pair(
 
 
 def moved(pairs: Sequence[MatchedPair[T]], old: Sequence[T]) -> list[MatchedPair[T]]:
-    """Return the fewest pairs without which both sides have the same order; `old` is the order there was."""
+    """Return the fewest pairs without which both sides have the same order; `old` is the original order."""
     places = {id(item): place for place, item in enumerate(old)}
     kept = set(increasing([places[id(found.old)] for found in pairs]))
     return [found for place, found in enumerate(pairs) if place not in kept]
 
 
-BREAKING, DIFFERENT, NOTE = ChangeSeverity
-
-_POLLS = "tasks/get"
-
-_UNDER_WAY = frozenset(("working", "submitted", "input_required"))
-"""What a task's status is until it is over (2025-11-25, basic/utilities/tasks)."""
-
-_BY_CHANCE = frozenset(
-    """notifications/tools/list_changed notifications/resources/list_changed notifications/prompts/list_changed
-    notifications/tasks/status notifications/tasks""".split()
-)
-"""How often these come, and whether they do, depends on when somebody looks."""
-
-
-def compare(old: Session, new: Session, options: DiffOptions | None = None) -> SessionDiff:
-    """Return what the new session says otherwise than the old one.
-
-    Neither is changed. What is pending in one of them counts as unanswered.
-    """
-    options = DiffOptions() if options is None else options
-    before, now = SessionSteps(old), SessionSteps(new)
-    terms = ComparisonTerms(options, is_other_era(before, now))
-    cases = _Cases()
-    _compare_steps(before, now, terms, cases)
-    if not options.only:
-        _compare_said(before, now, terms, cases)
-        cases.first += _counting(handshake(before, now), terms)
-        cases.last += _counting(_exit(before, now), terms)
-    return SessionDiff(cases.in_order())
-
-
-def compare_exchanges(old: Exchange, new: Exchange, options: DiffOptions | None = None) -> ComparedCase:
-    """Return what came of one request otherwise than of another. Their places have no lines."""
-    terms = ComparisonTerms(DiffOptions() if options is None else options, old.is_modern != new.is_modern)
-    one, two = step_of(old, ChangePosition(0, old.number)), step_of(new, ChangePosition(0, new.number))
-    keyed = _key(one, terms) == _key(two, terms)
-    changes = [*compare_steps(one, two, terms, is_exact=keyed)]
-    if keyed:
-        changes += _latency([MatchedPair(one, two, keyed, None)], terms)
-    return _case(one, two, changes)
-
-
-def unlisted(session: Session, options: DiffOptions) -> list[str]:
-    """Return of what `options.only` asks for the parts that the session never listed: there is nothing to compare."""
-    listed = {
-        exchange.request.method
-        for exchange in session.exchanges
-        if exchange.request.method in options.methods
-    }
-    return sorted(part for part in options.only if listed.isdisjoint(LISTED[part]))
-
-
 def _counting(case: ComparedCase | None, terms: ComparisonTerms) -> list[ComparedCase]:
-    """Return a case without what is ignored; none if all of it is."""
-    if case is None or terms.is_ignored(case.method, None):
+    """Return the case without ignored changes; an empty list if the whole case is ignored."""
+    if case is None or terms.is_ignored(case):
         return []
-    patterns = terms.patterns(case.method, None)
-    left = [
-        change
-        for change in case.changes
-        if not change.pointer or not is_cut(pointer(change.pointer), patterns)
-    ]
-    return [structs.replace(case, changes=tuple(left))]
+    patterns = terms.patterns(case)
+    changes = (c for c in case.changes if not c.pointer or not is_cut(pointer(c.pointer), patterns))
+    return [structs.replace(case, changes=tuple(changes))]
 
 
-class _Cases:
-    """What was compared so far, and where it belongs."""
+def _in_order(cases: list[ComparedCase]) -> list[ComparedCase]:
+    """Return the cases in the order of the new session; removed ones after their old predecessor."""
+    both = sorted((case.old.line, case.new.line) for case in cases if case.old and case.new)
+    lines = [line for line, _ in both]
 
-    def __init__(self) -> None:
-        self.first: list[ComparedCase] = []
-        self.last: list[ComparedCase] = []
-        self._cases: list[ComparedCase] = []
+    def position(case: ComparedCase) -> tuple[int, int]:
+        if case.new is not None:
+            return case.new.line, 0
+        assert case.old is not None
+        earlier = bisect_right(lines, case.old.line)
+        return (both[earlier - 1][1] if earlier else 0), case.old.line
 
-    def add(self, case: ComparedCase) -> None:
-        self._cases.append(case)
-
-    def in_order(self) -> tuple[ComparedCase, ...]:
-        """Return the cases in the order of the new session; what it lacks, after what it followed in the old one."""
-        both = sorted((case.old.line, case.new.line) for case in self._cases if case.old and case.new)
-        lines = [line for line, _ in both]
-
-        def position(case: ComparedCase) -> tuple[int, int]:
-            if case.new is not None:
-                return case.new.line, 0
-            assert case.old is not None
-            earlier = bisect_right(lines, case.old.line)
-            return (both[earlier - 1][1] if earlier else 0), case.old.line
-
-        return (*self.first, *sorted(self._cases, key=position), *self.last)
+    return sorted(cases, key=position)
 
 
-def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTerms, cases: _Cases) -> None:
+def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTerms) -> Iterator[ComparedCase]:
     old, new = _counted(before.steps, terms), _counted(now.steps, terms)
     pairs = pair(old, new, lambda step: _key(step, terms), _loose_key)
     found: defaultdict[int, list[DiffChange]] = defaultdict(list)
     if not terms.options.only:
         _find_moved(pairs, old, new, found)
-    same_request: defaultdict[Hashable, list[MatchedPair[Step]]] = defaultdict(list)
+    same_request: defaultdict[Hashable, list[MatchedPair[RequestStep]]] = defaultdict(list)
     for both in pairs.both:
         if both.is_exact:
             same_request[both.key].append(both)
     for several in same_request.values():
         found[id(several[0].new)] += _latency(several, terms)
-    told: set[tuple[str, str, str, str]] = set()
+    reported: set[tuple[str, str, str, str]] = set()
     for both in pairs.both:
         changes = compare_steps(both.old, both.new, terms, is_exact=both.is_exact)
-        fresh = _first_told(both.new.method, changes, told)
-        cases.add(_case(both.old, both.new, [*fresh, *found[id(both.new)]]))
-    # Of an interface it is no matter how often it was listed.
+        fresh = _not_reported(both.new.method, changes, reported)
+        yield _case(both.old, both.new, [*fresh, *found[id(both.new)]])
+    # It does not matter how often an interface was listed.
     listed = {both.new.method for both in pairs.both} if terms.options.only else ()
-    for kind, steps, other in (
-        (ChangeKind.REMOVED, pairs.removed, now),
-        (ChangeKind.ADDED, pairs.added, before),
-    ):
-        for step in (step for step in steps if step.method not in listed):
-            cases.add(_one_sided(kind, step, _missing(step, other), terms))
+    for kind, step, other in pairs.one_sided(before, now):
+        if step.method not in listed:
+            yield _one_sided(kind, step, _missing(step, other), terms)
 
 
-def _first_told(
-    method: str, changes: Iterable[DiffChange], told: set[tuple[str, str, str, str]]
+def _not_reported(
+    method: str, changes: Iterable[DiffChange], reported: set[tuple[str, str, str, str]]
 ) -> list[DiffChange]:
-    """Return the changes; those of an interface only once, however often it is listed."""
+    """Return the changes; report each change of an interface once, however often it is listed."""
     fresh = []
     for change in changes:
         if change.kind is ChangeKind.INTERFACE:
             known = method, change.pointer, str(change.old), str(change.new)
-            if known in told:
+            if known in reported:
                 continue
-            told.add(known)
+            reported.add(known)
         fresh.append(change)
     return fresh
 
 
 def _find_moved(
-    pairs: MatchedItems[Step], old: list[Step], new: list[Step], found: defaultdict[int, list[DiffChange]]
+    pairs: MatchedItems[RequestStep],
+    old: list[RequestStep],
+    new: list[RequestStep],
+    found: defaultdict[int, list[DiffChange]],
 ) -> None:
-    """Find what changed its order, among the requests of one side."""
     for side in (CLIENT, SERVER):
         both = [known for known in pairs.both if known.new.side == side]
         places = [
@@ -246,73 +215,55 @@ def _find_moved(
             found[id(known.new)].append(DiffChange(kind=ChangeKind.ORDER, severity=DIFFERENT, why=why))
 
 
-def _latency(pairs: list[MatchedPair[Step]], terms: ComparisonTerms) -> list[DiffChange]:
-    """Judge how long the same request takes; of one that comes more often, the median."""
+def _latency(pairs: list[MatchedPair[RequestStep]], terms: ComparisonTerms) -> list[DiffChange]:
+    """Compare the latencies of identical requests; the median if there are several."""
     allowed = terms.options.slower_than
     if allowed is None or pairs[0].new.side != CLIENT or pairs[0].new.is_subscription:
-        return []  # How long people and models take to answer is no matter of the server.
+        return []  # The latency of users and models is not the server's.
     old = [both.old.latency for both in pairs if both.old.latency is not None]
     new = [both.new.latency for both in pairs if both.new.latency is not None]
-    if not old or not new or allowed.allows(median(old), median(new)):
+    if not old or not new or allowed.allows(was := median(old), now := median(new)):
         return []
     why = f"the median of {len(pairs)} such requests" if len(pairs) > 1 else ""
-    return [
-        DiffChange(kind=ChangeKind.LATENCY, severity=DIFFERENT, why=why, old=median(old), new=median(new))
-    ]
+    return [DiffChange(kind=ChangeKind.LATENCY, severity=DIFFERENT, why=why, old=was, new=now)]
 
 
-def _compare_said(before: SessionSteps, now: SessionSteps, terms: ComparisonTerms, cases: _Cases) -> None:
-    old, new = (
-        [said for said in steps.said if not terms.is_ignored(said.method, said.subject)]
-        for steps in (before, now)
-    )
+def _compare_standalone(
+    before: SessionSteps, now: SessionSteps, terms: ComparisonTerms
+) -> Iterator[ComparedCase]:
+    old = [message for message in before.standalone if not terms.is_ignored(message)]
+    new = [message for message in now.standalone if not terms.is_ignored(message)]
     pairs = pair(
         old,
         new,
-        lambda said: (said.side, said.method, _params(said, terms)),
-        lambda said: (said.side, said.method),
+        lambda message: (message.side, message.method, _params(message, terms)),
+        lambda message: (message.side, message.method),
     )
     for both in pairs.both:
-        changes = []
-        if not both.is_exact:
-            one, two = (terms.params(said.method, said.subject, said.params) for said in (both.old, both.new))
-            changes = [
-                DiffChange(
-                    kind=ChangeKind.NOTIFICATION,
-                    severity=NOTE if both.new.method in _BY_CHANCE else DIFFERENT,
-                    pointer=spelled(found.tokens),
-                    old=found.old,
-                    new=found.new,
-                )
-                for found in terms.differences(one, two, terms.patterns(both.new.method, both.new.subject))
-            ]
-        cases.add(_case(both.old, both.new, changes))
-    for kind, listed, other in (
-        (ChangeKind.REMOVED, pairs.removed, now),
-        (ChangeKind.ADDED, pairs.added, before),
-    ):
-        for said in listed:
-            severity = NOTE if said.method in _BY_CHANCE else _missing(said, other)
-            cases.add(_one_sided(kind, said, severity, terms))
+        old_message, new_message, is_exact, _ = both
+        severity = NOTE if new_message.method in _BY_CHANCE else DIFFERENT
+        changes = compare_params(ChangeKind.NOTIFICATION, severity, old_message, new_message, terms)
+        yield _case(old_message, new_message, [] if is_exact else [*changes])
+    for kind, message, other in pairs.one_sided(before, now):
+        severity = NOTE if message.method in _BY_CHANCE else _missing(message, other)
+        yield _one_sided(kind, message, severity, terms)
 
 
-def _case(
-    old: Step | StandaloneMessage, new: Step | StandaloneMessage, changes: list[DiffChange]
-) -> ComparedCase:
+def _case(old: StandaloneMessage, new: StandaloneMessage, changes: list[DiffChange]) -> ComparedCase:
     return ComparedCase(
         method=new.method,
-        subject=_about(new),
-        old=old.place,
-        new=new.place,
-        latency=None if isinstance(new, StandaloneMessage) else new.latency,
+        subject=new.name,
+        old=old.position,
+        new=new.position,
+        latency=new.latency,
         changes=tuple(changes),
     )
 
 
 def _one_sided(
-    kind: ChangeKind, what: Step | StandaloneMessage, severity: ChangeSeverity, terms: ComparisonTerms
+    kind: ChangeKind, what: StandaloneMessage, severity: ChangeSeverity, terms: ComparisonTerms
 ) -> ComparedCase:
-    params = terms.params(what.method, what.subject, what.params).get("params") or UNSET
+    params = terms.params(what).get("params") or UNSET
     is_old = kind is ChangeKind.REMOVED
     change = DiffChange(
         kind=kind,
@@ -323,21 +274,17 @@ def _one_sided(
     )
     return ComparedCase(
         method=what.method,
-        subject=_about(what),
-        old=what.place if is_old else None,
-        new=None if is_old else what.place,
-        latency=None if isinstance(what, StandaloneMessage) or is_old else what.latency,
+        subject=what.name,
+        old=what.position if is_old else None,
+        new=None if is_old else what.position,
+        latency=None if is_old else what.latency,
         changes=(change,),
     )
 
 
-def _about(what: Step | StandaloneMessage) -> str | None:
-    return what.subject if isinstance(what, StandaloneMessage) else what.name
-
-
-def _missing(what: Step | StandaloneMessage, other: SessionSteps) -> ChangeSeverity:
-    """Judge what only one side has: what the other's revision does not know cannot be there."""
-    if isinstance(what, Step) and what.method == _POLLS and _status(what) in _UNDER_WAY:
+def _missing(what: StandaloneMessage, other: SessionSteps) -> ChangeSeverity:
+    """Return the severity of a one-sided item; NOTE if the other revision doesn't define it."""
+    if isinstance(what, RequestStep) and what.method == _POLLS and _status(what) in _UNDER_WAY:
         return NOTE
     revision = other.session.revision
     if revision is not None and what.method in METHODS and not is_known(what.method, revision):
@@ -345,47 +292,42 @@ def _missing(what: Step | StandaloneMessage, other: SessionSteps) -> ChangeSever
     return DIFFERENT
 
 
-def _counted(steps: list[Step], terms: ComparisonTerms) -> list[Step]:
-    """Return the steps that are to be compared."""
+def _counted(steps: list[RequestStep], terms: ComparisonTerms) -> list[RequestStep]:
     methods = terms.options.methods
     if not methods and not terms.options.ignored:
         return steps
-    return [
-        step
-        for step in steps
-        if (not methods or step.method in methods) and not terms.is_ignored(step.method, step.subject)
-    ]
+    return [step for step in steps if (not methods or step.method in methods) and not terms.is_ignored(step)]
 
 
-def _key(step: Step, terms: ComparisonTerms) -> Hashable:
+def _key(step: RequestStep, terms: ComparisonTerms) -> Hashable:
     return step.side, step.method, _status(step), _params(step, terms)
 
 
-def _loose_key(step: Step) -> Hashable:
+def _loose_key(step: RequestStep) -> Hashable:
     return step.side, step.method, _status(step), step.name
 
 
-def _params(what: Step | StandaloneMessage, terms: ComparisonTerms) -> str:
-    params = terms.params(what.method, what.subject, what.params)
+def _params(what: StandaloneMessage, terms: ComparisonTerms) -> str:
+    params = terms.params(what)
     return fingerprint(params, dates=terms.options.dates)
 
 
-def _status(step: Step) -> str | None:
-    """Return how far the task was that a request asks about: how often somebody asks is chance."""
+def _status(step: RequestStep) -> str | None:
+    """Return the task status that a `tasks/get` returned: the number of polls is chance."""
     if step.method != _POLLS:
         return None
-    result = step.result if step.answers else None
+    result = step.result if step.results else None
     return str(result.get("status")) if isinstance(result, dict) else None
 
 
 def _exit(before: SessionSteps, now: SessionSteps) -> ComparedCase | None:
-    """Return how the server left; unless the host ended it, which is the host's affair."""
+    """Compare how the servers exited, unless the host ended one of them."""
     if before.exit is None or now.exit is None:
         return None
-    (one, there), (two, here) = before.exit, now.exit
+    (one, old), (two, new) = before.exit, now.exit
     changes: list[DiffChange] = []
-    if {"code": None, "signal": None} in (one.fields, two.fields):  # An import: nobody knows how it ended.
+    if {"code": None, "signal": None} in (one.fields, two.fields):  # Imported: unknown.
         return None
     if not before.is_signalled and not now.is_signalled and one.fields != two.fields:
         changes.append(DiffChange(kind=ChangeKind.EXIT, severity=NOTE, old=one.fields, new=two.fields))
-    return ComparedCase(method="exit", old=there, new=here, changes=tuple(changes))
+    return ComparedCase(method="exit", old=old, new=new, changes=tuple(changes))

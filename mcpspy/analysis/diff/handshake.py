@@ -1,7 +1,7 @@
-"""How the two introduced themselves, in the revisions with a handshake and in those without.
+"""Compare the handshakes of two sessions, or their `server/discover` if the revision has no handshake.
 
-Owns what a change of it means. A probe that is refused, or left out, is how a
-client finds its way, and no difference (2026-07-28, basic/versioning).
+A client may probe for the revision, so a refused or missing probe is not a difference (2026-07-28,
+basic/versioning).
 """
 
 from __future__ import annotations
@@ -24,30 +24,27 @@ from mcpspy.core.session.exchange import Exchange
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 _OF_LEGACY = frozenset(("tasks", "logging"))
-"""Capabilities that a server of 2026-07-28 has otherwise, or as an extension."""
+"""Capabilities that 2026-07-28 defines differently, or as an extension."""
 
 
 def handshake(old: SessionSteps, new: SessionSteps) -> ComparedCase | None:
-    """Return how the introductions differ; None if neither session has any."""
-    before, now = _answered(old), _answered(new)
+    before, now = _last_answered(old), _last_answered(new)
     if before is None and now is None and not (old.session.revision or new.session.revision):
         return None
     changes = [*_outcome(old, new), *_client(old, new), *_server(old, new)]
     if before is not None and now is not None:
-        is_across = is_other_era(old, new)
+        is_across = is_across_handshake(old, new)
         changes += _results(_result(before), _result(now), is_across=is_across)
-    return ComparedCase(
-        method="handshake", old=_place(old, before), new=_place(new, now), changes=tuple(changes)
-    )
+    positions = _position(old, before), _position(new, now)
+    return ComparedCase(method="handshake", old=positions[0], new=positions[1], changes=tuple(changes))
 
 
-def is_other_era(old: SessionSteps, new: SessionSteps) -> bool:
-    """Whether one session has a handshake and the other is of a revision without."""
+def is_across_handshake(old: SessionSteps, new: SessionSteps) -> bool:
+    """Return whether one session has a handshake and the other is of a revision without one."""
     return ((old.session.revision or "") >= MODERN) != ((new.session.revision or "") >= MODERN)
 
 
-def _answered(steps: SessionSteps) -> Exchange | None:
-    """Return the introduction that counts: the last that was answered."""
+def _last_answered(steps: SessionSteps) -> Exchange | None:
     answered = [found for found, _ in steps.introductions if isinstance(found.answer, Result)]
     return answered[-1] if answered else None
 
@@ -57,44 +54,41 @@ def _result(exchange: Exchange) -> dict[str, Any]:
     return result if isinstance(result, dict) else {}
 
 
-def _place(steps: SessionSteps, exchange: Exchange | None) -> ChangePosition | None:
+def _position(steps: SessionSteps, exchange: Exchange | None) -> ChangePosition | None:
     places = [place for found, place in steps.introductions if exchange is None or found is exchange]
     return places[-1] if places else None
 
 
 def _outcome(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
-    """Yield that nobody answers any more, or again."""
     if old.introductions and new.introductions:
-        was, is_now = _answered(old) is not None, _answered(new) is not None
+        was, is_now = _last_answered(old) is not None, _last_answered(new) is not None
         if was != is_now:
             kind = ChangeKind.RECOVERED if is_now else ChangeKind.ERROR
             severity = DIFFERENT if is_now else BREAKING
-            yield DiffChange(
-                kind=kind, severity=severity, why=f"{_ended(old)} → {_ended(new)}", **_errors(old, new)
-            )
+            why = f"{_ended(old)} → {_ended(new)}"
+            yield DiffChange(kind=kind, severity=severity, why=why, **_errors(old, new))
 
 
 def _errors(old: SessionSteps, new: SessionSteps) -> dict[str, Any]:
     errors = {}
     for side, steps in (("old", old), ("new", new)):
         last = steps.introductions[-1][0].answer
-        if isinstance(last, Failure) and _answered(steps) is None:
+        if isinstance(last, Failure) and _last_answered(steps) is None:
             errors[side] = last.error
     return {**errors, "pointer": "/error"} if errors else {}
 
 
 def _ended(steps: SessionSteps) -> str:
-    if _answered(steps) is not None:
+    if _last_answered(steps) is not None:
         return "ok"
     last = steps.introductions[-1][0]
     return f"error {last.answer.code}: {last.answer.text}" if isinstance(last.answer, Failure) else last.state
 
 
 def _client(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
-    """Yield what the client says otherwise of itself: that is its own affair."""
     one, two = old.session, new.session
     if one.client != two.client:
-        yield _note("/params/clientInfo", _party(one.client), _party(two.client))
+        yield _note("/params/clientInfo", _peer_fields(one.client), _peer_fields(two.client))
     for found in deltas(one.client_capabilities, two.client_capabilities):
         yield _note("/params/capabilities" + spelled(found.tokens), found.old, found.new)
 
@@ -110,12 +104,11 @@ def _server(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
                 yield _change(level, f"/result/serverInfo/{member}", before, now)
     was, is_now = old.session.revision, new.session.revision
     if was != is_now and was is not None and is_now is not None:
-        asked = _wanted(old) == _wanted(new) is not None
-        yield _change(DIFFERENT if asked else NOTE, "/result/protocolVersion", was, is_now)
+        is_same_request = _requested_revision(old) == _requested_revision(new) is not None
+        yield _change(DIFFERENT if is_same_request else NOTE, "/result/protocolVersion", was, is_now)
 
 
-def _wanted(steps: SessionSteps) -> str | None:
-    """Return the revision a client asked for in its handshake."""
+def _requested_revision(steps: SessionSteps) -> str | None:
     for exchange, _ in reversed(steps.introductions):
         if exchange.request.method == "initialize" and isinstance(params := exchange.request.params, dict):
             version = params.get("protocolVersion")
@@ -128,20 +121,19 @@ def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> It
         first, *rest = found.tokens or ("",)
         pointer = "/result" + spelled(found.tokens)
         if first == "capabilities":
-            # What is listened to, and how, is another matter from 2026-07-28 on.
+            # Subscriptions work differently since 2026-07-28.
             of_era = is_across and (len(rest) > 1 or not _OF_LEGACY.isdisjoint(rest))
             yield _capability(pointer, found.old, found.new, rest, of_era=of_era)
         elif first == "serverInfo" and (is_across or found.tokens[1:] in (("name",), ("version",))):
-            continue  # Told already; and from 2026-07-28 on it stands in `_meta`.
+            continue  # Reported already; since 2026-07-28 it is in `_meta`.
         elif first == "supportedVersions" and not is_across:
-            lost = found.new is UNSET
-            yield _change(BREAKING if lost else NOTE, pointer, found.old, found.new)
+            yield _change(BREAKING if found.new is UNSET else NOTE, pointer, found.old, found.new)
         elif first not in ("protocolVersion", "supportedVersions", "ttlMs", "cacheScope"):
             yield _note(pointer, found.old, found.new)
 
 
 def _capability(pointer: str, old: Any, new: Any, rest: list[str], *, of_era: bool) -> DiffChange:
-    """Judge a capability, or a part of one: `false` is as good as none."""
+    """Return the change of a capability, or of a part of one; `false` is equal to missing."""
     name = ".".join(rest)
     if rest[:1] in (["experimental"], ["extensions"]) or of_era:
         return _note(pointer, old, new)
@@ -154,8 +146,8 @@ def _capability(pointer: str, old: Any, new: Any, rest: list[str], *, of_era: bo
     return _change(DIFFERENT, pointer, old, new)
 
 
-def _party(party: Peer | None) -> Any:
-    return UNSET if party is None else party._asdict()
+def _peer_fields(peer: Peer | None) -> Any:
+    return UNSET if peer is None else peer._asdict()
 
 
 def _note(pointer: str, old: Any, new: Any) -> DiffChange:
@@ -163,6 +155,5 @@ def _note(pointer: str, old: Any, new: Any) -> DiffChange:
 
 
 def _change(severity: ChangeSeverity, pointer: str, old: Any, new: Any, why: str = "") -> DiffChange:
-    return DiffChange(
-        kind=ChangeKind.HANDSHAKE, severity=severity, pointer=pointer, old=old, new=new, why=why
-    )
+    kind = ChangeKind.HANDSHAKE
+    return DiffChange(kind=kind, severity=severity, pointer=pointer, old=old, new=new, why=why)

@@ -1,14 +1,8 @@
-"""Two JSON values, compared: where they differ, and from what to what.
+"""Compare two JSON values: members by name, list items by longest common subsequence, JSON in texts as
+values.
 
-Owns the structural comparison: members by name, items of a list by the fewest
-additions and removals, a text that is JSON as the value it holds. Refuses to
-know what a value means.
-
-Dates and times in texts, as servers write them.
-
-Owns what counts as one: ISO 8601 and RFC 3339, those of HTTP and of mail (RFC
-5322), what a locale makes of a time of day. A number is never a date: it may be
-anything.
+Also recognises dates and times in texts: ISO 8601, RFC 3339, HTTP, RFC 5322 and common local forms. A number
+is never a date, since it can be anything.
 """
 
 from __future__ import annotations
@@ -37,37 +31,33 @@ _DATE = re.compile(
 )
 
 _HAS_DIGITS = re.compile(r"\d[:./ -]|[a-z] \d")
-"""What every one of them has: most texts have none, and are passed over."""
+"""Matches every date; most texts don't match and are skipped."""
 
 
 def undated(text: str) -> str:
-    """Return a text with a mark in place of each date or time."""
     return _DATE.sub("\N{CALENDAR}", text) if _HAS_DIGITS.search(text) else text
 
 
 NAMES = ("id", "uri", "name", "key", "path")
-"""Members by which an item of a list is known again when something else in it has changed."""
+"""Members that identify an item of a list although other members changed."""
 
 
 _Items: TypeAlias = list[tuple[int, Any]]
-"""Items of a list, each with its index."""
 
 
 class ValueChange(NamedTuple):
-    """One place at which two values differ."""
-
     tokens: Pointer
-    """Of items in a list: the new index; of one that was removed, the old one."""
+    """For list items the new index; for a removed item the old one."""
     old: Any
     """UNSET if it was added."""
     new: Any
     """UNSET if it was removed."""
     is_layout: bool = False
-    """Whether it is a text that holds the same JSON, written otherwise."""
+    """True if both are texts with the same JSON in a different format."""
 
 
 def deltas(old: Any, new: Any, *, dates: bool = False) -> list[ValueChange]:
-    """Return where two values differ. With `dates`, what differs only in dates and times is the same."""
+    """With `dates`, all dates and times in texts are equal."""
     try:
         return list(_walk(old, new, (), dates))
     except RecursionError:
@@ -76,15 +66,15 @@ def deltas(old: Any, new: Any, *, dates: bool = False) -> list[ValueChange]:
 
 
 def fingerprint(value: Any, *, dates: bool = False) -> str:
-    """Return a text that two values share if, and only if, they are the same."""
+    """Return a text that is equal for two values if, and only if, the values are equal."""
     try:
         return untagged(canonical(_undated(value) if dates else value))
-    except RecursionError:  # `loads` reads deeper than Python walks. Dates count then.
+    except RecursionError:  # `loads` reads deeper values than Python can recurse into. Dates count then.
         return _flat(value)
 
 
 def inner(text: str) -> dict[str, Any] | list[Any] | None:
-    """Return the object or array that a text holds; None if it holds anything else."""
+    """Return the object or array that a text contains; None otherwise."""
     small = text.strip(" \t\r\n")
     if small[:1] + small[-1:] not in ("{}", "[]"):
         return None
@@ -111,21 +101,21 @@ def _walk(old: Any, new: Any, at: Pointer, dates: bool) -> Iterator[ValueChange]
 
 
 def _items(old: list[Any], new: list[Any], at: Pointer, dates: bool) -> Iterator[ValueChange]:
-    if len(old) == len(new) == 1:  # Nothing to find; and lists in lists in lists would each be written out.
+    if len(old) == len(new) == 1:  # Saves the fingerprints of nested lists.
         yield from _gap([(0, old[0])], [(0, new[0])], at, dates)
         return
     held = common(
         [fingerprint(item, dates=dates) for item in old], [fingerprint(item, dates=dates) for item in new]
     )
-    ours, theirs = list(enumerate(old)), list(enumerate(new))
+    left, right = list(enumerate(old)), list(enumerate(new))
     before = then = 0
     for here, there in [*held, (len(old), len(new))]:
-        yield from _gap(ours[before:here], theirs[then:there], at, dates)
+        yield from _gap(left[before:here], right[then:there], at, dates)
         before, then = here + 1, there + 1
 
 
 def _gap(old: _Items, new: _Items, at: Pointer, dates: bool) -> Iterator[ValueChange]:
-    """Yield what differs where nothing is the same: by what items are named, then by their place."""
+    """Yield the differences of two runs without equal items: matched by name, then by position."""
     named = common([_name(item, n, 0) for n, item in old], [_name(item, n, 1) for n, item in new])
     before = then = 0
     for here, there in [*named, (len(old), len(new))]:
@@ -156,7 +146,7 @@ def _texts(old: str, new: str, at: Pointer, dates: bool) -> Iterator[ValueChange
 
 
 def _name(item: Any, number: int, side: int) -> tuple[Any, ...]:
-    """Return what an item is known by; one that has no name is like no other."""
+    """Return what identifies an item; an item without a name gets a unique key."""
     if isinstance(item, dict):
         for name in NAMES:
             if isinstance(value := item.get(name), str | int):
@@ -165,7 +155,7 @@ def _name(item: Any, number: int, side: int) -> tuple[Any, ...]:
 
 
 def _is_alike(old: Any, new: Any) -> bool:
-    """Whether one may have become the other: the same kind of thing, of the same `type`."""
+    """Return whether one may be the changed other: both have the same JSON type and `type` member."""
     if isinstance(old, dict) and isinstance(new, dict):
         return bool(old.get("type") == new.get("type"))
     return isinstance(old, list) == isinstance(new, list) and isinstance(old, dict) == isinstance(new, dict)
@@ -180,14 +170,14 @@ def _is_same(old: Any, new: Any) -> bool:
 
 
 def _may_be(old: Any, new: Any) -> bool:
-    """Whether one is what the other was before it was redacted, or both were."""
+    """Return whether the values may be equal before redaction."""
     if isinstance(old, str) and isinstance(new, str) and untagged(old) == untagged(new):
         return True
     return fits(old, new) or fits(new, old)
 
 
 def _flat(value: Any) -> str:
-    """Return a text that two values share if they are the same, however deep they are."""
+    """Return a text that is equal for equal values, without recursion."""
     written: list[str] = []
     left = [value]
     while left:

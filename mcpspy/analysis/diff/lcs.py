@@ -1,9 +1,7 @@
-"""What two sequences have in common, in order.
+"""Longest common subsequence (Hunt and Szymanski, 1977).
 
-Owns the longest common subsequence (Hunt and Szymanski, 1977: by the longest
-increasing subsequence of the places where items are equal) and the bound on its
-work: where equal items are too many, the first is held for the first, the
-second for the second. Never quadratic.
+It is the longest increasing subsequence of equal positions. The work is bounded: with too many equal items,
+the first is paired with the first. Never quadratic.
 """
 
 from __future__ import annotations
@@ -13,12 +11,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
 MATCHES = 100_000
-"""Equal pairs that are weighed; a thousand times the same item in two lists are a million."""
+"""Maximum number of equal pairs: two lists of a thousand equal items have a million."""
 
 
 def increasing(numbers: Sequence[int]) -> list[int]:
-    """Return the places of a longest strictly increasing subsequence, in order."""
-    ends: list[int] = []  # Of the best one of each length: where it ends, and with which number.
+    """Return the indexes of a longest strictly increasing subsequence, in order."""
+    ends: list[int] = []  # For each length, the end of the best subsequence.
     lowest: list[int] = []
     before: list[int] = []
     for place, number in enumerate(numbers):
@@ -38,7 +36,7 @@ def increasing(numbers: Sequence[int]) -> list[int]:
 
 
 def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Return the places, in both, of a longest common subsequence."""
+    """Return the indexes, in both sequences, of a longest common subsequence."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:
@@ -55,7 +53,7 @@ def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, 
 
 
 def _matches(old: Sequence[Hashable], new: Sequence[Hashable], start: int, end: int) -> list[tuple[int, int]]:
-    """Return where items between the equal ends are equal: by the old place, then from the last new one."""
+    """Return pairs of equal items between the equal ends: by old index, then by descending new index."""
     places: defaultdict[Hashable, list[int]] = defaultdict(list)
     for there in range(len(new) - end - 1, start - 1, -1):
         places[new[there]].append(there)

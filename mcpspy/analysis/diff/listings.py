@@ -1,7 +1,6 @@
-"""What a server lists, compared by name: tools, resources, templates and prompts.
+"""Compare the lists of a server by name: tools, resources, resource templates and prompts.
 
-Owns what a change of them means to a client. Their order is not compared, since
-the protocol gives it no meaning (2026-07-28, server/tools and the like).
+Their order is ignored, since the protocol gives it no meaning (2026-07-28, server/tools and others).
 """
 
 from __future__ import annotations
@@ -11,20 +10,15 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from mcpspy.analysis.diff.json_diff import deltas
+from mcpspy.analysis.diff.json_diff import ValueChange, deltas
 from mcpspy.analysis.diff.model import ChangeSeverity
 from mcpspy.analysis.diff.schema import BREAKING, DIFFERENT, NOTE, SchemaChange, judge
 
 
 class ListMethod(NamedTuple):
-    """What a method lists."""
-
     member: str
-    """Of the result."""
     name: str
-    """Member of an item by which it is known."""
     one: str
-    """What an item is called."""
 
 
 LISTINGS = {
@@ -34,19 +28,18 @@ LISTINGS = {
     "prompts/list": ListMethod("prompts", "name", "prompt"),
 }
 
-_SAID = frozenset("title description icons size _meta".split())
-"""What explains an item, and decides nothing."""
+_DESCRIPTIVE = frozenset("title description icons size _meta".split())
 
 
 def by_name(items: Any, name: str) -> dict[str, Any] | None:
-    """Return items by their names; None if one of them has none, or they are no list."""
+    """Return items by name; None if it is not a list, or an item has no name."""
     if not isinstance(items, list):
         return None
     found: dict[str, Any] = {}
     for item in items:
         if not isinstance(item, dict) or not isinstance(known := item.get(name), str):
             return None
-        while known in found:  # A name given twice: both are shown.
+        while known in found:  # A duplicate name: both are shown.
             known += "'"
         found[known] = item
     return found
@@ -55,7 +48,7 @@ def by_name(items: Any, name: str) -> dict[str, Any] | None:
 def compare_listed(
     listing: ListMethod, old: dict[str, Any], new: dict[str, Any], *, dates: bool
 ) -> Iterator[SchemaChange]:
-    """Yield what changed, with pointers from the list."""
+    """Yield the changes, with pointers relative to the list."""
     for name, item in old.items():
         if name not in new:
             yield SchemaChange((name,), BREAKING, f"lost the {listing.one} {name}", item, UNSET)
@@ -68,12 +61,11 @@ def compare_listed(
 
 
 def _item(listing: ListMethod, old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
-    if not isinstance(old, dict) or not isinstance(new, dict):  # Cut out of one of them.
+    if not isinstance(old, dict) or not isinstance(new, dict):  # Ignored in one of them.
         return
     judged = {"inputSchema", "outputSchema"} if listing.one == "tool" else {"arguments"}
     for found in deltas(_other(old, judged), _other(new, judged), dates=dates):
-        severity = _severity(listing, found.tokens, found.new)
-        yield SchemaChange(found.tokens, severity, "", found.old, found.new)
+        yield SchemaChange(found.tokens, _severity(listing, found), "", found.old, found.new)
     if listing.one == "tool":
         yield from _schemas(old, new)
     elif listing.one == "prompt":
@@ -95,13 +87,10 @@ def _schemas(old: dict[str, Any], new: dict[str, Any]) -> Iterator[SchemaChange]
 
 
 def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
-    """Yield what changed in a prompt's arguments."""
     before, now = by_name(old or [], "name"), by_name(new or [], "name")
     if before is None or now is None:
-        yield from (
-            SchemaChange(("arguments", *found.tokens), DIFFERENT, "", found.old, found.new)
-            for found in deltas(old, new)
-        )
+        for found in deltas(old, new):
+            yield SchemaChange(("arguments", *found.tokens), DIFFERENT, "", found.old, found.new)
         return
     for name, argument in before.items():
         at = ("arguments", name)
@@ -110,7 +99,7 @@ def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
             continue
         was, is_needed = argument.get("required") is True, now[name].get("required") is True
         for found in deltas(_other(argument, {"required"}), _other(now[name], {"required"}), dates=dates):
-            severity = NOTE if _SAID.issuperset(found.tokens[:1]) else DIFFERENT
+            severity = NOTE if _DESCRIPTIVE.issuperset(found.tokens[:1]) else DIFFERENT
             yield SchemaChange((*at, *found.tokens), severity, "", found.old, found.new)
         if was != is_needed:
             why = f"{name} is required now" if is_needed else f"{name} is no longer required"
@@ -122,14 +111,14 @@ def _arguments(old: Any, new: Any, *, dates: bool) -> Iterator[SchemaChange]:
             yield SchemaChange(("arguments", name), BREAKING if needed else NOTE, why, UNSET, argument)
 
 
-def _severity(listing: ListMethod, tokens: tuple[str, ...], new: Any) -> ChangeSeverity:
-    """Judge a member other than schemas and arguments."""
+def _severity(listing: ListMethod, change: ValueChange) -> ChangeSeverity:
+    tokens = change.tokens
     first = tokens[0] if tokens else ""
-    if first in _SAID or (first == "annotations" and tokens[-1] in ("title", "lastModified")):
+    if first in _DESCRIPTIVE or (first == "annotations" and tokens[-1] in ("title", "lastModified")):
         return NOTE
-    if first == "name" and listing.name != "name":  # A resource is known by its uri; its name is for people.
+    if first == "name" and listing.name != "name":  # The key of a resource is its uri; its name is for users.
         return NOTE
-    if tokens == ("execution", "taskSupport") and new == "required":
+    if tokens == ("execution", "taskSupport") and change.new == "required":
         return BREAKING
     return DIFFERENT
 

@@ -1,9 +1,7 @@
-"""What differs from run to run, and says nothing: left out without being asked.
+"""Values that differ in every run and are normalized before a comparison.
 
-Owns the list: ids, progress tokens, session and subscription ids are no part of
-what is compared; cursors, task ids and sealed states are compared by being
-there; `_meta` of the protocol's own, and what revisions say on every message,
-are the revision's and not the session's.
+Request ids, progress tokens, session and subscription ids are removed. Of cursors, task ids and opaque states
+only the presence is compared. The protocol's own `_meta`, and members required by a revision, are removed.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from typing import Any
 from mcpspy.core.protocol.spec import META
 
 MARK = "…"
-"""Stands for a value that only its minter understands."""
+"""Replaces a value that only its sender understands."""
 
 _HANDLED = frozenset(("_meta", "requestState", "inputResponses"))
 
@@ -22,17 +20,16 @@ _MARKED = frozenset(
 )
 
 _OF_TASKS = frozenset(("taskId", "createdAt", "lastUpdatedAt"))
-"""Of an object that has a `taskId` (2025-11-25 and the extension of 2026-07-28)."""
+"""Members of an object with a `taskId` (2025-11-25 and the extension of 2026-07-28)."""
 
 NOTED = frozenset(("_meta", "ttlMs", "cacheScope"))
-"""Members of a result that are worth a note: what a server adds for itself, and how long it may be kept."""
+"""Members of a result whose changes are notes: server metadata and caching hints."""
 
 OF_MODERN = frozenset(("ttlMs", "cacheScope"))
-"""Members that results have from 2026-07-28 on."""
 
 
 def settled_params(params: Any) -> Any:
-    """Return the params of a request or notification, as they are compared. None are empty ones."""
+    """Return normalized params of a request or notification. Missing params are equal to empty ones."""
     if params is None:
         return {}
     if not isinstance(params, dict):
@@ -44,7 +41,6 @@ def settled_params(params: Any) -> Any:
 
 
 def settled_result(result: Any) -> Any:
-    """Return a result, as it is compared."""
     if not isinstance(result, dict):
         return result
     kept = _marked(result)
@@ -60,12 +56,11 @@ def settled_result(result: Any) -> Any:
 
 
 def settled_error(error: Any) -> Any:
-    """Return an error, as it is compared."""
     if not isinstance(error, dict) or not isinstance(data := error.get("data"), dict):
         return error
-    if not isinstance(asked := data.get("elicitations"), list):
+    if not isinstance(listed := data.get("elicitations"), list):
         return error
-    marked = [_marked(item) if isinstance(item, dict) else item for item in asked]
+    marked = [_marked(item) if isinstance(item, dict) else item for item in listed]
     return {**error, "data": {**data, "elicitations": marked}}
 
 

@@ -1,8 +1,4 @@
-"""Two steps that are the same request: what came of them otherwise.
-
-Owns the comparison of two outcomes, of results, errors and progress, and what
-each change of them weighs.
-"""
+"""Compare the outcomes of two steps with the same request: results, errors and progress."""
 
 from __future__ import annotations
 
@@ -11,103 +7,102 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from mcpspy.analysis.diff.ignore import cut, is_cut
 from mcpspy.analysis.diff.json_diff import ValueChange, deltas, fingerprint
 from mcpspy.analysis.diff.listings import LISTINGS, by_name, compare_listed
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
 from mcpspy.analysis.diff.normalize import NOTED, OF_MODERN, settled_error, settled_params, settled_result
-from mcpspy.analysis.diff.options import DiffOptions
-from mcpspy.analysis.diff.steps import Step
+from mcpspy.analysis.diff.options import Comparable, DiffOptions, cut, is_cut
+from mcpspy.analysis.diff.steps import RequestStep, StandaloneMessage
 from mcpspy.core.jsontools import Pointer, spelled
-from mcpspy.core.protocol.message import loads
+from mcpspy.core.protocol.message import Notification, loads
 from mcpspy.core.session.exchange import State
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
-SAID = 200
-"""Characters of an error's text that stand for it; the whole is the value."""
+SUMMARY = 200
 
-_ANSWERED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
+_SUCCEEDED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
 _FAILED = frozenset((State.TOOL_ERROR, State.ERROR, State.REFUSED, State.UNANSWERED, State.PENDING))
 
 NAMED = {
     **{method: (listing.member, listing.name) for method, listing in LISTINGS.items()},
     "roots/list": ("roots", "uri"),
 }
-"""Method → the list in its result that has no order, and the member its items are known by."""
+"""Method → the unordered list in its result, and the member that identifies an item."""
 
 _SAME = {State.PENDING: State.UNANSWERED, State.LATE: State.CANCELLED}
-"""What is one and the same but for when somebody looked, or who was faster."""
+"""States that differ only by when the session was read, or by a race."""
 
 _NOT_FOUND = frozenset((-32002, -32602))
-"""What a resource that is not there is answered with: until 2025-11-25, and from 2026-07-28 on."""
+"""Error codes for a missing resource: until 2025-11-25, and since 2026-07-28."""
 
 
 class ComparisonTerms(NamedTuple):
-    """How two sessions are compared."""
-
     options: DiffOptions
     is_across: bool = False
-    """Whether one is of a revision with a handshake and the other of one without."""
+    """True if one session is of a revision with a handshake and the other of one without."""
 
-    def patterns(self, method: str, subject: str | None) -> tuple[Pointer, ...]:
-        """Return what may differ in messages of this kind."""
-        return tuple(
-            found.tokens for found in self.options.ignored if found.tokens and found.is_about(method, subject)
-        )
+    def patterns(self, message: Comparable) -> tuple[Pointer, ...]:
+        ignored = self.options.ignored
+        return tuple(each.tokens for each in ignored if each.tokens and each.is_about(message))
 
-    def is_ignored(self, method: str, subject: str | None) -> bool:
-        """Whether such messages are not compared at all."""
-        return any(not found.tokens and found.is_about(method, subject) for found in self.options.ignored)
+    def is_ignored(self, message: Comparable) -> bool:
+        return any(not each.tokens and each.is_about(message) for each in self.options.ignored)
 
-    def params(self, method: str, subject: str | None, params: Any) -> Any:
-        """Return params as they are compared, laid out as in their message."""
-        whole = {"params": settled_params(params)}
-        patterns = self.patterns(method, subject)
-        return cut(whole, patterns) if patterns else whole
+    def params(self, message: StandaloneMessage | Notification) -> Any:
+        """Return normalized params without ignored values, in the structure of the message."""
+        return cut({"params": settled_params(message.params)}, self.patterns(message))
 
     def differences(self, old: Any, new: Any, patterns: tuple[Pointer, ...]) -> Iterator[ValueChange]:
-        """Yield where two values differ that these patterns were cut out of."""
         for found in deltas(old, new, dates=self.options.dates):
             if not is_cut(found.tokens, patterns):
                 yield found
 
 
-def compare_steps(old: Step, new: Step, terms: ComparisonTerms, *, is_exact: bool) -> Iterator[DiffChange]:
-    """Yield what is not what it was; latency apart."""
+def compare_steps(
+    old: RequestStep, new: RequestStep, terms: ComparisonTerms, *, is_exact: bool
+) -> Iterator[DiffChange]:
+    """Yield the differences of two steps, except latency."""
     if not is_exact:
-        yield from _requests(old, new, terms)
+        yield from compare_params(ChangeKind.REQUEST, DIFFERENT, old, new, terms)
     before, now = _SAME.get(old.state, old.state), _SAME.get(new.state, new.state)
     if before is not now:
         yield from _outcome(old, new, before, now, is_exact=is_exact)
-    elif is_exact and now is not State.CANCELLED:  # Whether an answer came all the same is chance.
-        yield from _answers(old, new, terms)
+    elif is_exact and now is not State.CANCELLED:  # A response after a cancellation is chance.
+        yield from _responses(old, new, terms)
     if is_exact:
         yield from _progress(old, new, terms)
 
 
-def _requests(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
-    one = terms.params(old.method, old.subject, old.params)
-    two = terms.params(new.method, new.subject, new.params)
-    for found in terms.differences(one, two, terms.patterns(new.method, new.subject)):
-        yield DiffChange(
-            kind=ChangeKind.REQUEST,
-            severity=DIFFERENT,
-            pointer=spelled(found.tokens),
-            old=found.old,
-            new=found.new,
-        )
+def compare_params(
+    kind: ChangeKind,
+    severity: ChangeSeverity,
+    old: StandaloneMessage,
+    new: StandaloneMessage,
+    terms: ComparisonTerms,
+) -> Iterator[DiffChange]:
+    for found in terms.differences(terms.params(old), terms.params(new), terms.patterns(new)):
+        yield _value_change(kind, severity, found)
 
 
-def _outcome(old: Step, new: Step, before: State, now: State, *, is_exact: bool) -> Iterator[DiffChange]:
+def _value_change(
+    kind: ChangeKind, severity: ChangeSeverity, found: ValueChange, why: str = ""
+) -> DiffChange:
+    pointer = spelled(found.tokens)
+    return DiffChange(kind=kind, severity=severity, why=why, pointer=pointer, old=found.old, new=found.new)
+
+
+def _outcome(
+    old: RequestStep, new: RequestStep, before: State, now: State, *, is_exact: bool
+) -> Iterator[DiffChange]:
     why = f"{ended(old)} → {ended(new)}"
     if new.is_subscription and new.progress and old.progress:
-        # It ends with the session, and how is a matter of who is faster.
+        # It ends with the session, and how is a race.
         yield DiffChange(kind=ChangeKind.OUTCOME, severity=NOTE, why=why)
-    elif before in _ANSWERED and now in _FAILED:
-        # That another request fails does not say that the server does.
+    elif before in _SUCCEEDED and now in _FAILED:
+        # Another request may fail for its own reasons.
         yield _failing(ChangeKind.ERROR, BREAKING if is_exact else DIFFERENT, why, old, new)
-    elif before in _FAILED and now in _ANSWERED:
+    elif before in _FAILED and now in _SUCCEEDED:
         yield _failing(ChangeKind.RECOVERED, DIFFERENT, why, old, new)
     elif before in _FAILED and now in _FAILED:
         yield _failing(ChangeKind.ERROR, DIFFERENT, why, old, new)
@@ -115,31 +110,29 @@ def _outcome(old: Step, new: Step, before: State, now: State, *, is_exact: bool)
         yield DiffChange(kind=ChangeKind.OUTCOME, severity=DIFFERENT, why=why)
 
 
-def _failing(kind: ChangeKind, severity: ChangeSeverity, why: str, old: Step, new: Step) -> DiffChange:
-    """Return a change of whether it fails, with what was answered on the sides where that says how."""
+def _failing(
+    kind: ChangeKind, severity: ChangeSeverity, why: str, old: RequestStep, new: RequestStep
+) -> DiffChange:
     is_error = old.error is not None or new.error is not None
-    pointer = "/error" if is_error else "/result"
-    before = _answer(old, is_error=is_error)
-    now = _answer(new, is_error=is_error)
-    if before is UNSET and now is UNSET:
-        pointer = ""
+    before, now = (_response(step, is_error=is_error) for step in (old, new))
+    pointer = "" if before is UNSET and now is UNSET else "/error" if is_error else "/result"
     return DiffChange(kind=kind, severity=severity, why=why, pointer=pointer, old=before, new=now)
 
 
-def _answer(step: Step, *, is_error: bool) -> Any:
+def _response(step: RequestStep, *, is_error: bool) -> Any:
     if is_error:
         return UNSET if step.error is None else loads(step.error)
-    return step.result if step.answers else UNSET
+    return step.result if step.results else UNSET
 
 
-def ended(step: Step) -> str:
-    """Return how it ended, in a few words; may hold a peer's text."""
+def ended(step: RequestStep) -> str:
+    """Return the outcome in a few words; may contain a peer's text."""
     error = loads(step.error) if step.error is not None else None
     if isinstance(error, dict):
         return f"error {error.get('code')}: {_first_line(str(error.get('message')))}"
     if step.state is State.TOOL_ERROR and isinstance(result := step.result, dict):
-        said = result.get("content")
-        first = said[0] if isinstance(said, list) and said else None
+        content = result.get("content")
+        first = content[0] if isinstance(content, list) and content else None
         if isinstance(first, dict) and isinstance(text := first.get("text"), str):
             return f"tool error: {_first_line(text)}"
     return str(step.state)
@@ -147,64 +140,51 @@ def ended(step: Step) -> str:
 
 def _first_line(text: str) -> str:
     line = text.strip().partition("\n")[0]
-    return line if len(line) <= SAID else line[: SAID - 1] + "…"
+    return line if len(line) <= SUMMARY else line[: SUMMARY - 1] + "…"
 
 
-def _answers(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
-    """Yield what is answered otherwise, in the same manner."""
-    if old.answers == new.answers and old.error == new.error:
+def _responses(old: RequestStep, new: RequestStep, terms: ComparisonTerms) -> Iterator[DiffChange]:
+    """Yield the differences of two responses with the same state."""
+    if old.results == new.results and old.error == new.error:
         return
-    patterns = terms.patterns(new.method, new.subject)
+    patterns = terms.patterns(new)
     one, two = cut(_whole(old), patterns), cut(_whole(new), patterns)
     listing = LISTINGS.get(new.method)
     if listing is not None and _is_named(one, listing.member) and _is_named(two, listing.member):
         items, others = one["result"].pop(listing.member), two["result"].pop(listing.member)
         for judged in compare_listed(listing, items, others, dates=terms.options.dates):
-            yield DiffChange(
-                kind=ChangeKind.INTERFACE,
-                severity=judged.severity,
-                why=judged.why,
-                pointer=spelled(("result", listing.member, *judged.tokens)),
-                old=judged.old,
-                new=judged.new,
-            )
+            found = ValueChange(("result", listing.member, *judged.tokens), judged.old, judged.new)
+            yield _value_change(ChangeKind.INTERFACE, judged.severity, found, judged.why)
     kind = ChangeKind.RESULT if old.error is None and old.state is not State.TOOL_ERROR else ChangeKind.ERROR
     for found in terms.differences(one, two, patterns):
         if _is_of_era(found.tokens, found.old, found.new, terms):
             continue
         is_noted = found.is_layout or (found.tokens[1:2] and found.tokens[1] in NOTED)
-        yield DiffChange(
-            kind=kind,
-            severity=NOTE if is_noted else DIFFERENT,
-            why="the same JSON, written otherwise" if found.is_layout else "",
-            pointer=spelled(found.tokens),
-            old=found.old,
-            new=found.new,
-        )
+        why = "the same JSON, written otherwise" if found.is_layout else ""
+        yield _value_change(kind, NOTE if is_noted else DIFFERENT, found, why)
 
 
-def _whole(step: Step) -> dict[str, Any]:
-    """Return what was answered, laid out as in its message; lists without an order by name."""
+def _whole(step: RequestStep) -> dict[str, Any]:
+    """Return the normalized response in the structure of its message; unordered lists by name."""
     if step.error is not None:
         return {"error": settled_error(loads(step.error))}
-    if not step.answers:
+    if not step.results:
         return {}
     result = settled_result(step.result)
-    if isinstance(result, dict) and step.method in NAMED:
-        member, name = NAMED[step.method]
-        named = by_name(result.get(member), name)
-        result = result if named is None else {**result, member: named}
+    if isinstance(result, dict) and (member_and_name := NAMED.get(step.method)):
+        member, name = member_and_name
+        if (named := by_name(result.get(member), name)) is not None:
+            result = {**result, member: named}
     return {"result": result}
 
 
 def _is_named(whole: dict[str, Any], member: str) -> bool:
-    """Whether what is listed could be told by name."""
     result = whole.get("result")
     return isinstance(result, dict) and isinstance(result.get(member), dict)
 
 
 def _is_of_era(tokens: Pointer, old: Any, new: Any, terms: ComparisonTerms) -> bool:
-    """Whether it is only what one revision says and the other does not."""
+    """Return whether a difference is only one of the two revisions."""
     if not terms.is_across:
         return False
     if tokens[1:2] and tokens[1] in OF_MODERN and (old is UNSET or new is UNSET):
@@ -212,31 +192,24 @@ def _is_of_era(tokens: Pointer, old: Any, new: Any, terms: ComparisonTerms) -> b
     return tokens == ("error", "code") and {old, new} == _NOT_FOUND
 
 
-def _progress(old: Step, new: Step, terms: ComparisonTerms) -> Iterator[DiffChange]:
-    """Yield how what came meanwhile differs."""
+def _progress(old: RequestStep, new: RequestStep, terms: ComparisonTerms) -> Iterator[DiffChange]:
     if not old.progress and not new.progress:
         return
-    patterns = terms.patterns(new.method, new.subject)
+    patterns = terms.patterns(new)
     one, two = (cut({"progress": _notified(step, terms)}, patterns) for step in (old, new))
-    # How much comes before a cancellation is chance.
+    # The progress before a cancellation is chance.
     by_chance = old.state in (State.CANCELLED, State.LATE)
     for found in terms.differences(one, two, patterns):
-        yield DiffChange(
-            kind=ChangeKind.PROGRESS,
-            severity=NOTE if by_chance else DIFFERENT,
-            pointer=spelled(found.tokens),
-            old=found.old,
-            new=found.new,
-        )
+        yield _value_change(ChangeKind.PROGRESS, NOTE if by_chance else DIFFERENT, found)
 
 
-def _notified(step: Step, terms: ComparisonTerms) -> list[Any]:
-    """Return what came under its token or its subscription; of a subscription, whatever the order."""
+def _notified(step: RequestStep, terms: ComparisonTerms) -> list[Any]:
+    """Return the notifications with its token or subscription; sorted for a subscription."""
     notified = []
     for message in step.progress:
-        if terms.is_ignored(message.method, message.subject):
+        if terms.is_ignored(message):
             continue
-        whole = terms.params(message.method, message.subject, message.params)
+        whole = terms.params(message)
         if isinstance(params := whole.get("params"), dict):
             whole = {"params": {key: value for key, value in params.items() if key != "progressToken"}}
         notified.append({"method": message.method, **whole})

@@ -1,10 +1,7 @@
-"""A JSON Schema that changed: what that means to whoever relies on the old one.
+"""Judge changes of a JSON Schema (2020-12, and draft 7 where it differs), keyword by keyword.
 
-Owns the judgement, keyword by keyword (JSON Schema 2020-12, and draft 7 where
-it differs). What a client sends must still be accepted: an input schema that
-accepts less is breaking. What a client reads must still be what it knows: an
-output schema that allows more is. Where it cannot be told, it is taken for
-breaking in an input, and for different in an output.
+An input schema that accepts less is breaking, and so is an output schema that allows more. If neither is
+known, a change is breaking in an input and different in an output.
 """
 
 from __future__ import annotations
@@ -22,28 +19,26 @@ from mcpspy.core.jsontools import Pointer, pointer
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 ANNOTATIONS = frozenset("title description examples example $comment deprecated readOnly writeOnly".split())
-"""What explains and does not decide."""
+"""Keywords that describe and don't restrict."""
 
-_PASSED_OVER = frozenset("$defs definitions $schema $id $anchor".split())
-"""Where things are kept, and in which dialect. What is kept there is judged where it is referred to."""
+_DEFINITIONS = frozenset("$defs definitions $schema $id $anchor".split())
+"""Definitions and dialects. Definitions are judged where a `$ref` points to them."""
 
 _FROM = frozenset("minimum exclusiveMinimum minLength minItems minProperties minContains".split())
 _UP_TO = frozenset("maximum exclusiveMaximum maxLength maxItems maxProperties maxContains".split())
 _OPEN = frozenset(
     "additionalProperties unevaluatedProperties items additionalItems unevaluatedItems contains propertyNames".split()
 )
-"""Schemas that allow anything where they are absent."""
+"""Subschemas that allow anything if they are missing."""
 
 _CONSTRAINTS = frozenset(
     """$ref $dynamicRef pattern format multipleOf uniqueItems dependentRequired dependentSchemas dependencies patternProperties
     contentEncoding contentMediaType contentSchema prefixItems not if then else""".split()
 )
-"""What restricts by being there; how far two of them differ is not told."""
+"""Keywords that restrict by their presence; two values of them are not compared further."""
 
 
 class SchemaChange(NamedTuple):
-    """One change of a schema."""
-
     tokens: Pointer
     severity: ChangeSeverity
     why: str
@@ -52,7 +47,6 @@ class SchemaChange(NamedTuple):
 
 
 def judge(old: Any, new: Any, *, is_input: bool) -> list[SchemaChange]:
-    """Return what changed from one schema to the other; of what clients send, or of what they read."""
     try:
         return list(_Judge(old, new, is_input).schemas(old, new, ()))
     except RecursionError:
@@ -63,20 +57,12 @@ class _Judge:
     def __init__(self, old: Any, new: Any, is_input: bool) -> None:
         self._roots = old, new
         self._is_input = is_input
+        self._narrower, self._wider = (BREAKING, NOTE) if is_input else (NOTE, BREAKING)
+        self._unknown = BREAKING if is_input else DIFFERENT
         self._seen: set[tuple[str, str]] = set()
-        """References being judged: a schema may refer to itself."""
-
-    def _narrower(self) -> ChangeSeverity:
-        return BREAKING if self._is_input else NOTE
-
-    def _wider(self) -> ChangeSeverity:
-        return NOTE if self._is_input else BREAKING
-
-    def _untold(self) -> ChangeSeverity:
-        return BREAKING if self._is_input else DIFFERENT
+        """References being judged: a schema may be recursive."""
 
     def schemas(self, old: Any, new: Any, at: Pointer) -> Iterator[SchemaChange]:
-        """Yield what changed from one schema, or part of one, to the other."""
         old, old_ref = _resolved(old, self._roots[0])
         new, new_ref = _resolved(new, self._roots[1])
         if old_ref or new_ref:
@@ -85,7 +71,7 @@ class _Judge:
             self._seen.add((old_ref, new_ref))
         if not isinstance(old, dict) or not isinstance(new, dict):
             if fingerprint(old) != fingerprint(new):
-                yield SchemaChange(at, self._closing(old, new), "", old, new)
+                yield SchemaChange(at, self._boolean(old, new), "", old, new)
             return
         if ("anyOf" in old or "anyOf" in new) and _is_choice(old) and _is_choice(new):
             yield from self._choices(old, new, at)
@@ -93,7 +79,7 @@ class _Judge:
         yield from self._properties(old, new, at)
         yield from self._required(old, new, at)
         for keyword in [*old, *(keyword for keyword in new if keyword not in old)]:
-            if keyword not in _PASSED_OVER | {"properties", "required"}:
+            if keyword not in _DEFINITIONS | {"properties", "required"}:
                 yield from self._keyword(keyword, old.get(keyword, UNSET), new.get(keyword, UNSET), at)
 
     def _keyword(self, keyword: str, old: Any, new: Any, at: Pointer) -> Iterator[SchemaChange]:
@@ -103,7 +89,7 @@ class _Judge:
             if isinstance(closed[0], dict) and isinstance(closed[1], dict):
                 yield from self.schemas(*closed, at)
             elif fingerprint(closed[0]) != fingerprint(closed[1]):
-                yield SchemaChange(at, self._closing(*closed), "", old, new)
+                yield SchemaChange(at, self._boolean(*closed), "", old, new)
             return
         if keyword in ("oneOf", "allOf", "anyOf") and isinstance(old, list) and isinstance(new, list):
             yield from self._several(keyword, old, new, at)
@@ -119,7 +105,7 @@ class _Judge:
         elif keyword in _FROM | _UP_TO:
             yield SchemaChange(at, self._bounds(old, new, rises=keyword in _FROM), "", old, new)
         elif keyword in _CONSTRAINTS or keyword in ("anyOf", "oneOf", "allOf"):
-            severity = self._narrower() if old is UNSET else self._wider() if new is UNSET else self._untold()
+            severity = self._narrower if old is UNSET else self._wider if new is UNSET else self._unknown
             yield SchemaChange(at, severity, "", old, new)
         else:
             yield SchemaChange(at, DIFFERENT, "", old, new)
@@ -135,37 +121,31 @@ class _Judge:
                 yield SchemaChange(tokens, BREAKING, f"lost the property {name}", schema, UNSET)
         for name, schema in now.items():
             if name not in before:
-                tokens = (*at, "properties", name)
-                if name in needed:
-                    why, severity = f"gained a required property {name}", self._narrower()
-                else:
-                    why, severity = f"gained an optional property {name}", NOTE
-                yield SchemaChange(tokens, severity, why, UNSET, schema)
+                why = f"gained {'a required' if name in needed else 'an optional'} property {name}"
+                severity = self._narrower if name in needed else NOTE
+                yield SchemaChange((*at, "properties", name), severity, why, UNSET, schema)
 
     def _required(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[SchemaChange]:
-        """Yield what became required or optional, and is not said of the property already."""
+        """Yield properties that became required or optional, unless the property's own change reports it."""
         before, now = _names(old.get("required")), _names(new.get("required"))
         was_there, is_there = _dict(old.get("properties")), _dict(new.get("properties"))
+        at = (*at, "required")
         for name in sorted(now - before):
             if name in was_there or name not in is_there:
-                yield SchemaChange(
-                    (*at, "required"), self._narrower(), f"{name} is required now", UNSET, name
-                )
+                yield SchemaChange(at, self._narrower, f"{name} is required now", UNSET, name)
         for name in sorted(before - now):
             if name in is_there or name not in was_there:
-                yield SchemaChange(
-                    (*at, "required"), self._wider(), f"{name} is no longer required", name, UNSET
-                )
+                yield SchemaChange(at, self._wider, f"{name} is no longer required", name, UNSET)
 
     def _choices(self, old: dict[str, Any], new: dict[str, Any], at: Pointer) -> Iterator[SchemaChange]:
-        """Yield what changed where a value may be one of several things: `anyOf`, or no more than one type."""
+        """Yield changes of alternatives: `anyOf`, or a list of types."""
         for keyword in [*old, *(keyword for keyword in new if keyword not in old)]:
             if keyword in ANNOTATIONS or keyword == "default":
                 yield from self._keyword(keyword, old.get(keyword, UNSET), new.get(keyword, UNSET), at)
         yield from self._several("anyOf", _choices(old), _choices(new), (*at, "anyOf"))
 
     def _several(self, keyword: str, old: list[Any], new: list[Any], at: Pointer) -> Iterator[SchemaChange]:
-        """Yield what changed in a list of schemas, whose order does not matter."""
+        """Yield the changes of a list of schemas, whose order does not matter."""
         waiting: defaultdict[str, deque[tuple[int, Any]]] = defaultdict(deque)
         for number, schema in enumerate(old):
             waiting[fingerprint(_bare(schema))].append((number, schema))
@@ -180,29 +160,29 @@ class _Judge:
             for (_, one), (number, two) in zip(left, unmatched, strict=True):
                 yield from self.schemas(one, two, (*at, str(number)))
             return
-        more, less = self._wider(), self._narrower()
+        more, less = self._wider, self._narrower
         if keyword == "allOf":
             more, less = less, more
         yield from (SchemaChange((*at, str(n)), less, "", schema, UNSET) for n, schema in left)
         yield from (SchemaChange((*at, str(n)), more, "", UNSET, schema) for n, schema in unmatched)
 
     def _sets(self, old: frozenset[str] | None, new: frozenset[str] | None) -> ChangeSeverity:
-        """Judge what is allowed; None is anything."""
+        """Return the severity of a changed set of allowed values; None allows anything."""
         if old == new:
             return NOTE
         if new is None or (old is not None and old <= new):
-            return self._wider()
-        return self._narrower() if old is None or new <= old else BREAKING
+            return self._wider
+        return self._narrower if old is None or new <= old else BREAKING
 
     def _bounds(self, old: Any, new: Any, *, rises: bool) -> ChangeSeverity:
         if old is UNSET or new is UNSET:
-            return self._narrower() if old is UNSET else self._wider()
+            return self._narrower if old is UNSET else self._wider
         if isinstance(old, int | float) and isinstance(new, int | float):
-            return self._narrower() if (new > old) == rises else self._wider()
-        return self._untold()
+            return self._narrower if (new > old) == rises else self._wider
+        return self._unknown
 
-    def _closing(self, old: Any, new: Any) -> ChangeSeverity:
-        """Judge two schemas of which one is not an object: `false` allows nothing, `true` anything."""
+    def _boolean(self, old: Any, new: Any) -> ChangeSeverity:
+        """Return the severity if one of the schemas is a boolean: `false` allows nothing."""
         if not self._is_input:
             return NOTE if isinstance(old, bool | dict) and isinstance(new, bool | dict) else DIFFERENT
         if old is True or old == {} or new is False:
@@ -211,7 +191,7 @@ class _Judge:
 
 
 def _resolved(schema: Any, root: Any) -> tuple[Any, str]:
-    """Return what a local reference leads to, with what stands beside it; and the reference."""
+    """Return the target of a local reference merged with its siblings, and the reference."""
     first, seen = "", set()
     while isinstance(schema, dict) and isinstance(reference := schema.get("$ref"), str):
         if reference in seen or (target := _at(root, reference)) is None:
@@ -243,8 +223,8 @@ def _at(root: Any, reference: str) -> Any:
 
 
 def _is_choice(schema: dict[str, Any]) -> bool:
-    """Whether it says nothing that a list of alternatives could not."""
-    return "anyOf" not in schema or not (schema.keys() - ANNOTATIONS - {"anyOf", "default"} - _PASSED_OVER)
+    """Return whether the schema is equivalent to a list of alternatives."""
+    return "anyOf" not in schema or not (schema.keys() - ANNOTATIONS - {"anyOf", "default"} - _DEFINITIONS)
 
 
 def _choices(schema: dict[str, Any]) -> list[Any]:
@@ -275,9 +255,8 @@ def _values(keyword: str, value: Any) -> frozenset[str] | None:
 
 
 def _names(value: Any) -> frozenset[str]:
-    return (
-        frozenset(name for name in value if isinstance(name, str)) if isinstance(value, list) else frozenset()
-    )
+    names = value if isinstance(value, list) else ()
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 def _dict(value: Any) -> dict[str, Any]:

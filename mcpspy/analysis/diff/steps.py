@@ -1,14 +1,15 @@
-"""A session as the steps it consists of, however many messages each took.
+"""Split a session into steps, one for each logical request.
 
-Owns the folding: the pages of a list are one list; a question of 2026-07-28 and
-the call that answers it are one call, with the question as a request of the
-server, which it was in the revisions before; progress, cancellations and what
-came for a subscription belong to their request. Refuses to compare.
+The pages of a list are one step. A 2026-07-28 request that needs input and its retry are one step, and the
+input is a server request, as in earlier revisions. Progress, cancellations and subscription messages belong
+to their request.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from msgspec import Struct
 
 from mcpspy.analysis.diff.json_diff import fingerprint
 from mcpspy.analysis.diff.listings import LISTINGS
@@ -22,99 +23,84 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Session, is_ours
 
 _NAMING = frozenset(("name", "uri", "ref"))
-"""Parameters that name a thing; others, like a level or a cursor, only describe the request."""
+"""Parameters that name a thing; others, such as a level or a cursor, only describe the request."""
 
 
-class Step:
-    """A request, and all that came of it."""
+class StandaloneMessage(Struct, eq=False):
+    """A message outside any exchange: a notification, an unsolicited response or a malformed line."""
 
-    __slots__ = ("answers", "error", "is_subscription", "latency", "method", "params", "place", "progress", "side", "state", "subject")  # fmt: skip
-
-    def __init__(
-        self, side: str, method: str, subject: str | None, params: Any, place: ChangePosition
-    ) -> None:
-        self.side = side
-        """Who asked."""
-        self.method = method
-        self.subject = subject
-        self.params = params
-        self.place = place
-        self.state = State.PENDING
-        self.answers: list[bytes] = []
-        """JSON of the result; of several, if it came in pages."""
-        self.error: bytes | None = None
-        self.progress: list[Notification] = []
-        self.latency: float | None = None
-        """Seconds from request to answer, over all of its exchanges."""
-        self.is_subscription = False
+    side: str
+    method: str
+    """In parentheses if the message has none."""
+    subject: str | None
+    params: Any
+    position: ChangePosition
+    latency: float | None = None
 
     @property
     def name(self) -> str | None:
-        """Which tool, resource or prompt; None of what is about no such thing."""
+        return self.subject
+
+
+class RequestStep(StandaloneMessage, eq=False):
+    """A request and its outcome. The latency is the sum over all of its exchanges."""
+
+    state: State = State.PENDING
+    results: list[bytes] = []
+    """JSON of the result; one item per page."""
+    error: bytes | None = None
+    progress: list[Notification] = []
+    is_subscription: bool = False
+
+    @property
+    def name(self) -> str | None:
+        """The tool, resource or prompt; None for other requests."""
         known = METHODS.get(self.method)
         return self.subject if known is not None and known.subject in _NAMING else None
 
     @property
     def result(self) -> Any:
-        """The result; what its pages list is one list."""
-        first, *rest = (loads(answer) for answer in self.answers)
+        """The result, with the lists of all pages concatenated."""
+        first, *rest = map(loads, self.results)
         listing = LISTINGS.get(self.method)
         if not rest or listing is None or not isinstance(first, dict):
             return first
-        items = [page.get(listing.member) for page in (first, *rest) if isinstance(page, dict)]
-        whole: dict[str, Any] = {**first, listing.member: [item for listed in items if isinstance(listed, list) for item in listed]}  # fmt: skip
+        pages = [page.get(listing.member) for page in (first, *rest) if isinstance(page, dict)]
+        items = [item for page in pages if isinstance(page, list) for item in page]
         last = rest[-1] if isinstance(rest[-1], dict) else {}
+        whole: dict[str, Any] = {**first, listing.member: items}
         whole.pop("nextCursor", None)
         return {**whole, "nextCursor": last["nextCursor"]} if "nextCursor" in last else whole
 
     def take(self, exchange: Exchange) -> None:
-        """Take what came of one of its exchanges, the last so far."""
         self.state = exchange.state
         self.progress += exchange.progress
         self.is_subscription = exchange.is_subscription
         answer = exchange.answer
         self.error = bytes(answer.raw_error) if isinstance(answer, Failure) else None
         if isinstance(answer, Result) and exchange.state is not State.INPUT_REQUIRED:
-            self.answers.append(bytes(answer.raw_result))
+            self.results.append(bytes(answer.raw_result))
         if (latency := exchange.latency) is not None:
             self.latency = (self.latency or 0.0) + latency
 
 
-class StandaloneMessage:
-    """What was said and asked for nothing: a notification, an answer nobody asked for, a line that is no message."""
-
-    __slots__ = ("method", "params", "place", "side", "subject")
-
-    def __init__(
-        self, side: str, method: str, subject: str | None, params: Any, place: ChangePosition
-    ) -> None:
-        self.side = side
-        self.method = method
-        """In parentheses, if it is none."""
-        self.subject = subject
-        self.params = params
-        self.place = place
-
-
 class SessionSteps:
-    """What a session consists of."""
-
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.steps: list[Step] = []
-        self.said: list[StandaloneMessage] = []
+        self.steps: list[RequestStep] = []
+        self.standalone: list[StandaloneMessage] = []
         self.introductions: list[tuple[Exchange, ChangePosition]] = []
         self.exit: tuple[Note, ChangePosition] | None = None
         self.is_signalled = False
-        """Whether the host asked mcpspy to end it by a signal."""
-        self._asked: dict[int, int] = {}
-        """Exchange → line of its answer."""
-        self._pages: dict[tuple[str, str, str], Step] = {}
+        """True if the host ended mcpspy by a signal."""
+        self._result_lines: dict[int, int] = {}
+        """Exchange → line of its response."""
+        self._pages: dict[tuple[str, str, str], RequestStep] = {}
         lines = _lines(session)
         for change, line in zip(session.changes, lines, strict=True):
             exchange = change.exchange
             if isinstance(change.what, Result | Failure) and exchange is not None:
-                self._asked.setdefault(exchange.number, line)
+                self._result_lines.setdefault(exchange.number, line)
         for change, line in zip(session.changes, lines, strict=True):
             what, exchange = change.what, change.exchange
             if change.flaw == COMES_AGAIN or is_ours(change):
@@ -127,25 +113,25 @@ class SessionSteps:
                     self.exit = what, ChangePosition(line)
                 self.is_signalled |= what.kind == "signal"
             elif not isinstance(what, Damaged):
-                self._other(what, exchange, ChangePosition(line))
+                self._standalone(what, exchange, ChangePosition(line))
 
-    def _request(self, exchange: Exchange, place: ChangePosition) -> None:
+    def _request(self, exchange: Exchange, position: ChangePosition) -> None:
         request = exchange.request
         if request.method in INTRODUCTIONS:
-            self.introductions.append((exchange, place))
-        elif exchange.continues is None and not self._is_page(exchange):
-            step = step_of(exchange, place)
+            self.introductions.append((exchange, position))
+        elif exchange.continues is None and not self._add_page(exchange):
+            step = step_of(exchange, position)
             self.steps.append(step)
             self._open(step, exchange)
             while (following := exchange.continued_by) is not None:
-                self._questions(exchange, following)
+                self._input_requests(exchange, following)
                 step.take(following)
                 exchange = following
             if exchange.state is State.INPUT_REQUIRED:
-                self._questions(exchange, None)
+                self._input_requests(exchange, None)
 
-    def _is_page(self, exchange: Exchange) -> bool:
-        """Give a page to the list it goes on with; False if it goes on with none."""
+    def _add_page(self, exchange: Exchange) -> bool:
+        """Add a page to its list; return False if it is not a further page."""
         request = exchange.request
         if request.method not in LISTINGS or not bytes(request.body.cursor):
             return False
@@ -157,50 +143,53 @@ class SessionSteps:
         self._open(step, exchange)
         return True
 
-    def _open(self, step: Step, exchange: Exchange) -> None:
+    def _open(self, step: RequestStep, exchange: Exchange) -> None:
         if step.method in LISTINGS and isinstance(answer := exchange.answer, Result):
             page = answer.result
             cursor = page.get("nextCursor") if isinstance(page, dict) else None
             if cursor is not None:
                 self._pages[step.side, step.method, fingerprint(cursor)] = step
 
-    def _questions(self, exchange: Exchange, following: Exchange | None) -> None:
-        """Take what a server asked in a result as the requests they would have been before 2026-07-28."""
+    def _input_requests(self, exchange: Exchange, following: Exchange | None) -> None:
+        """Turn the input requests of a result into server requests, as they were before 2026-07-28."""
         assert isinstance(exchange.answer, Result)
-        asked = loads(exchange.answer.body.input_requests)
-        given = loads(following.request.body.input_responses) if following is not None else None
-        for key, question in asked.items() if isinstance(asked, dict) else ():
-            if not isinstance(question, dict):
+        requests = loads(exchange.answer.body.input_requests)
+        responses = loads(following.request.body.input_responses) if following is not None else None
+        for key, request in requests.items() if isinstance(requests, dict) else ():
+            if not isinstance(request, dict):
                 continue
-            place = ChangePosition(self._asked.get(exchange.number, 0), exchange.number)
-            step = Step(SERVER, str(question.get("method")), None, question.get("params"), place)
+            position = ChangePosition(self._result_lines.get(exchange.number, 0), exchange.number)
+            step = RequestStep(SERVER, str(request.get("method")), None, request.get("params"), position)
             step.state = State.UNANSWERED
-            if isinstance(given, dict) and key in given:
+            if isinstance(responses, dict) and key in responses:
                 step.state = State.OK
-                step.answers.append(fingerprint(given[key]).encode("utf-8", "surrogatepass"))
+                step.results.append(fingerprint(responses[key]).encode("utf-8", "surrogatepass"))
             self.steps.append(step)
 
-    def _other(
+    def _standalone(
         self,
         what: Notification | Result | Failure | Malformed,
         exchange: Exchange | None,
-        place: ChangePosition,
+        position: ChangePosition,
     ) -> None:
+        subject = None
         if isinstance(what, Notification):
-            if exchange is None:
-                self.said.append(StandaloneMessage(what.side, what.method, what.subject, what.params, place))
+            if exchange is not None:
+                return
+            method, subject, params = what.method, what.subject, what.params
         elif isinstance(what, Malformed):
-            data = what.data.decode("utf-8", "backslashreplace")
-            self.said.append(StandaloneMessage(what.side, f"({what.why})", None, {"text": data}, place))
+            method, params = f"({what.why})", {"text": what.data.decode("utf-8", "backslashreplace")}
         elif exchange is None or exchange.answer is not what:
-            answer = {"error": what.error} if isinstance(what, Failure) else {"result": what.result}
-            self.said.append(StandaloneMessage(what.side, "(nobody asked)", None, answer, place))
+            params = {"error": what.error} if isinstance(what, Failure) else {"result": what.result}
+            method = "(nobody asked)"
+        else:
+            return
+        self.standalone.append(StandaloneMessage(what.side, method, subject, params, position))
 
 
-def step_of(exchange: Exchange, place: ChangePosition) -> Step:
-    """Return the step of a single exchange."""
+def step_of(exchange: Exchange, position: ChangePosition) -> RequestStep:
     request = exchange.request
-    step = Step(request.side, request.method, request.subject, request.params, place)
+    step = RequestStep(request.side, request.method, request.subject, request.params, position)
     step.take(exchange)
     return step
 

@@ -1,18 +1,4 @@
-"""A session on its way into another format: what every exporter is given.
-
-Owns which exchanges of it are wanted, and in which order. An exporter is a
-function that yields the text of a file in pieces; `formats` lists them.
-
-The times of a session on the wall clock.
-
-Owns what `started` says, in nanoseconds since 1970 and in ISO 8601. Arithmetic
-alone: what reads a clock has no place on this floor.
-
-JSON that every parser takes, in one line.
-
-Owns what Python's values have and strict JSON has not: of a lone surrogate its
-escape is left, as text; an integer beyond 64 bits is a text of its digits.
-"""
+"""Input and helpers of every exporter: sessions, wall-clock times and strict JSON."""
 
 from __future__ import annotations
 
@@ -24,53 +10,72 @@ import orjson
 from msgspec import DecodeError
 from msgspec.json import format as lay_out
 
-from mcpspy.core.protocol.message import Request
-from mcpspy.core.recording.decode import Header
+from mcpspy.core.protocol.message import Message, Request
+from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 
 
 class RecordedSession(NamedTuple):
-    """A session, folded as far as there is any of it, and what of it a person wants to see."""
-
     header: Header
     name: str
-    """What a person calls it; a peer's text, not made inert."""
+    """Display name; a peer's text, not sanitized."""
     changes: Iterable[Change]
-    """All of them, in the order of the file, as `core.session.session.Session` folded them: each exchange is as it ended."""
+    """All changes in the order of the file; each exchange is in its final state."""
     keep: Callable[[Change], bool]
-    """Whether a change is wanted. It says the same of a request and of its answer."""
+    """Returns whether a change is selected; the same for a request and its response."""
 
-    def wanted(self) -> Iterator[Change]:
-        """Yield the changes that are wanted."""
+    def selected(self) -> Iterator[Change]:
         return filter(self.keep, self.changes)
 
     def exchanges(self) -> Iterator[Exchange]:
-        """Yield the exchanges that are wanted, in the order of their requests."""
+        """Yield the selected exchanges, in the order of their requests."""
         for change in self.changes:
             if isinstance(change.what, Request) and change.exchange is not None and self.keep(change):
                 yield change.exchange
 
 
+CARRIERS = ("http", "http-end", "sse", "part")
+"""Kinds of notes that only describe how messages were transported."""
+
+
+def http_number(what: Message | Note | Damaged) -> int | None:
+    """Return the number of the HTTP exchange that a message or note belongs to."""
+    number = (
+        None
+        if isinstance(what, Damaged)
+        else what.fields.get("http")
+        if isinstance(what, Note)
+        else what.frame.http
+    )
+    return number if isinstance(number, int) else None
+
+
+def exchange_flaws(exchange: Exchange) -> list[str]:
+    answer = exchange.answer
+    flaws = (*exchange.flaws, *exchange.request.flaws, *(() if answer is None else answer.flaws))
+    return list(dict.fromkeys(flaws))
+
+
 DAY = 86_400 * 10**9
-"""Nanoseconds, as UTC has no other days."""
+"""Nanoseconds; UTC days have no other length."""
 
 _STARTED = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z")
 
 
 class WallClock:
-    """When things of one session happened."""
+    """Convert seconds since the start to UTC. Without `datetime`, which pure layers may not import."""
 
     def __init__(self, started: str) -> None:
-        """Take a header's `started`; one that is no time is 1970's first, as nothing better is known."""
-        self._began = _nanoseconds(started)
+        """Take a header's `started`; 1970-01-01 if it is not a valid time."""
+        self._start = _nanoseconds(started)
 
     def nanoseconds(self, at: float) -> int:
-        """Return nanoseconds since 1970, UTC; never less than 0."""
-        return max(self._began + round(at * 1e6) * 1000, 0)
+        """Return nanoseconds since 1970, UTC; never negative."""
+        return max(self._start + round(at * 1e6) * 1000, 0)
 
     def iso(self, at: float) -> str:
-        """Return it as `2026-11-21T08:13:03.745123Z`."""
+        """Return a time as `2026-11-21T08:13:03.745123Z`."""
         days, within = divmod(self.nanoseconds(at), DAY)
         year, month, day = _date(days)
         seconds, rest = divmod(within, 10**9)
@@ -89,7 +94,7 @@ def _nanoseconds(started: str) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Return the days since 1970-01-01; years begin in March here, so that the leap day is the last."""
+    """Return the days since 1970-01-01. Years begin in March here, so that the leap day is the last."""
     year, month = (year - 1, month + 9) if month < 3 else (year, month - 3)
     return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 719_469
 
@@ -106,30 +111,30 @@ def _date(days: int) -> tuple[int, int, int]:
 
 
 def dumps(value: Any) -> str:
-    """Return a value as one line of JSON. Its keys are ours; a fragment (orjson) stands as it is."""
+    """Return one line of JSON; fragments (orjson) are spliced in, integers beyond 64 bits become text."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:
-        return orjson.dumps(_held(value)).decode()
+        return orjson.dumps(_strict(value)).decode()
 
 
 def fragment(data: bytes) -> orjson.Fragment | None:
-    """Return what can be spliced into a line as it is; None if it is not strict JSON."""
+    """Return JSON that can be spliced into a line; None if it is not strict JSON."""
     try:
         orjson.loads(data)
-        # A line end between two members is legal in JSON, and the end of a line here.
+        # JSON may contain line breaks between members, but they would end the line here.
         return orjson.Fragment(lay_out(data, indent=-1) if b"\n" in data or b"\r" in data else data)
     except (ValueError, DecodeError, RecursionError):
         return None
 
 
-def _held(value: Any) -> Any:
+def _strict(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {key: _held(item) for key, item in value.items()}
+        return {key: _strict(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_held(item) for item in value]
+        return [_strict(item) for item in value]
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         return str(value)
     return value

@@ -1,8 +1,7 @@
-"""A table: comma-separated values (RFC 4180), an exchange a line.
+"""Comma-separated values (RFC 4180), one exchange per line.
 
-Owns the columns, and that a spreadsheet takes no cell for a formula: one that
-begins as a formula does gets an apostrophe in front, as spreadsheets have it
-for text. Every text is inert, so no cell has a line end in it.
+A cell that a spreadsheet would take for a formula gets a leading apostrophe. All text is sanitized, so no
+cell contains a line break.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.base import RecordedSession, WallClock
+from mcpspy.analysis.export.base import RecordedSession, WallClock, exchange_flaws
 from mcpspy.core.protocol.message import Failure
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
@@ -23,40 +22,29 @@ COLUMNS = (
 )
 
 FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
-"""What a formula begins with, the wide forms that some spreadsheets take too. (A tab or a line end is inert here.)"""
+"""First characters of a formula, including wide forms. (Tabs and line breaks are already sanitized.)"""
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
-    """Yield the line of names, then the others."""
-    lines = _Lines()
-    table = csv.writer(lines)
-    table.writerow(COLUMNS)
-    yield lines.take()
+    table = csv.writer(_Line())
+    yield table.writerow(COLUMNS)
     for session in sessions:
         clock = WallClock(session.header.started)
         for exchange in session.exchanges():
-            table.writerow(map(_cell, _cells(session, exchange, clock)))
-            yield lines.take()
+            yield table.writerow(map(_cell, _cells(session, exchange, clock)))
 
 
-class _Lines:
-    """Where the writer writes."""
+class _Line:
+    """`writerow` returns what `write` returns."""
 
-    def __init__(self) -> None:
-        self._line = ""
-
-    def write(self, line: str) -> None:
-        self._line = line
-
-    def take(self) -> str:
-        return self._line
+    def write(self, line: str) -> str:
+        return line
 
 
 def _cells(session: RecordedSession, exchange: Exchange, clock: WallClock) -> tuple[object, ...]:
     request, answer, latency = exchange.request, exchange.answer, exchange.latency
-    flaws = dict.fromkeys((*exchange.flaws, *request.flaws, *(() if answer is None else answer.flaws)))
     return (
         session.header.id,
         session.header.name,
@@ -75,11 +63,10 @@ def _cells(session: RecordedSession, exchange: Exchange, clock: WallClock) -> tu
         len(request.data),
         None if answer is None else len(answer.data),
         len(exchange.progress),
-        "; ".join(flaws),
+        "; ".join(exchange_flaws(exchange)),
     )
 
 
 def _cell(value: object) -> str:
-    """Return a value as text that nothing is made of; what is not known is empty."""
     text = "" if value is None else sanitize(str(value))
     return f"'{text}" if text.startswith(tuple(FORMULA)) and not _NUMBER.fullmatch(text) else text

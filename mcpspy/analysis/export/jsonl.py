@@ -1,9 +1,8 @@
-"""Strict JSON lines, an exchange a line.
+"""Strict JSON lines, one exchange per line (docs/export.md).
 
-Owns their members (docs/export.md). A message is spliced in as it was, so
-duplicate keys and thirty-digit integers are what the peer sent; what is not
-strict JSON (NaN, a lone surrogate, bytes that are no UTF-8) is there as text or
-Base64 instead. So every line is one that any parser takes.
+A message is spliced in unchanged, so duplicate keys and thirty-digit integers are kept. A message that is not
+strict JSON (NaN, a lone surrogate, invalid UTF-8) is text or Base64 instead, so that any parser can read the
+line.
 """
 
 from __future__ import annotations
@@ -12,22 +11,21 @@ from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.export.base import RecordedSession, WallClock, dumps, fragment
+from mcpspy.analysis.export.base import RecordedSession, WallClock, dumps, exchange_flaws, fragment
 from mcpspy.core.protocol.message import Failure, Message
 from mcpspy.core.session.exchange import Exchange
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
-    """Yield the lines."""
     for session in sessions:
         clock = WallClock(session.header.started)
         for exchange in session.exchanges():
-            yield dumps(_line(session, exchange, clock)) + "\n"
+            yield dumps(_members(session, exchange, clock)) + "\n"
 
 
-def _line(session: RecordedSession, exchange: Exchange, clock: WallClock) -> dict[str, Any]:
+def _members(session: RecordedSession, exchange: Exchange, clock: WallClock) -> dict[str, Any]:
     request, answer = exchange.request, exchange.answer
-    said: dict[str, Any] = {
+    line: dict[str, Any] = {
         "session": session.header.id,
         "name": session.header.name,
         "exchange": exchange.number,
@@ -42,25 +40,24 @@ def _line(session: RecordedSession, exchange: Exchange, clock: WallClock) -> dic
         **_message("request", request),
     }
     if answer is not None:
-        said |= _message("response", answer)
+        line |= _message("response", answer)
     if isinstance(answer, Failure):
-        said["code"] = answer.code
+        line["code"] = answer.code
     if request.frame.stream is not None:
-        said["stream"] = request.frame.stream
+        line["stream"] = request.frame.stream
     if exchange.continues is not None:
-        said["continues"] = exchange.continues.number
+        line["continues"] = exchange.continues.number
     if exchange.cancel is not None:
-        said["cancelled"] = exchange.cancel.at
+        line["cancelled"] = exchange.cancel.at
     if exchange.progress:
-        said["progress"] = [{"t": each.at, **_message("message", each)} for each in exchange.progress]
-    flaws = (*exchange.flaws, *request.flaws, *(() if answer is None else answer.flaws))
-    if flaws:
-        said["flaws"] = list(dict.fromkeys(flaws))
-    return said
+        line["progress"] = [{"t": each.at, **_message("message", each)} for each in exchange.progress]
+    if flaws := exchange_flaws(exchange):
+        line["flaws"] = flaws
+    return line
 
 
 def _message(name: str, message: Message) -> dict[str, Any]:
-    """Return a message under its name; one that is not strict JSON as `NAME_raw` or `NAME_b64`."""
+    """Return a message under its name; if it is not strict JSON, under `NAME_raw` or `NAME_b64`."""
     if (spliced := fragment(message.data)) is not None:
         return {name: spliced}
     try:

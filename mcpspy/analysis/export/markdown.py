@@ -1,8 +1,7 @@
-"""A document to read, or to paste: a section an exchange.
+"""A Markdown document with one section per exchange.
 
-Owns how a message looks in Markdown, and that nothing a peer said is Markdown:
-names stand in code, bodies in fences longer than any in them. `document` is for
-rows that somebody chose, each with what a person noted there.
+No text of a peer is interpreted as Markdown: names are in code spans, bodies in fences longer than any in
+them. `document` takes selected rows with the user's notes.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from msgspec import DecodeError
 from msgspec.json import format as lay_out
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.base import RecordedSession
+from mcpspy.analysis.export.base import CARRIERS, RecordedSession
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
@@ -22,34 +21,29 @@ from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Change
 
 LARGEST = 64_000
-"""Bytes of a body that a document shows."""
-
-_CARRIERS = ("http", "http-end", "sse", "part")
-"""Notes on how messages came, which a reader of the messages does not ask for."""
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
-    """Yield the sessions one after the other: exchanges, what belongs to none, and what nobody said."""
+    """Yield the sessions one after the other: exchanges, and messages and notes without one."""
     for number, session in enumerate(sessions):
         if number:
             yield "\n"
-        yield from document(
-            session.header, ((change, "") for change in session.wanted() if _stands(change, session))
-        )
+        changes = ((change, "") for change in session.selected() if _has_section(change, session))
+        yield from document(session.header, changes)
 
 
 def document(header: Header, changes: Iterable[tuple[Change, str]]) -> Iterator[str]:
-    """Yield a section for each change, and below it what a person noted there."""
-    yield f"# {_code(sanitize(header.name) or 'session')}, recorded {sanitize(header.started)}\n"
+    """Yield a section for each change, with the user's note."""
+    yield f"# {code_span(sanitize(header.name) or 'session')}, recorded {sanitize(header.started)}\n"
     for change, note in changes:
         yield from _section(change, note)
 
 
-def _stands(change: Change, session: RecordedSession) -> bool:
-    """Whether it has a section of its own: what belongs to an exchange is in that of its request."""
+def _has_section(change: Change, session: RecordedSession) -> bool:
+    """Return whether the change has its own section; others are in the section of their request."""
     what, exchange = change.what, change.exchange
     if isinstance(what, Note):
-        return what.kind not in _CARRIERS
+        return what.kind not in CARRIERS
     if exchange is None or isinstance(what, Request):
         return True
     if isinstance(what, Notification):
@@ -58,15 +52,15 @@ def _stands(change: Change, session: RecordedSession) -> bool:
 
 
 def _section(change: Change, note: str) -> Iterator[str]:
-    said, exchange = rows.row(change), change.exchange
-    subject = f" {_code(said.subject)}" if said.subject else ""
-    yield f"\n## {_code(said.method or 'answer')}{subject}\n\n"
-    latency, status = said.latency, said.status
+    row, exchange = rows.row(change), change.exchange
+    subject = f" {code_span(row.subject)}" if row.subject else ""
+    yield f"\n## {code_span(row.method or 'answer')}{subject}\n\n"
+    latency, status = row.latency, row.status
     if exchange is not None and isinstance(change.what, Request):
         latency = "" if exchange.latency is None else rows.duration(exchange.latency)
         status = sanitize(rows.outcome(exchange)[0])
     facts = [f"{rows.moment(change.what.at)} s", latency, status]
-    yield f"{said.arrow} " + " · ".join(_code(fact) for fact in facts if fact) + "\n"
+    yield f"{row.arrow} " + " · ".join(code_span(fact) for fact in facts if fact) + "\n"
     if note:
         yield "\n" + "".join(f"> {sanitize(line)}\n" for line in note.splitlines())
     yield from _bodies(change)
@@ -82,18 +76,18 @@ def _bodies(change: Change) -> Iterator[str]:
         yield _body(what.data)
         return
     yield "\n### request\n" + _body(exchange.request.data)
-    along = [*exchange.progress, *([exchange.cancel] if exchange.cancel else [])]
-    if isinstance(what, Request) and along:
+    others = [*exchange.progress, *([exchange.cancel] if exchange.cancel else [])]
+    if isinstance(what, Request) and others:
         yield "\n### on the way\n\n"
-        for each in sorted(along, key=lambda each: each.at):
-            yield f"- {_code(f'{rows.moment(each.at)} s')} {_code(_said(each))}\n"
+        for each in sorted(others, key=lambda each: each.at):
+            yield f"- {code_span(f'{rows.moment(each.at)} s')} {code_span(_summary(each))}\n"
     if exchange.answer is not None:
         yield "\n### response\n" + _body(exchange.answer.data)
     elif exchange.state is State.PENDING:
         yield "\nNo response yet.\n"
 
 
-def _said(message: Notification) -> str:
+def _summary(message: Notification) -> str:
     if message.method == "notifications/progress":
         return sanitize(rows.progress(message))
     return sanitize(f"{message.method} {message.subject or ''}".rstrip())
@@ -101,10 +95,10 @@ def _said(message: Notification) -> str:
 
 def _body(data: bytes) -> str:
     try:
-        laid, language = lay_out(data, indent=2), "json"
+        pretty, language = lay_out(data, indent=2), "json"
     except (DecodeError, RecursionError):
-        laid, language = data, "text"
-    lines = laid.split(b"\n")
+        pretty, language = data, "text"
+    lines = pretty.split(b"\n")
     shown, size = [], 0
     for line in lines:
         size += len(line) + 1
@@ -116,16 +110,16 @@ def _body(data: bytes) -> str:
 
 
 def _fenced(language: str, text: str) -> str:
-    fence = "`" * max(3, _longest_run(text) + 1)
+    fence = "`" * max(3, longest_run(text) + 1)
     return f"\n{fence}{language}\n{text}\n{fence}\n"
 
 
-def _code(text: str) -> str:
-    """Return a text in which no Markdown means anything."""
-    ticks = "`" * (_longest_run(text) + 1)
-    room = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
-    return f"{ticks}{room}{text}{room}{ticks}"
+def code_span(text: str) -> str:
+    """Return a code span that the text cannot end."""
+    ticks = "`" * (longest_run(text) + 1)
+    pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def _longest_run(text: str) -> int:
+def longest_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)

@@ -1,9 +1,8 @@
-"""A sequence diagram in Mermaid's language, as GitHub draws it.
+"""A Mermaid sequence diagram, as GitHub renders it.
 
-Owns the labels: of a peer's text only letters, digits and a few signs stand as
-they are, all else by its number, so nothing a peer said is a statement, a
-comment or markup. Keeps to the size beyond which Mermaid draws nothing, and
-says in the diagram what was left out.
+All but letters, digits and a few signs of a label are character references, so no text of a peer is a
+statement, a comment or markup. The diagram stays below Mermaid's size limit and reports how many messages
+were left out.
 """
 
 from __future__ import annotations
@@ -21,22 +20,19 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 
 LONGEST = 60
-"""Characters of a label: more make a diagram too wide to read."""
+"""Maximum characters of a label; more make the diagram too wide."""
 
 ROOM = 48_000
-"""Characters of a diagram. Mermaid refuses 50,000 (`maxTextSize`), and GitHub does not let a page change that."""
+"""Maximum characters of a diagram. Mermaid refuses 50,000 (`maxTextSize`), and GitHub allows no change."""
 
 _SAFE = frozenset(" _./,-()'")
-"""Signs that mean nothing in a label."""
 
 _NOTED = ("exit", "error", "lost", "signal")
-"""Kinds of notes that say how a session went."""
 
 
 def export(session: RecordedSession) -> Iterator[str]:
-    """Yield the diagram, a line a message."""
     changes = list(session.changes)
-    client, server = _parties(changes)
+    client, server = _introduced(changes)
     header = session.header
     yield "sequenceDiagram\n"
     yield f"  participant C as {_label(str(client or 'client'))}\n"
@@ -55,17 +51,16 @@ def export(session: RecordedSession) -> Iterator[str]:
         yield f"  Note over C,S: {left} more did not fit, a filter makes room\n"
 
 
-def _parties(changes: list[Change]) -> tuple[Peer | None, Peer | None]:
-    """Return who spoke, as the first of them introduced themselves."""
-    parties = Peers()
+def _introduced(changes: list[Change]) -> tuple[Peer | None, Peer | None]:
+    peers = Peers()
     for change in changes:
-        if parties.client is not None and parties.server is not None:
+        if peers.client is not None and peers.server is not None:
             break
         if isinstance(change.what, Request):
-            parties.hear_request(change.what)
+            peers.hear_request(change.what)
         elif isinstance(change.what, Result) and change.exchange is not None:
-            parties.hear_answer(change.what, change.exchange.request.method)
-    return parties.client, parties.server
+            peers.hear_answer(change.what, change.exchange.request.method)
+    return peers.client, peers.server
 
 
 def _line(change: Change) -> str | None:
@@ -73,8 +68,8 @@ def _line(change: Change) -> str | None:
     if isinstance(what, Note):
         if what.kind not in _NOTED:
             return None
-        said = rows.row(change)
-        return f"  Note over C,S: {_label(f'{said.method} {said.subject}')}\n"
+        row = rows.row(change)
+        return f"  Note over C,S: {_label(f'{row.method} {row.subject}')}\n"
     if isinstance(what, Damaged):
         return None
     if isinstance(what, Request):
@@ -100,7 +95,6 @@ def _arrow(message: Message, arrow: str, text: str) -> str:
 
 
 def _label(text: str) -> str:
-    """Return a text as a label: cut, and nothing in it means anything."""
     text = sanitize(text).strip()
     cut = f"{text[: LONGEST - 1]}…" if len(text) > LONGEST else text
     return "".join(map(_entity, cut))

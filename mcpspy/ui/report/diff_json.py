@@ -1,4 +1,4 @@
-"""A difference for programs: one JSON document, strict, with every value whole."""
+"""A session diff as one strict JSON document, with every value whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def document(
 ) -> bytes:
     """Return the document, with a line end. `titles` name the old session and the new one."""
     changes = [_change(case, change) for case, change in difference.changes]
-    said: dict[str, Any] = {
+    report: dict[str, Any] = {
         "same": difference.is_same(fail_on),
         "old": titles[0],
         "new": titles[1],
@@ -27,14 +27,13 @@ def document(
         "changes": changes,
     }
     try:
-        return orjson.dumps(said, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # Integers beyond 64 bits, lone surrogates, nested deeper than it goes.
-        said["changes"] = [_written(change) for change in changes]
-        return json.dumps(said, indent=2).encode() + b"\n"
+        return orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # Integers beyond 64 bits, lone surrogates, nested too deep.
+        report["changes"] = [_written(change) for change in changes]
+        return json.dumps(report, indent=2).encode() + b"\n"
 
 
 def _written(change: dict[str, Any]) -> dict[str, Any]:
-    """Return a change that `json` can write; a value nested deeper than it goes is told to be that."""
     try:
         finite: dict[str, Any] = _finite(change)
         json.dumps(finite, indent=2)
@@ -58,7 +57,7 @@ def _change(case: ComparedCase, change: DiffChange) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Return a value without what JSON has no word for, as orjson writes it."""
+    """Return a value with null for non-finite numbers, as orjson writes them."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,91 +1,66 @@
-"""A difference for a pull request: GitHub's Markdown.
+"""A session diff as GitHub Markdown for a pull request.
 
-Owns the escaping. Whatever a peer said stands in a code span or in a fence, and
-both are delimited by more backticks than there are inside: so nothing of it is
-markup, mentions anybody or ends its box. It is cut before it is too long for a
-comment.
+Text of peers is always in code spans or fences that it cannot end, so it is never markup and mentions no one.
+The report is cut to the maximum length of a comment.
 """
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Iterable
 
 from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, SessionDiff
+from mcpspy.analysis.export.markdown import code_span, longest_run
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.report import diff_text
 
 WIDE = 200
-"""Characters of a value."""
 
 MOST = 60_000
 """Characters of a report: a comment on GitHub has 65,536."""
 
 
 SHOWN = 20
-"""Changes of one request that are shown."""
 
 
 def markdown(
     difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
 ) -> str:
     verdict = diff_text.verdict(difference, fail_on)
-    told = [
+    parts = [
         f"### mcpspy diff: {verdict}",
         f"{span(sanitize(titles[0]))} {diff_text.ARROW} {span(sanitize(titles[1]))}",
     ]
     if difference.changed:
-        told.append(_table(difference))
-    left, room = len(difference.changed), MOST - sum(map(len, told))
+        parts.append(_table(difference))
+    left, room = len(difference.changed), MOST - sum(map(len, parts))
     for case in sorted(difference.changed, key=_rank):
         block = _case(case)
         if len(block) > room:
-            told.append(f"… {left} more: `mcpspy diff` shows them all.")
+            parts.append(f"… {left} more: `mcpspy diff` shows them all.")
             break
-        told.append(block)
+        parts.append(block)
         left, room = left - 1, room - len(block) - 2
-    return "\n\n".join(told) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def span(text: str) -> str:
-    """Return a text as a code span that it cannot end."""
-    if not text:
-        return "` `"
-    ticks = "`" * (1 + _longest_run(text))
-    pad = " " if text[0] in "` " or text[-1] in "` " else ""
-    return f"{ticks}{pad}{text}{pad}{ticks}"
+    return code_span(text) if text else "` `"
 
 
 def fence(block: Iterable[str]) -> str:
-    """Return lines as a fenced diff that they cannot end."""
+    """Return a fenced diff that the lines cannot end."""
     text = "\n".join(block)
-    ticks = "`" * max(3, 1 + _longest_run(text))
+    ticks = "`" * max(3, 1 + longest_run(text))
     return f"{ticks}diff\n{text}\n{ticks}"
 
 
-def _longest_run(text: str) -> int:
-    return max(map(len, re.findall("`+", text)), default=0)
-
-
 def _table(difference: SessionDiff) -> str:
-    """Return how many changes there are of each kind and weight: our own words only."""
-    changes = [change for _, change in difference.changes]
-    kinds = list(dict.fromkeys(change.kind for change in changes))
-    rows = [
-        [
-            str(kind),
-            *(_count(sum(c.kind is kind and c.severity is s for c in changes)) for s in ChangeSeverity),
-        ]
-        for kind in kinds
-    ]
-    heads = ["", *map(str, ChangeSeverity)]
-    return "\n".join(
-        f"| {' | '.join(cells)} |" for cells in (heads, ["---", *["--:"] * len(ChangeSeverity)], *rows)
-    )
-
-
-def _count(number: int) -> str:
-    return str(number) if number else ""
+    counts = Counter((change.kind, change.severity) for _, change in difference.changes)
+    kinds = dict.fromkeys(kind for kind, _ in counts)
+    rows = [[str(kind), *(str(counts[kind, each] or "") for each in ChangeSeverity)] for kind in kinds]
+    heads = (["", *map(str, ChangeSeverity)], ["---", *["--:"] * len(ChangeSeverity)])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*heads, *rows))
 
 
 def _case(case: ComparedCase) -> str:

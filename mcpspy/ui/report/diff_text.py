@@ -1,17 +1,4 @@
-"""A difference for people at a terminal: what changed, where, from what to what.
-
-Owns the layout. Which tone has which colour, and whether there is any, is
-`mcpspy.ui.terminal`'s.
-
-The words of a change: the same in every report.
-
-Owns how a value, a place and a change are said in one line. Everything returned
-is inert: names, texts and pointers are the peers'.
-
-The lines of one change, each with its mark: what the terminal and the pull request share.
-
-Owns the choice between one line, two, and the lines of two texts that differ.
-"""
+"""A session diff for a terminal, and the sanitized words of a change for all reports."""
 
 from __future__ import annotations
 
@@ -35,42 +22,40 @@ from mcpspy.analysis.diff import (
 from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize
 
-_SAID = {
+_REASONS = {
     ChangeKind.ADDED: "only the new session has it",
     ChangeKind.REMOVED: "only the old session has it",
 }
 
 TOO_DEEP = "(nested too deep)"
-"""Stands for a value that cannot be written."""
+"""Replaces a value that cannot be serialised."""
 
 ARROW = "→"
 
 
 LONG = 300
-"""Characters of a name or a pointer that are shown: peers choose how long they are."""
+"""Maximum characters of a name or a pointer: peers choose how long they are."""
 
 
 def short(text: str) -> str:
-    """Return a peer's word as text that does not take over the report."""
     text = sanitize(text)
     return text if len(text) <= LONG else text[: LONG - 1] + "…"
 
 
 def about(case: ComparedCase) -> str:
-    """Return what was compared: `tools/call forecast`."""
     return short(case.about)
 
 
 def places(case: ComparedCase) -> str:
-    """Return where it stands: `exchange 3 → 4, line 12 → 14`; once, if it is the same."""
-    said = []
+    """Return the positions: `exchange 3 → 4, line 12 → 14`; one number if both are equal."""
+    parts = []
     exchanges = [None if place is None else place.exchange for place in (case.old, case.new)]
     if exchanges != [None, None]:
-        said.append("exchange " + _both(exchanges))
+        parts.append("exchange " + _both(exchanges))
     lines = [None if place is None else place.line for place in (case.old, case.new)]
     if any(lines):
-        said.append("line " + _both(lines))
-    return ", ".join(said)
+        parts.append("line " + _both(lines))
+    return ", ".join(parts)
 
 
 def _both(numbers: list[int | None]) -> str:
@@ -85,15 +70,12 @@ def place(where: ChangePosition | None) -> dict[str, int]:
 
 
 def said(change: DiffChange) -> str:
-    """Return what is to be said of a change besides its kind, its pointer and its values; may be nothing."""
-    return short(change.why) or _SAID.get(change.kind, "")
+    """Return the reason of a change, in addition to kind, pointer and values; may be empty."""
+    return short(change.why) or _REASONS.get(change.kind, "")
 
 
 def values(change: DiffChange, width: int) -> tuple[str | None, str | None]:
-    """Return the old and the new value in one line each, at most `width` characters; None if there is none.
-
-    What they begin with alike is left out where that is needed to show what differs.
-    """
+    """Return both values in at most `width` characters, without a common prefix if needed."""
     if change.kind is ChangeKind.LATENCY:
         return duration(change.old), duration(change.new)
     old, new = (None if value is UNSET else one_line(value) for value in (change.old, change.new))
@@ -106,7 +88,6 @@ def values(change: DiffChange, width: int) -> tuple[str | None, str | None]:
 
 
 def one_line(value: Any) -> str:
-    """Return a value as JSON in one line, made inert."""
     try:
         return sanitize(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     except (RecursionError, ValueError):
@@ -114,7 +95,7 @@ def one_line(value: Any) -> str:
 
 
 def texts(change: DiffChange) -> tuple[list[str], list[str]] | None:
-    """Return the lines of two texts of which one has several; None of any other values."""
+    """Return the lines of two texts if one of them has several; otherwise None."""
     old, new = change.old, change.new
     if not isinstance(old, str) or not isinstance(new, str) or "\n" not in old + new:
         return None
@@ -122,7 +103,7 @@ def texts(change: DiffChange) -> tuple[list[str], list[str]] | None:
 
 
 def verdict(difference: SessionDiff, fail_on: ChangeSeverity) -> str:
-    """Return the one line that says it all: `changed: 1 breaking, 2 notes; 43 of 45 alike`."""
+    """Return the summary line: `changed: 1 breaking, 2 notes; 43 of 45 alike`."""
     counts = difference.counts
     notes = counts[ChangeSeverity.NOTE]
     found = [f"{counts[severity]} {severity}" for severity in ChangeSeverity if counts[severity]]
@@ -146,21 +127,19 @@ def _cut(text: str | None, start: int, width: int) -> str | None:
 OLD, NEW, SAME = "-", "+", " "
 
 MOST = 40
-"""Lines of two texts that are shown."""
 
 WEIGHED = 4_000
-"""Lines of two texts that are compared line by line; beyond, they are values like any other."""
+"""Maximum lines of two texts for a line-by-line comparison."""
 
 
 def change_heading(change: DiffChange, kind_width: int = 0, *, beside: ChangeSeverity | None = None) -> str:
-    """Return what stands first: kind, pointer, what is to be said; and the weight, if it is not that of its case."""
+    """Return kind, pointer and reason of a change; and the severity, if it is not `beside`."""
     weight = "" if beside in (None, change.severity) else f"({change.severity})"
     parts = (f"{change.kind:{kind_width}}", short(change.pointer), said(change), weight)
     return "  ".join(part for part in parts if part)
 
 
 def body(change: DiffChange, width: int) -> Iterator[tuple[str, str]]:
-    """Yield the old and the new, each line with its mark."""
     if (pair := texts(change)) is not None and len(pair[0]) + len(pair[1]) <= WEIGHED:
         yield from _texts(*pair, width)
         return
@@ -172,11 +151,8 @@ def body(change: DiffChange, width: int) -> Iterator[tuple[str, str]]:
 
 
 def _texts(old: list[str], new: list[str], width: int) -> Iterator[tuple[str, str]]:
-    marked = [
-        (line[:1], line[1:])
-        for line in islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, None)  # Behind its two heads.
-        if not line.startswith("@@")
-    ]
+    lines = islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, None)  # Without its two heads.
+    marked = [(line[:1], line[1:]) for line in lines if not line.startswith("@@")]
     for mark, line in marked[:MOST]:
         yield mark, line if len(line) <= width else line[: width - 1] + "…"
     if len(marked) > MOST:
@@ -191,7 +167,6 @@ TONES = {
 _MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
 
 KINDS = max(map(len, ChangeKind))
-"""Columns of the longest kind."""
 
 WIDE = 120
 """Characters of a value where the output has no width."""
@@ -200,15 +175,12 @@ WIDE = 120
 def terminal(
     difference: SessionDiff, *, width: int = 0, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield the lines of the report, each with its tone; `width` 0 for lines of any length."""
+    """Yield the lines of the report with their tones; `width` 0 for lines of any length."""
     for case in difference.changed:
         severity = case.severity
         assert severity is not None
         where = places(case)
-        yield (
-            f"{severity:10} {about(case)}" + (f"  · {where}" if where else ""),
-            TONES[severity],
-        )
+        yield f"{severity:10} {about(case)}" + (f"  · {where}" if where else ""), TONES[severity]
         for change in case.changes:
             yield from _change(change, severity, width)
     yield verdict(difference, fail_on), None if difference.is_same(fail_on) else rows.BAD

@@ -1,15 +1,7 @@
-"""A difference for a CI server: JUnit XML, a test case for everything compared.
+"""JUnit XML for CI servers, in the form that Jenkins, GitLab, GitHub's reporters and pytest accept.
 
-Owns the shape that Jenkins, GitLab, GitHub's reporters and pytest agree on: one
-suite; a case with a change grave enough has one `failure`; lesser changes are
-its `system-out`.
-
-Findings for a CI server: JUnit XML, a suite a recording.
-
-A rule that found something is a test case: a `failure` if it is grave enough,
-`system-out` if not. A recording without findings is one case that passed.
-
-Text that any XML document can hold.
+A diff is one suite with a test case per compared item; lint findings are a suite per recording with a test
+case per rule. Changes and findings at or above `fail_on` are a `failure`, others are `system-out`.
 """
 
 from __future__ import annotations
@@ -26,22 +18,25 @@ from mcpspy.ui.report import diff_text
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no word for, not even escaped (2.2, Characters)."""
+"""Characters that XML 1.0 does not allow, even escaped (2.2, Characters)."""
 
 
 def plain(text: str) -> str:
-    """Return the text with a replacement character for each that XML does not have."""
+    """Return the text with a replacement character for each one that XML does not allow."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
+def _document(root: ET.Element) -> str:
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
 WIDE = 500
-"""Characters of a value."""
 
 
 def diff_junit(
     difference: SessionDiff, titles: tuple[str, str], *, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
 ) -> str:
-    """Return the document. `titles` name the old session and the new one."""
     cases = difference.cases
     failed = [case for case in cases if _grave(case, fail_on)]
     counts = {
@@ -64,8 +59,7 @@ def diff_junit(
             "time": _seconds(case.latency or 0.0),
         }
         _fill_case(ET.SubElement(suite, "testcase", attributes), case, fail_on)
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    return _document(root)
 
 
 def _fill_case(element: ET.Element, case: ComparedCase, fail_on: ChangeSeverity) -> None:
@@ -110,8 +104,7 @@ def lint_junit(linted: Sequence[LintedRecording], *, fail_on: Severity = Severit
             case = {"classname": f"mcpspy.lint.{rule.family}", "name": f"{code} {rule.summary}"}
             _fill_finding(ET.SubElement(suite, "testcase", case), recording, found, fail_on)
     root.attrib |= {"tests": str(tests), "failures": str(failures), "errors": "0"}
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    return _document(root)
 
 
 def _fill_finding(

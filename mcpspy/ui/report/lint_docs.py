@@ -1,4 +1,4 @@
-"""docs/lint.md, written from the rules: `make docs`."""
+"""docs/lint.md, generated from the rules: `make docs`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from mcpspy.analysis.lint.rules import FAMILIES
 from mcpspy.ui.report.lint_scan import visible
 
 LONGEST = 400
-"""Characters of a line of an example."""
 
 HEAD = """\
 # mcpspy lint
@@ -99,6 +98,5 @@ def _cell(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    return "\n".join(
-        line if len(line) <= LONGEST else line[: LONGEST - 1] + "…" for line in map(visible, text.split("\n"))
-    )
+    lines = map(visible, text.split("\n"))
+    return "\n".join(line if len(line) <= LONGEST else line[: LONGEST - 1] + "…" for line in lines)

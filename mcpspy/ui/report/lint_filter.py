@@ -1,8 +1,4 @@
-"""Which messages of a recording a filter finds, before they are looked at.
-
-Owns the reading ahead: what became of a request, and when the session ends, is
-known only then. Some sixty bytes a message are kept, and none of its own.
-"""
+"""Select lint findings by a filter. It needs the outcome of requests: the recording is read before."""
 
 from __future__ import annotations
 
@@ -17,10 +13,8 @@ from mcpspy.ui.session_model import SessionModel
 
 
 class LintRowFilter:
-    """The rows of a recording, as they were when it was read, and a filter."""
-
-    def __init__(self, path: Path, query: Query, tell: Callable[[int, int], None]) -> None:
-        """Read the recording; `tell` is told how many bytes of how many were read."""
+    def __init__(self, path: Path, query: Query, show: Callable[[int, int], None]) -> None:
+        """Read the recording; `show` is called with the bytes read and the total."""
         recording, lines = Recording(path), LineReader()
         is_live = recording.state is RecordingState.LIVE
         log = SessionModel(recording.header, lines.read)
@@ -30,7 +24,7 @@ class LintRowFilter:
                 part = block.path
                 log.begin_part(lines.begin_part(part))
             log.add_lines(block.lines, block.offset)
-            tell(scan.read, scan.size)
+            show(scan.read, scan.size)
         if not is_live:
             log.end()
         query.end = log.index.last_at
@@ -40,10 +34,8 @@ class LintRowFilter:
         self._lines = lines
 
     def has(self, number: int) -> bool:
-        """Whether the filter finds a message, by its place among the session's changes."""
         self._item.row = number
         return number < self._count and self._query.matches(self._item)
 
     def close(self) -> None:
-        """Let go of the files."""
         self._lines.close()

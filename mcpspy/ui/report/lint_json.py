@@ -1,14 +1,4 @@
-"""Findings for programs: one JSON document.
-
-Findings as workflow commands: GitHub shows each at its file and line.
-
-Source: GitHub Actions, workflow commands (`error`, `warning`, `notice`). A value
-escapes %, CR and LF, a property : and , too.
-
-Findings as SARIF 2.1.0, which code hosts show beside the file.
-
-Source: OASIS Static Analysis Results Interchange Format 2.1.0, 3.13 and on.
-"""
+"""Lint findings as JSON, as SARIF 2.1.0 (OASIS, 3.13 and on), and as GitHub Actions workflow commands."""
 
 from __future__ import annotations
 
@@ -26,12 +16,12 @@ from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
 
 def document(linted: Sequence[LintedRecording]) -> str:
     counts = Counter(finding.severity for recording in linted for finding in recording.findings)
-    said = {
+    report = {
         "recordings": [recording.title for recording in linted],
         "counts": {str(severity): counts[severity] for severity in Severity},
         "findings": [_finding(recording, finding) for recording in linted for finding in recording.findings],
     }
-    return json.dumps(said, indent=2) + "\n"
+    return json.dumps(report, indent=2) + "\n"
 
 
 def _finding(recording: LintedRecording, finding: Finding) -> dict[str, Any]:
@@ -58,15 +48,11 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 
 def github(recording: LintedRecording) -> Iterator[str]:
     for finding in recording.findings:
-        yield _command(recording, finding)
-
-
-def _command(recording: LintedRecording, finding: Finding) -> str:
-    path = recording.path(finding).translate(_PROPERTY)
-    title = f"{finding.code} {RULES_BY_CODE[finding.code].summary}".translate(_PROPERTY)
-    text = visible(finding.message) + (f"\n{visible(finding.excerpt)}" if finding.excerpt else "")
-    where = f"file={path},line={max(finding.place.line, 1)}"
-    return f"::{COMMANDS[finding.severity]} {where},title={title}::{text.translate(_VALUE)}"
+        path = recording.path(finding).translate(_PROPERTY)
+        title = f"{finding.code} {RULES_BY_CODE[finding.code].summary}".translate(_PROPERTY)
+        text = visible(finding.message) + (f"\n{visible(finding.excerpt)}" if finding.excerpt else "")
+        where = f"file={path},line={max(finding.place.line, 1)}"
+        yield f"::{COMMANDS[finding.severity]} {where},title={title}::{text.translate(_VALUE)}"
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -75,30 +61,17 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 
 def sarif(linted: Sequence[LintedRecording]) -> str:
-    """Return the log, with a line end: one run, with the rules that found something."""
+    """Return the log, with a line end: one run, with the rules that have findings."""
     codes = sorted({finding.code for recording in linted for finding in recording.findings})
-    log = {
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "mcpspy",
-                        "version": __version__,
-                        "rules": [_rule(RULES_BY_CODE[code]) for code in codes],
-                    }
-                },
-                "columnKind": "unicodeCodePoints",
-                "results": [
-                    _result(recording, finding, codes.index(finding.code))
-                    for recording in linted
-                    for finding in recording.findings
-                ],
-            }
-        ],
-    }
-    return json.dumps(log, indent=2) + "\n"
+    rules = [_rule(RULES_BY_CODE[code]) for code in codes]
+    results = [
+        _result(recording, finding, codes.index(finding.code))
+        for recording in linted
+        for finding in recording.findings
+    ]
+    tool = {"driver": {"name": "mcpspy", "version": __version__, "rules": rules}}
+    run = {"tool": tool, "columnKind": "unicodeCodePoints", "results": results}
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
 def _rule(rule: LintRule) -> dict[str, Any]:
@@ -115,22 +88,15 @@ def _result(recording: LintedRecording, finding: Finding, index: int) -> dict[st
     region: dict[str, Any] = {"startLine": max(finding.place.line, 1)}
     if finding.excerpt:
         region["snippet"] = {"text": visible(finding.excerpt)}
+    file = {"uri": _uri(recording.path(finding))}
     return {
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": LEVELS[finding.severity],
         "message": {"text": visible(finding.message)},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": _uri(recording.path(finding))},
-                    "region": region,
-                }
-            }
-        ],
+        "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
     }
 
 
 def _uri(path: str) -> str:
-    """Return a relative reference as it is, and a whole path as a file's URI."""
     return Path(path).as_uri() if Path(path).is_absolute() else quote(path)

@@ -1,8 +1,4 @@
-"""The numbers of several sessions beside each other, for people, as lines.
-
-Owns what is compared: what each session is as a whole, and every method and
-tool, session under session, with bars of one scale.
-"""
+"""Statistics of several sessions as a table: totals, then methods and tools with one row per session."""
 
 from __future__ import annotations
 
@@ -22,10 +18,9 @@ Lines = Iterator[tuple[str, str | None]]
 T = TypeVar("T")
 
 _WHOLE = "\0"
-"""In place of a subject: the whole method. No tool can be called that and be told from it; it would be in its line."""
+"""Key of the whole method instead of a subject. No tool can have this name."""
 
 TITLE = 28
-"""Columns of a session's name, at most."""
 
 _HEADS = ("", "time", "messages", "requests", "err", "init", "p50", "p95", "max", "server", "state")
 
@@ -63,7 +58,6 @@ def _wholes(sessions: Sequence[CountedSession]) -> Lines:
 
 
 def _requests(sessions: Sequence[CountedSession], side: str, look: stats_table.TableStyle) -> Lines:
-    """Yield every method and what it was called for, session under session."""
     by_method: dict[str, dict[str | None, list[tuple[str, MessageGroup]]]] = {}
     for counted in sessions:
         alike: dict[str, list[MessageGroup]] = {}
@@ -93,12 +87,10 @@ def _requests(sessions: Sequence[CountedSession], side: str, look: stats_table.T
 
 
 def _rows(same: Sequence[tuple[str, MessageGroup]], depth: int) -> list[stats_table.TableRow]:
-    return [
-        stats_table.TableRow(cut(title, TITLE), group, group.took.times(), depth) for title, group in same
-    ]
+    row = stats_table.TableRow
+    return [row(cut(title, TITLE), group, group.took.times(), depth) for title, group in same]
 
 
 def _ordered(found: Iterable[T], of: Callable[[T], Sequence[tuple[str, MessageGroup]]], sort: str) -> list[T]:
-    """Return what several sessions have, with the largest sum first."""
     key = stats_table.SORTS[sort]
     return sorted(found, key=lambda each: -sum(key(group, group.took.times()) for _, group in of(each)))

@@ -1,10 +1,4 @@
-"""The words of a session's numbers: what it is, how it stands, what became of its requests.
-
-Owns what the terminal says of one session and of several alike. Everything is
-made inert here.
-
-Small bar charts in text: eighths of a block, or ASCII where a terminal has no blocks.
-"""
+"""Words and bars for the statistics of one or several sessions. All text is sanitized here."""
 
 from __future__ import annotations
 
@@ -19,14 +13,10 @@ from mcpspy.core.session.exchange import State
 
 
 class CountedSession(NamedTuple):
-    """A session that was counted."""
-
     title: str
-    """What a person calls it."""
     stats: StatsCollector
     is_live: bool
     paths: tuple[str, ...]
-    """Its files."""
 
 
 def span(seconds: float) -> str:
@@ -39,12 +29,11 @@ def span(seconds: float) -> str:
 
 
 def _three(number: float) -> str:
-    """Return three digits of a number from 1 to below 1000."""
     return f"{number:.2f}" if number < 9.995 else f"{number:.1f}" if number < 99.95 else f"{number:.0f}"
 
 
 def share(part: float, whole: float) -> str:
-    """Return a part in per cent: `0 %`, `< 1 %`, `12 %`."""
+    """Return a percentage: `0 %`, `< 1 %`, `12 %`."""
     if part <= 0 or whole <= 0:
         return "0 %"
     return "< 1 %" if part / whole < 0.01 else f"{part / whole:.0%}".replace("%", " %")
@@ -78,7 +67,7 @@ def ending(counted: CountedSession) -> str:
 
 
 def states(group: MessageGroup) -> str:
-    """Return what became of requests: `12: 9 ok, 2 error, 1 no answer`."""
+    """Return the number of requests by state: `12: 9 ok, 2 error, 1 no answer`."""
     parts = ", ".join(f"{group.states[state]:,} {state}" for state in State if group.states[state])
     return f"{group.count:,}: {parts}" if parts else "0"
 
@@ -92,7 +81,6 @@ def subject(group: MessageGroup) -> str:
 
 
 def arrow(side: str) -> str:
-    """Return which way a message went."""
     return rows.FROM_CLIENT if side == CLIENT else rows.FROM_SERVER
 
 
@@ -101,17 +89,17 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 _PLAIN_LEVELS = "_.-=+*%#"
 
 GLYPHS = _EIGHTHS + _LEVELS
-"""What an encoding has to know."""
+"""Characters that the terminal's encoding must support."""
 
 
 class BarStyle:
-    """How bars are drawn."""
+    """Small bar charts in text: eighths of a block, or ASCII where a terminal has no blocks."""
 
     def __init__(self, *, plain: bool = False) -> None:
         self._plain = plain
 
     def bar(self, share: float, width: int) -> str:
-        """Return a bar of so many columns at most; what is not nothing is seen."""
+        """Return a bar of at most `width` columns; a share above 0 is always visible."""
         share = min(max(share, 0.0), 1.0)
         if self._plain:
             return "#" * max(round(share * width), share > 0)
@@ -119,7 +107,7 @@ class BarStyle:
         return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
     def profile(self, values: Sequence[int]) -> str:
-        """Return one column for each value, the largest the highest; a blank where there is none."""
+        """Return one column per value, relative to the largest; a blank for 0."""
         levels = _PLAIN_LEVELS if self._plain else _LEVELS
         most = max(values, default=0)
         return "".join(levels[(value * len(levels) - 1) // most] if value else " " for value in values)

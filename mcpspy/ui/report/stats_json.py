@@ -1,8 +1,4 @@
-"""The numbers of a session as JSON: one object a session, on one line.
-
-Owns the names of its members (docs/stats.md has them all). Times are seconds,
-sizes bytes; nothing is made inert, since JSON escapes it.
-"""
+"""Statistics as one line of JSON per session (docs/stats.md). Times in seconds, sizes in bytes."""
 
 from __future__ import annotations
 
@@ -22,16 +18,14 @@ from mcpspy.core.session.exchange import State
 from mcpspy.ui.report.stats_format import CountedSession
 
 COLUMNS = 60
-"""Stretches of time in `in_flight`, at most."""
 
 
 def document(counted: CountedSession) -> bytes:
-    """Return the object, with a line end."""
-    said = _session(counted)
+    report = _session(counted)
     try:
-        return orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(report, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # Integers beyond 64 bits, lone surrogates.
-        return json.dumps(said, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        return json.dumps(report, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def _session(counted: CountedSession) -> dict[str, Any]:
@@ -98,7 +92,7 @@ def _session(counted: CountedSession) -> dict[str, Any]:
 
 
 def _group(group: MessageGroup) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    members: dict[str, Any] = {
         "from": group.side,
         "kind": str(group.kind),
         "method": group.method or None,
@@ -107,21 +101,21 @@ def _group(group: MessageGroup) -> dict[str, Any]:
         "sent": group.sent,
     }
     if group.kind is GroupKind.NOTIFICATION:
-        return said
-    said |= {
+        return members
+    members |= {
         "errors": group.errors,
         "states": {str(state): group.states[state] for state in State},
         "back": group.back,
         "latency": _times(group.took),
     }
     if chains := group.chains:
-        said["chains"] = {
+        members["chains"] = {
             "count": len(chains),
             "requests": chains.requests,
             "server_seconds": _seconds(chains.served),
             "latency": _times(chains.whole),
         }
-    return said
+    return members
 
 
 def _times(spread: Distribution) -> dict[str, Any] | None:
@@ -163,6 +157,6 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def _id(text: str) -> Any:
-    """Return an id's value; of one that JSON has no word for, none."""
+    """Return the value of an id; None for numbers that JSON cannot represent."""
     value = loads(text.encode("utf-8", "surrogatepass"))
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,8 +1,4 @@
-"""The table of groups: methods, and below them their tools, prompts and resources.
-
-Owns its rows and their order, its columns, and that it fits. What nothing has
-gets no column.
-"""
+"""The statistics table: methods, and below them their tools, prompts and resources."""
 
 from __future__ import annotations
 
@@ -17,10 +13,8 @@ from mcpspy.ui.report.stats_format import BarStyle, method, span, subject
 from mcpspy.ui.terminal import cells, cut
 
 NARROWEST, WIDEST = 14, 60
-"""Columns of a group's name."""
 
 LEAST, MOST = 6, 40
-"""Columns of the bars."""
 
 SORTS: dict[str, Callable[[MessageGroup, Durations], float]] = {
     "time": lambda group, times: times.total,
@@ -33,24 +27,16 @@ SORTS: dict[str, Callable[[MessageGroup, Durations], float]] = {
     "sent": lambda group, times: group.sent,
     "back": lambda group, times: group.back,
 }
-"""What a table can be sorted by, the largest first."""
 
 
 class TableStyle(NamedTuple):
-    """How numbers are to be shown."""
-
     width: int
-    """Columns."""
     bars: BarStyle
     sort: str
-    """The column that comes first, a key of `SORTS`."""
     top: int
-    """Rows of what may be long: tools of a method, notifications, open requests."""
 
 
 class TableRow(NamedTuple):
-    """A line of a table."""
-
     label: str
     group: MessageGroup
     times: Durations
@@ -61,7 +47,6 @@ class _Column(NamedTuple):
     head: str
     cell: Callable[[TableRow], str]
     always: bool = True
-    """Whether it is there though nothing is in it."""
 
 
 def _number(number: int) -> str:
@@ -93,7 +78,6 @@ COLUMNS = (
 
 
 def methods(groups: Sequence[MessageGroup], sort: str) -> list[list[TableRow]]:
-    """Return the methods of one side in order, each with what it was called for below it."""
     by_method: dict[str, list[MessageGroup]] = {}
     for group in groups:
         by_method.setdefault(group.method, []).append(group)
@@ -114,10 +98,7 @@ def ordered(found: Sequence[TableRow], sort: str) -> list[TableRow]:
 
 
 def lines(title: str, found: Sequence[TableRow | str], look: TableStyle) -> Iterator[tuple[str, str | None]]:
-    """Yield the lines of a table, and their tones; the bars are of all the time that answers took.
-
-    A text among the rows is a line of its own.
-    """
+    """Yield the lines of a table with tones; bars show total response times. Texts are kept as lines."""
     width, bars = look.width, look.bars
     only = [row for row in found if isinstance(row, TableRow)]
     shown = [column for column in COLUMNS if column.always or any(column.cell(row) != "·" for row in only)]

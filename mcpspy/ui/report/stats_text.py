@@ -1,8 +1,4 @@
-"""The numbers of one session for people, as lines.
-
-Owns what is told and in which order: what there is of everything, then who was
-called how often and how long that took, then what stands out.
-"""
+"""Statistics of one session as text."""
 
 from __future__ import annotations
 
@@ -19,29 +15,24 @@ from mcpspy.ui.report.stats_format import BarStyle, CountedSession, arrow, head,
 Lines = Iterator[tuple[str, str | None]]
 
 LABEL = 12
-"""Columns of what a line is about."""
 
 BAR = 20
-"""Columns of the bar of the server's share."""
 
 PROFILE = 160
-"""Columns of the chart of what was under way, at most."""
 
 BOUNDS = tuple(step * 10.0**power for power in range(-5, 4) for step in (1, 2, 5))
-"""Seconds between which answers are counted: from 10 µs to an hour and a half."""
+"""Upper bounds of the latency histogram in seconds: from 10 µs to about an hour and a half."""
 
 
 def terminal(counted: CountedSession, look: stats_table.TableStyle) -> Lines:
     stats, width, bars, top = counted.stats, look.width, look.bars, look.top
     first, *rest = head(counted)
     yield first, None
-    for line in rest:
-        yield line, rows.QUIET
+    yield from ((line, rows.QUIET) for line in rest)
     yield "", None
     if stats.query is not None:
-        yield _fact(
-            "filter", f"{sanitize(stats.query.text)} · the tables have what it finds, the lines here all"
-        )
+        query = sanitize(stats.query.text)
+        yield _fact("filter", f"{query} · the tables have what it finds, the lines here all")
     yield from _facts(stats, width, bars)
     for side in (CLIENT, SERVER):
         yield from _requests(stats, side, look)
@@ -93,9 +84,8 @@ def _handshake(stats: StatsCollector) -> str:
     handshakes = stats.handshakes
     first, answer = handshakes.first, handshakes.first_answer
     if first is None:
-        return "no handshake" + (
-            f" · first answer {span(answer)} after the start" if answer is not None else ""
-        )
+        first_answer = f" · first answer {span(answer)} after the start" if answer is not None else ""
+        return f"no handshake{first_answer}"
     text = f"{span(first.took)} ({sanitize(first.method)}), answered {span(first.at)} after the start"
     if first.ready is not None:
         text += f", ready {span(first.ready)}"
@@ -117,12 +107,8 @@ def _requests(stats: StatsCollector, side: str, look: stats_table.TableStyle) ->
 
 
 def _notifications(stats: StatsCollector, top: int) -> Lines:
-    groups = [
-        group
-        for side in (CLIENT, SERVER)
-        for group in stats.groups.of(side, GroupKind.NOTIFICATION)
-        if group.count
-    ]
+    sides = (stats.groups.of(side, GroupKind.NOTIFICATION) for side in (CLIENT, SERVER))
+    groups = [group for side in sides for group in side if group.count]
     if not groups:
         return
     groups.sort(key=lambda group: (-group.count, group.method))
@@ -168,13 +154,10 @@ def _chains(stats: StatsCollector) -> Lines:
     for group in groups:
         chains, times = group.chains, group.chains.whole.times()
         label = sanitize(" ".join(filter(None, (group.method, group.subject))))
-        yield (
-            (
-                f"{label}: {len(chains):,} calls of {chains.requests:,} requests · p50 {span(times.p50)},"
-                f" p95 {span(times.p95)}, max {span(times.most)} · the server's part {share(chains.served, times.total)}"
-            ),
-            None,
-        )
+        counts = f"{len(chains):,} calls of {chains.requests:,} requests"
+        latency = f"p50 {span(times.p50)}, p95 {span(times.p95)}, max {span(times.most)}"
+        part = f"the server's part {share(chains.served, times.total)}"
+        yield f"{label}: {counts} · {latency} · {part}", None
 
 
 def _largest(counted: CountedSession) -> Lines:
@@ -184,13 +167,11 @@ def _largest(counted: CountedSession) -> Lines:
     yield "", None
     yield "largest messages", rows.QUIET
     for large in stats.groups.largest:
-        part, line = stats.place(large.line)
+        part, number = stats.place(large.line)
         about = " ".join(filter(None, (large.method, large.subject, large.id and f"id {large.id}")))
-        where = f"line {line}" + (f" of part {part + 1}" if len(counted.paths) > 1 else "")
-        yield (
-            sanitize(f"{rows.size(large.size):>7}  {arrow(large.side)} {large.kind}  {about}  {where}"),
-            None,
-        )
+        where = f"line {number}" + (f" of part {part + 1}" if len(counted.paths) > 1 else "")
+        line = f"{rows.size(large.size):>7}  {arrow(large.side)} {large.kind}  {about}  {where}"
+        yield sanitize(line), None
 
 
 def _waiting(stats: StatsCollector, top: int) -> Lines:

@@ -23,7 +23,7 @@ Edited = Callable[[str, Edit], Session]
 
 @pytest.fixture
 def record() -> Make:
-    """Return a session in which the two say this, a millisecond apart; ended, unless told not to."""
+    """Return a session of these messages, a millisecond apart; ended by default."""
 
     def make(
         said: Iterable[Said], *, pace: float = 0.001, exit_code: int | None = None, ends: bool = True

@@ -194,7 +194,7 @@ def test_a_call_that_is_missing_and_one_that_is_new(edited: Edited, recorded: Re
     assert (change.kind, case.old, change.old) == (ChangeKind.ADDED, None, UNSET)
 
 
-def test_what_is_missing_stands_where_it_was(record: Make) -> None:
+def test_a_removed_case_keeps_its_position(record: Make) -> None:
     old = record([call(1, n=1), said(1, "a"), call(2, n=2), said(2, "b"), call(3, n=3), said(3, "c")])
     new = record([call(1, n=1), said(1, "a"), call(2, n=3), said(2, "c")])
 
@@ -227,7 +227,7 @@ def test_the_order_in_which_answers_come_is_none(record: Make) -> None:
     assert compare(old, new).changes == []
 
 
-def test_time_is_compared_when_asked_for_and_of_repeated_requests_the_median(record: Make) -> None:
+def test_latency_is_compared_on_request_and_of_repeated_requests_the_median(record: Make) -> None:
     said_thrice = [message for id_ in range(3) for message in (call(id_), said(id_, "a"))]
     quick, slow = record(said_thrice), record(said_thrice, pace=0.003)
 
@@ -350,7 +350,7 @@ def test_pages_are_one_list(record: Make) -> None:
     assert only(compare(old, open_end))[1].pointer == "/result/nextCursor"
 
 
-def test_an_interface_change_is_told_once_however_often_it_is_listed(record: Make) -> None:
+def test_an_interface_change_is_reported_once_however_often_it_is_listed(record: Make) -> None:
     def session(names: list[str]) -> Session:
         tools = [{"name": name, "inputSchema": {}} for name in names]
         return record(
@@ -401,7 +401,7 @@ def test_a_part_of_the_interface_alone(edited: Edited, recorded: Recorded) -> No
     assert unlisted(old, prompts) == []
 
 
-def test_what_was_never_listed_is_said(record: Make) -> None:
+def test_parts_that_were_never_listed_are_reported(record: Make) -> None:
     listing = record([("client", {"id": 1, "method": "resources/templates/list"})])
 
     assert unlisted(listing, DiffOptions(only=frozenset({"tools", "resources"}))) == ["tools"]

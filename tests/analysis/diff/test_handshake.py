@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff.handshake import handshake, is_other_era
+from mcpspy.analysis.diff.handshake import handshake, is_across_handshake
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity
 from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.core.session.session import Session
@@ -69,13 +69,13 @@ def test_a_change_of_the_server_weighs(record: Make, change: dict[str, Any], wei
     assert told(record, initialize(RESULT), initialize({**RESULT, **change})) == weight
 
 
-def test_what_the_client_says_of_itself_is_a_note(record: Make) -> None:
+def test_a_change_of_the_client_is_a_note(record: Make) -> None:
     assert told(record, initialize(RESULT), initialize(RESULT, client="d")) == [
         ("/params/clientInfo", NOTE, "")
     ]
 
 
-def test_another_revision_is_a_note_if_another_was_asked_for(record: Make) -> None:
+def test_another_revision_is_a_note_if_the_client_requested_another(record: Make) -> None:
     older = {**RESULT, "protocolVersion": "2025-06-18"}
 
     assert told(record, initialize(RESULT), initialize(older, asked="2025-06-18")) == [
@@ -123,11 +123,13 @@ def test_a_revision_that_is_no_longer_supported_is_breaking(record: Make) -> Non
     assert told(record, one, both) == [("/result/supportedVersions/0", NOTE, "")]
 
 
-def test_eras_are_told_apart(record: Make, recorded: Callable[[str], Session]) -> None:
+def test_sessions_with_and_without_a_handshake_are_distinguished(
+    record: Make, recorded: Callable[[str], Session]
+) -> None:
     legacy, modern = SessionSteps(recorded("peer-sdk-legacy")), SessionSteps(recorded("peer-sdk-modern"))
 
-    assert is_other_era(legacy, modern)
-    assert not is_other_era(modern, SessionSteps(recorded("peer-sdk-auto")))
+    assert is_across_handshake(legacy, modern)
+    assert not is_across_handshake(modern, SessionSteps(recorded("peer-sdk-auto")))
     assert handshake(SessionSteps(record([])), SessionSteps(record([]))) is None
 
 

@@ -97,7 +97,7 @@ def test_two_values_are_the_same_if_and_only_if_nothing_is_found(old: Any, new: 
     ],
     ids=["1.0 is 1", "true is not 1", "null is not absent", "removed", "added", "known by id", "of another type", "of one type", "json in a text", "no json in a text", "big integers"],
 )  # fmt: skip
-def test_what_differs_is_told_with_its_place(old: Any, new: Any, found: list[Any]) -> None:
+def test_differences_have_their_pointers(old: Any, new: Any, found: list[Any]) -> None:
     assert [tuple(delta[:3]) for delta in deltas(old, new)] == found
 
 
@@ -107,7 +107,7 @@ def test_the_same_json_written_otherwise_is_a_matter_of_layout() -> None:
     assert (delta.tokens, delta.is_layout) == (("t",), True)
 
 
-def test_dates_are_the_same_when_asked_for() -> None:
+def test_dates_are_equal_on_request() -> None:
     old = {"at": "2026-01-01T10:00:00Z", "items": [{"at": "10:00:01"}, 1]}
     new = {"at": "2026-02-03T11:00:00Z", "items": [2, {"at": "11:00:01"}, 1]}
 
@@ -115,7 +115,7 @@ def test_dates_are_the_same_when_asked_for() -> None:
     assert len(deltas(old, new)) == 4
 
 
-def test_the_deepest_that_can_be_read_is_told_as_a_whole() -> None:
+def test_too_deep_values_are_reported_as_a_whole() -> None:
     one, same, other = (loads(b"[" * 1020 + leaf + b"]" * 1020) for leaf in (b"1", b"1", b"2"))
 
     assert one is not None
@@ -150,7 +150,7 @@ def test_what_was_redacted_may_have_been_anything(old: Any, new: Any) -> None:
     assert deltas(new, old) == []
 
 
-def test_what_stands_around_a_placeholder_counts() -> None:
+def test_text_around_a_placeholder_counts() -> None:
     old, new = "key [redacted:00000001].", "token [redacted:00000002]."
     assert deltas(old, new) == [ValueChange((), old, new)]
     assert (
@@ -158,7 +158,7 @@ def test_what_stands_around_a_placeholder_counts() -> None:
     )
 
 
-def test_what_is_too_deep_to_be_walked_is_told_apart_and_the_order_of_members_is_not() -> None:
+def test_too_deep_values_are_compared_without_regard_to_the_order_of_members() -> None:
     def deep(leaf: object, *names: str) -> object:
         value = leaf
         for _ in range(20_000):

@@ -46,5 +46,5 @@ def test_what_is_none_stays(text: str) -> None:
 
 
 @given(st.text())
-def test_any_text_can_be_asked(text: str) -> None:
+def test_any_text_can_be_searched_for_dates(text: str) -> None:
     assert undated(undated(text)) == undated(text)

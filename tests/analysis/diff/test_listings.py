@@ -50,7 +50,7 @@ def test_a_change_of_a_tool_weighs(change: dict[str, Any], told: list[tuple[str,
     assert weights("tools/list", TOOL, {**TOOL, **change}) == told
 
 
-def test_a_schema_that_is_gone_weighs_by_who_needs_it() -> None:
+def test_the_severity_of_a_removed_schema_depends_on_its_reader() -> None:
     bare = {"name": "x"}
 
     assert weights("tools/list", {**bare, "outputSchema": SCHEMA}, bare) == [("outputSchema", BREAKING)]
@@ -83,7 +83,7 @@ def test_a_change_of_a_prompts_arguments_weighs(
     assert weights("prompts/list", PROMPT, {**PROMPT, "arguments": arguments}) == told
 
 
-def test_a_resource_is_known_by_its_uri_and_its_name_is_for_people() -> None:
+def test_a_resource_is_identified_by_its_uri_and_not_its_name() -> None:
     assert weights("resources/list", RESOURCE, {**RESOURCE, "name": "m"}) == [("name", NOTE)]
     assert weights("resources/list", RESOURCE, {**RESOURCE, "mimeType": "text/html"}) == [
         ("mimeType", DIFFERENT)
@@ -101,7 +101,7 @@ def test_what_is_lost_is_breaking_and_what_is_gained_a_note(method: str) -> None
     assert (gained.severity, gained.why) == (NOTE, f"gained the {listing.one} x")
 
 
-def test_items_that_cannot_be_told_by_name_are_not() -> None:
+def test_items_without_names_are_not_compared_by_name() -> None:
     assert by_name([{"name": "a"}, {"name": "a"}], "name") == {"a": {"name": "a"}, "a'": {"name": "a"}}
     assert by_name([{"name": 1}], "name") is None
     assert by_name([1], "name") is None

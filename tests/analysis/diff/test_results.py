@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff.ignore import ignored
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
-from mcpspy.analysis.diff.options import DiffOptions
+from mcpspy.analysis.diff.options import DiffOptions, ignored
 from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps, ended
-from mcpspy.analysis.diff.steps import SessionSteps, Step
+from mcpspy.analysis.diff.steps import RequestStep, SessionSteps
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Session
 
@@ -27,7 +26,7 @@ CANCELLED = {"method": "notifications/cancelled", "params": {"requestId": 1}}
 
 def step(
     record: Make, answer: dict[str, Any], method: str = "tools/call", between: tuple[Any, ...] = ()
-) -> Step:
+) -> RequestStep:
     """Return a step that came to this."""
     params = {"name": "x", "_meta": {"progressToken": "p"}}
     said: list[Any] = [("client", {"id": 1, "method": method, "params": params}), *between]
@@ -39,7 +38,7 @@ def step(
     return found
 
 
-def changes(one: Step, two: Step, terms: ComparisonTerms | None = None) -> list[DiffChange]:
+def changes(one: RequestStep, two: RequestStep, terms: ComparisonTerms | None = None) -> list[DiffChange]:
     return list(compare_steps(one, two, terms or ComparisonTerms(DiffOptions()), is_exact=True))
 
 
@@ -72,12 +71,12 @@ def test_the_same_end_is_no_change(record: Make, end: dict[str, Any]) -> None:
 def test_an_answer_that_came_too_late_is_no_change(record: Make) -> None:
     late = step(record, OK, between=(("client", CANCELLED),))
 
-    assert (late.state, len(late.answers)) == (State.LATE, 1)
+    assert (late.state, len(late.results)) == (State.LATE, 1)
     assert changes(step(record, CANCELLED), late) == []
     assert changes(late, step(record, CANCELLED)) == []
 
 
-def test_errors_that_differ_are_told_by_member(record: Make) -> None:
+def test_errors_are_compared_by_member(record: Make) -> None:
     other = {"error": {"code": -32602, "message": "not there"}}
 
     (change,) = changes(step(record, ERROR), step(record, other))
@@ -94,7 +93,7 @@ def test_errors_that_differ_are_told_by_member(record: Make) -> None:
 
 
 def test_what_a_server_adds_for_itself_is_a_note(record: Make) -> None:
-    def result(**more: Any) -> Step:
+    def result(**more: Any) -> RequestStep:
         return step(record, {"result": {"content": [], **more}})
 
     told = changes(result(_meta={"trace": 1}, ttlMs=1), result(_meta={"trace": 2}, ttlMs=2))
@@ -118,7 +117,7 @@ def test_what_a_server_adds_for_itself_is_a_note(record: Make) -> None:
     ]
 
 
-def test_what_is_ignored_is_not_told_even_if_it_is_one_more_item(record: Make) -> None:
+def test_ignored_differences_are_not_reported_even_for_an_added_item(record: Make) -> None:
     one = step(record, {"result": {"content": [{"at": 1, "n": 1}]}})
     two = step(record, {"result": {"content": [{"at": 2, "n": 1}, {"at": 3, "n": 1}]}})
 
@@ -152,7 +151,7 @@ def test_progress_is_compared_without_its_token(record: Make) -> None:
 
 
 def test_roots_have_no_order(record: Make) -> None:
-    def roots(*uris: str) -> Step:
+    def roots(*uris: str) -> RequestStep:
         return step(record, {"result": {"roots": [{"uri": uri} for uri in uris]}}, method="roots/list")
 
     assert changes(roots("a", "b"), roots("b", "a")) == []
@@ -160,7 +159,7 @@ def test_roots_have_no_order(record: Make) -> None:
 
 
 def test_a_list_of_nameless_items_is_compared_all_the_same(record: Make) -> None:
-    def tools(items: Any) -> Step:
+    def tools(items: Any) -> RequestStep:
         return step(record, {"result": {"tools": items}}, method="tools/list")
 
     assert [change.pointer for change in changes(tools([1]), tools([1, 2]))] == ["/result/tools/1"]
@@ -169,7 +168,7 @@ def test_a_list_of_nameless_items_is_compared_all_the_same(record: Make) -> None
 
 
 def test_how_a_subscription_ends_is_a_note_once_it_has_begun(record: Make) -> None:
-    def listen(answer: dict[str, Any], *, begun: bool) -> Step:
+    def listen(answer: dict[str, Any], *, begun: bool) -> RequestStep:
         acknowledged = {
             "method": "notifications/subscriptions/acknowledged",
             "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": 1}},

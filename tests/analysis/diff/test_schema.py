@@ -100,7 +100,7 @@ def test_an_output_that_allows_more_is_breaking_and_one_that_allows_less_a_note(
 def test_a_change_of_an_input_weighs(
     old: Any, new: Any, told: list[tuple[str, ChangeSeverity]] | None
 ) -> None:
-    if told is None:  # Nobody can say; but it is said, and nothing is raised.
+    if told is None:  # Any severity, but it is reported and nothing is raised.
         assert weights(old, new)
     else:
         assert weights(old, new) == told

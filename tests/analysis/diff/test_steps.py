@@ -30,17 +30,19 @@ def test_a_question_and_the_call_that_answers_it_are_one_call_and_a_request_of_t
 
     calls = [step for step in steps if step.subject == "ask"]
     asked = [step for step in steps if step.side == "server"]
-    assert [(step.state, len(step.answers), step.place.line) for step in calls] == [
+    assert [(step.state, len(step.results), step.position.line) for step in calls] == [
         (State.OK, 1, 29),
         (State.OK, 1, 33),
     ]
-    assert [(step.method, step.params["message"], step.result["action"], step.place) for step in asked] == [
+    assert [
+        (step.method, step.params["message"], step.result["action"], step.position) for step in asked
+    ] == [
         ("elicitation/create", "Which colour?", "accept", ChangePosition(30, 11)),
         ("elicitation/create", "Will you decline?", "decline", ChangePosition(34, 13)),
     ]
 
 
-def test_a_question_that_nobody_answers_is_a_request_without_an_answer(record: Make) -> None:
+def test_an_input_request_without_a_response_is_an_unanswered_request(record: Make) -> None:
     question = {"method": "elicitation/create", "params": {"message": "?"}}
     steps = SessionSteps(
         record(
@@ -75,13 +77,13 @@ def test_pages_are_one_list_and_the_last_cursor_is_its_own(record: Make) -> None
     assert alone.result == {"tools": []}
 
 
-def test_what_belongs_to_a_request_is_said_of_it_alone(recorded: Recorded) -> None:
+def test_messages_of_a_request_belong_to_its_step_alone(recorded: Recorded) -> None:
     found = SessionSteps(recorded("peer-sdk-legacy"))
 
     slow = next(step for step in found.steps if step.subject == "slow")
     hang = next(step for step in found.steps if step.subject == "hang")
     assert (len(slow.progress), slow.state, hang.state) == (3, State.OK, State.CANCELLED)
-    assert [said.method for said in found.said] == [
+    assert [message.method for message in found.standalone] == [
         "notifications/initialized",
         "notifications/message",
         "notifications/message",
@@ -93,9 +95,9 @@ def test_what_belongs_to_a_request_is_said_of_it_alone(recorded: Recorded) -> No
 def test_lines_are_those_of_the_file_and_a_batch_has_one(record: Make) -> None:
     batch = b'[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]'
 
-    said = SessionSteps(record([("client", batch), ("client", {"method": "c"})])).said
+    messages = SessionSteps(record([("client", batch), ("client", {"method": "c"})])).standalone
 
-    assert [(one.method, one.place.line) for one in said] == [("a", 2), ("b", 2), ("c", 3)]
+    assert [(one.method, one.position.line) for one in messages] == [("a", 2), ("b", 2), ("c", 3)]
 
 
 def test_an_event_that_comes_again_counts_once(record: Make) -> None:
@@ -105,7 +107,7 @@ def test_an_event_that_comes_again_counts_once(record: Make) -> None:
     for _ in range(2):
         session.add(Frame(0.0, "server", b'{"jsonrpc":"2.0","method":"a"}', "1", 1, "\n", "e1"))
 
-    assert len(SessionSteps(session).said) == 1
+    assert len(SessionSteps(session).standalone) == 1
 
 
 def test_which_thing_a_step_is_about(record: Make) -> None:
@@ -122,7 +124,7 @@ def test_which_thing_a_step_is_about(record: Make) -> None:
     assert [step.name for step in steps] == ["a", None, None]
 
 
-def test_what_mcpspy_asked_is_no_step() -> None:
+def test_injected_requests_are_not_steps() -> None:
     lines = [
         b'{"t":1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}',
         b'{"t":3,"from":"client","by":"mcpspy","msg":{"jsonrpc":"2.0","id":"m-1","method":"tools/list"}}',

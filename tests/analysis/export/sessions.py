@@ -1,4 +1,4 @@
-"""Sessions to export: real ones, and ones made of a few lines.
+"""Sessions to export: recorded ones, and short ones built here.
 
 Those in `recordings/` beside this file are HTTP: the SDK's client (tests/peers/clients/sdk.py) with the SDK's server
 (sdk_server.py), by `mcpspy http` between them, in the revision and transport that the name says.

@@ -52,5 +52,5 @@ def test_what_is_no_strict_json_is_not_spliced(data: bytes) -> None:
     assert fragment(data) is None
 
 
-def test_a_fragment_stands_as_it_is() -> None:
+def test_a_fragment_is_spliced_in_unchanged() -> None:
     assert dumps({"a": orjson.Fragment(b"1.0"), "b": "\ud800"}) == '{"a":1.0,"b":"\\\\ud800"}'

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from mcpspy.analysis.export import FORMATS, formats, of_suffix
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
-from tests.analysis.export.har.test_entry import valid
 from tests.analysis.export.otlp.decoded import spans
 from tests.analysis.export.sessions import call, result, said
+from tests.analysis.export.test_har_entry import valid
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -44,7 +44,7 @@ def test_a_format_is_guessed_by_what_a_name_ends_in_and_by_the_longest_of_it() -
     assert len({form.suffix for form in FORMATS.values()}) == len(FORMATS)
 
 
-def test_no_exporter_is_imported_before_it_is_asked_for() -> None:
+def test_no_exporter_is_imported_before_its_use() -> None:
     tree = ast.parse(Path(formats.__file__).read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
 

@@ -44,7 +44,7 @@ def test_every_exchange_is_a_line_with_both_messages(path: Path) -> None:
         assert line["id"] == json.loads(exchange.request.data)["id"]
 
 
-def test_a_line_says_what_became_of_it() -> None:
+def test_a_line_has_the_outcome_of_its_request() -> None:
     (line,) = lines(
         said(
             call(0.25, 7, more=b',"_meta":{"progressToken":"p"}'),
@@ -78,7 +78,7 @@ def test_a_line_says_what_became_of_it() -> None:
     }
 
 
-def test_what_a_peer_wrote_is_not_written_anew() -> None:
+def test_a_peers_json_is_not_serialised_again() -> None:
     data = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1.0,"a":1E2,"n":%d}}' % 10**40
     (line,) = "".join(export([said(client(0.1, data))])).splitlines()
 

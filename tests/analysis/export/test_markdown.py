@@ -1,4 +1,4 @@
-"""A document to read: nothing a peer said is Markdown in it."""
+"""Markdown export: no text of a peer is interpreted as Markdown."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_name_is_no_markup(name: str) -> None:
     assert "\u202e" not in text
 
 
-def test_a_persons_note_is_quoted_and_a_large_body_is_cut() -> None:
+def test_a_users_note_is_quoted_and_a_large_body_is_cut() -> None:
     (change, *_) = said(call(0.1, more=b',"a":[%b]' % b",".join([b"1234567"] * 20_000))).changes
     text = "".join(document(HEADER, [(change, "look\nhere")]))
 

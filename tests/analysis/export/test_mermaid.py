@@ -59,7 +59,7 @@ def diagram(*entries: object) -> list[str]:
     return "".join(export(said(*entries))).splitlines()  # type: ignore[arg-type]
 
 
-def test_mermaid_takes_every_recording_and_whatever_a_peer_says() -> None:
+def test_mermaid_accepts_every_recording_and_any_text_of_a_peer() -> None:
     sessions = [recorded(path) for path in EVERY]
     for text in HOSTILE:
         name = text.encode()
@@ -141,7 +141,7 @@ def test_a_label_has_no_sign_that_means_something_and_none_is_lost(name: str) ->
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
-def test_the_parties_are_named(path: Path) -> None:
+def test_the_peers_are_named(path: Path) -> None:
     client_line, server_line = "".join(export(recorded(path))).splitlines()[1:3]
 
     assert client_line.startswith("  participant C as ")

@@ -45,14 +45,14 @@ def test_a_document_has_every_change_whole(difference: SessionDiff, hostile: str
     assert said["changes"][4]["new"] is None
 
 
-def test_what_fails_is_what_was_asked_to(difference: SessionDiff) -> None:
+def test_fail_on_decides_which_cases_fail(difference: SessionDiff) -> None:
     noted = SessionDiff(difference.cases[:2])
 
     assert read(noted)["same"] is True
     assert read(noted, fail_on=ChangeSeverity.NOTE)["same"] is False
 
 
-def test_any_value_can_be_told() -> None:
+def test_any_value_can_be_reported() -> None:
     odd = [2**80, float("nan"), float("inf"), "\ud800", None]
     change = DiffChange(kind=ChangeKind.RESULT, severity=ChangeSeverity.NOTE, old=odd, new={"x": odd})
 
@@ -61,7 +61,7 @@ def test_any_value_can_be_told() -> None:
     assert said["old"]["value"] == [2**80, None, None, "\ud800", None]
 
 
-def test_a_value_that_cannot_be_written_is_told_to_be_that() -> None:
+def test_a_value_that_cannot_be_serialised_is_replaced() -> None:
     deep: object = 1
     for _ in range(5000):
         deep = [deep]

@@ -35,8 +35,8 @@ def test_a_report_has_a_verdict_a_table_and_the_gravest_first(difference: Sessio
     assert "- b\n+ B\n" in said
 
 
-def test_nothing_a_peer_says_is_markup(difference: SessionDiff, hostile: str) -> None:
-    """The blocks are ours alone, and all that peers said stands in code."""
+def test_no_text_of_a_peer_is_markup(difference: SessionDiff, hostile: str) -> None:
+    """All text of peers is in code."""
     said = markdown(difference, (hostile, "b"))
     tokens = GITHUB.parse(said)
 

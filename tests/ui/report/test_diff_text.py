@@ -7,7 +7,7 @@ from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffC
 from mcpspy.ui.report.diff_text import terminal
 
 
-def test_each_change_is_told_under_what_it_is_a_change_of(difference: SessionDiff) -> None:
+def test_each_change_is_below_its_case(difference: SessionDiff) -> None:
     said = list(terminal(difference))
 
     assert said[0] == ("note       handshake", rows.QUIET)

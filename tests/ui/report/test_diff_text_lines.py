@@ -12,7 +12,7 @@ def text_change(old: str, new: str) -> DiffChange:
     return DiffChange(kind=ChangeKind.RESULT, severity=NOTE, pointer="/result/t", old=old, new=new)
 
 
-def test_a_head_says_kind_pointer_and_why(hostile: str) -> None:
+def test_a_heading_has_kind_pointer_and_reason(hostile: str) -> None:
     change = DiffChange(kind=ChangeKind.ERROR, severity=NOTE, pointer="/error/\x1b", why="ok → no answer")
 
     assert diff_text.change_heading(change) == r"error  /error/\x1b  ok → no answer"
@@ -32,7 +32,7 @@ def test_values_have_a_line_each() -> None:
     assert list(diff_text.body(DiffChange(kind=ChangeKind.ADDED, severity=NOTE), 80)) == []
 
 
-def test_two_texts_are_told_line_by_line_with_what_stands_around() -> None:
+def test_two_texts_are_compared_line_by_line_with_context() -> None:
     found = list(diff_text.body(text_change("a\nb\nc\nd\n--- e", "a\nb\nC\nd\n+++ f"), 80))
 
     assert found == [
@@ -45,7 +45,7 @@ def test_two_texts_are_told_line_by_line_with_what_stands_around() -> None:
     ]
 
 
-def test_lines_are_cut_and_counted_and_inert() -> None:
+def test_lines_are_cut_and_counted_and_sanitized() -> None:
     found = list(diff_text.body(text_change("\x1b[2J" + "x" * 200 + "\n", "\n".join("b" * 99)), 20))
 
     assert found[0] == ("-", "\\x1b[2J" + "x" * 12 + "…")

@@ -38,7 +38,7 @@ def change(old: Any, new: Any, kind: ChangeKind = ChangeKind.RESULT) -> DiffChan
     ],
     ids=str,
 )
-def test_a_place_is_said_once_if_it_is_the_same(
+def test_equal_positions_are_shown_once(
     old: ChangePosition | None, new: ChangePosition | None, words: str
 ) -> None:
     assert places(ComparedCase(method="a", old=old, new=new)) == words
@@ -50,7 +50,7 @@ def test_a_place_for_a_program() -> None:
     assert place(None) == {}
 
 
-def test_everything_said_is_inert(hostile: str) -> None:
+def test_all_text_is_sanitized(hostile: str) -> None:
     case = ComparedCase(method="tools/call", subject=hostile)
     found = DiffChange(
         kind=ChangeKind.ERROR, severity=BREAKING, why=hostile, old=hostile, new={hostile: [hostile]}
@@ -67,7 +67,7 @@ def test_no_name_takes_over_a_report() -> None:
     assert about(ComparedCase(method="tools/call", subject="x" * 10_000)) == "tools/call " + "x" * 288 + "…"
 
 
-def test_what_is_to_be_said() -> None:
+def test_the_reason_of_a_change() -> None:
     assert said(change(1, 2)) == ""
     assert said(change(1, 2, ChangeKind.ADDED)) == "only the new session has it"
     assert said(change(1, 2, ChangeKind.REMOVED)) == "only the old session has it"
@@ -113,7 +113,7 @@ def test_a_cut_value_has_room_and_two_that_differ_are_seen_to(old: str, new: str
         assert one != two
 
 
-def test_texts_of_several_lines_are_told_by_line() -> None:
+def test_texts_of_several_lines_are_split() -> None:
     assert texts(change("a\nb", "a")) == (["a", "b"], ["a"])
     assert texts(change("a", "b")) is None
     assert texts(change("a\n", 1)) is None

@@ -42,7 +42,7 @@ def valid(text: str) -> ET.Element:
     return root
 
 
-def test_a_document_is_valid_whatever_peers_say(difference: SessionDiff, hostile: str) -> None:
+def test_a_document_is_valid_with_any_text_of_a_peer(difference: SessionDiff, hostile: str) -> None:
     root = valid(diff_junit(difference, (hostile, "b"), fail_on=ChangeSeverity.DIFFERENT))
 
     names = [case.attrib["name"] for case in root.iter("testcase")]
@@ -59,7 +59,7 @@ def test_a_document_is_valid_whatever_peers_say(difference: SessionDiff, hostile
     assert root.attrib["time"] == "1.750000"
 
 
-def test_what_fails_is_what_was_asked_to(difference: SessionDiff) -> None:
+def test_fail_on_decides_which_cases_fail(difference: SessionDiff) -> None:
     strict = valid(diff_junit(difference, ("a", "b"), fail_on=ChangeSeverity.NOTE))
     lax = valid(diff_junit(difference, ("a", "b"), fail_on=ChangeSeverity.BREAKING))
 

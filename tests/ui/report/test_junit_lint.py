@@ -35,7 +35,7 @@ def test_from_which_severity_on_a_case_fails_is_the_callers() -> None:
     assert root.attrib["failures"] == "2"
 
 
-def test_what_peers_say_is_text_that_xml_can_hold() -> None:
+def test_texts_of_peers_are_valid_xml() -> None:
     text = lint_junit([HOSTILE])
 
     ET.fromstring(text)

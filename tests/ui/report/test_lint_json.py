@@ -8,7 +8,7 @@ from mcpspy.ui.report.lint_json import document
 from tests.ui.report.linting import EVIL, HOSTILE, finding, linted
 
 
-def test_a_finding_says_everything() -> None:
+def test_a_finding_has_all_members() -> None:
     said = json.loads(document([linted(finding())]))
 
     assert said == {

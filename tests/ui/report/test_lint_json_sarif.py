@@ -78,7 +78,7 @@ def test_nothing_found_is_an_empty_run() -> None:
     assert checked(linted())["results"] == []
 
 
-def test_a_whole_path_is_a_files_uri_and_what_peers_say_is_text() -> None:
+def test_an_absolute_path_is_a_file_uri_and_texts_of_peers_are_escaped() -> None:
     (result,) = checked(linted(finding(severity=Severity.INFO), parts=("/tmp/a b.jsonl",)))["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "file:///tmp/a%20b.jsonl"
 

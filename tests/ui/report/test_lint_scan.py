@@ -27,7 +27,7 @@ def record(tmp_path: Path) -> Callable[[bytes], Path]:
     return write
 
 
-def test_a_finding_names_its_line_and_who_reads_is_told_how_far_it_is(
+def test_a_finding_names_its_line_and_progress_is_reported(
     record: Callable[[bytes], Path],
 ) -> None:
     path = record(ASKED + GARBAGE)

@@ -26,7 +26,7 @@ def test_rules_are_found_by_their_code() -> None:
     assert RULES_BY_CODE["ENV101"].code == "ENV101"
 
 
-def test_what_nobody_sees_is_shown() -> None:
+def test_invisible_characters_are_escaped() -> None:
     assert (
         visible("a\u200bb\U000e0041\x1b\u202e\ud800 \u00fc")
         == "a\\u200bb\\U000e0041\\x1b\\u202e\\ud800 \u00fc"

@@ -9,7 +9,7 @@ from mcpspy.ui.report.lint_scan import LiveLinter
 ASK = Frame(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
 
 
-def test_what_is_wrong_is_known_by_its_message_and_what_is_late_is_told() -> None:
+def test_findings_are_kept_by_message_and_late_ones_are_returned() -> None:
     session, live = Session(), LiveLinter(None)
     told = [
         live.add(change) for entry in (ASK, Frame(0.2, "server", b"oops")) for change in session.add(entry)

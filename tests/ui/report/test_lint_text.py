@@ -20,7 +20,7 @@ def test_a_finding_is_a_line_and_its_excerpt() -> None:
     assert len(list(finding_lines(finding(excerpt=""), "a.jsonl"))) == 1
 
 
-def test_on_a_terminal_a_long_message_goes_on_below() -> None:
+def test_on_a_terminal_a_long_message_is_wrapped() -> None:
     lines = [
         line for line, _ in finding_lines(finding(message="many words " * 20, excerpt=""), "a.jsonl", 60)
     ]

@@ -16,7 +16,7 @@ def told(*talks: Talk, top: int = 10, width: int = 80) -> list[str]:
     return [line for line, _ in beside(sessions, TableStyle(width, BarStyle(), "time", top))]
 
 
-def test_sessions_stand_below_each_other_in_every_row() -> None:
+def test_every_group_has_one_row_per_session() -> None:
     before = Talk().hello().call(1, 1.0, 1.1).call(2, 2.0, 2.1, "old")
     after = Talk().hello().call(1, 1.0, 3.0).note(4.0, "exit", code=0, signal=None)
 
@@ -43,7 +43,7 @@ def test_sessions_stand_below_each_other_in_every_row() -> None:
     assert bars[1] > bars[0] * 5
 
 
-def test_what_is_left_out_is_said_and_lines_fit() -> None:
+def test_hidden_rows_are_counted_and_lines_fit() -> None:
     talks = [Talk().hello(), Talk().hello()]
     for number in range(1, 6):
         for talk in talks:
@@ -55,5 +55,5 @@ def test_what_is_left_out_is_said_and_lines_fit() -> None:
     assert max(map(cells, lines)) <= 80
 
 
-def test_names_of_tools_are_inert() -> None:
+def test_names_of_tools_are_sanitized() -> None:
     assert "".join(told(Talk().call(1, 1.0, 2.0, "\x1b[31m"), Talk().hello())).isprintable()

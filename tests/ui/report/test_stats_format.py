@@ -34,12 +34,12 @@ def test_a_span_fits_its_column(seconds: float) -> None:
     assert len(span(seconds)) <= 6
 
 
-def test_a_share_that_is_not_nothing_does_not_say_so() -> None:
+def test_a_small_share_is_not_shown_as_zero() -> None:
     assert [share(part, 10.0) for part in (0.0, 0.01, 1.2, 10.0)] == ["0 %", "< 1 %", "12 %", "100 %"]
     assert share(1.0, 0.0) == "0 %"
 
 
-def test_the_head_says_which_session_it_is_and_how_it_stands() -> None:
+def test_the_head_has_the_session_and_its_state() -> None:
     talk = Talk().hello().hello(2.0)
     stats = talk.note(3.0, "exit", code=3, signal=None).stats()
 
@@ -51,7 +51,7 @@ def test_the_head_says_which_session_it_is_and_how_it_stands() -> None:
     assert head(CountedSession("x", Talk().stats(), False, ("x",)))[1] == "died: it has no exit note"
 
 
-def test_what_became_of_requests_is_said_by_name() -> None:
+def test_the_states_of_requests_are_named() -> None:
     stats = (
         Talk().hello().call(1, 1.0, 2.0).call(2, 1.0, 2.0).ask(3, 1.0, "tools/call", {"name": "echo"}).stats()
     )

@@ -1,4 +1,4 @@
-"""A table fits, says what there is, and puts the largest first."""
+"""The table fits the width and puts the largest first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def labels(sort: str) -> list[list[str]]:
     return [[row.label for row in rows_of_method] for rows_of_method in found(sort)]
 
 
-def test_tools_stand_below_their_method_and_what_took_longest_comes_first() -> None:
+def test_tools_are_below_their_method_and_the_slowest_is_first() -> None:
     assert labels("time") == [["ping"], ["tools/call", "slow", "often"], ["initialize"]]
     assert labels("count") == [["tools/call", "often", "slow"], ["initialize"], ["ping"]]
     assert labels("errors")[0] == ["ping"]
@@ -61,7 +61,7 @@ def test_a_line_is_never_wider_than_the_terminal_and_bars_grow_with_it(width: in
     assert "open" not in texts[0]
 
 
-def test_numbers_stand_under_their_heads() -> None:
+def test_numbers_are_aligned_with_their_heads() -> None:
     head, *_ = texts = [text for text, _ in drawn(100)]
     ping = next(text for text in texts if text.startswith("ping"))
 
@@ -70,7 +70,7 @@ def test_numbers_stand_under_their_heads() -> None:
     assert ping.index(" 900ms") + 6 == head.index(" p50") + 4
 
 
-def test_what_is_still_open_stands_out() -> None:
+def test_open_requests_are_highlighted() -> None:
     waiting = talk().ask(9, 6.0, "tools/call", {"name": "hangs"})
     tones = {text.split()[0]: tone for text, tone in drawn(100, waiting, is_over=False)}
 

@@ -1,4 +1,4 @@
-"""The numbers of one session: everything that is counted is told, and made inert."""
+"""Statistics of one session: every counter is reported and sanitized."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_facts_are_those_of_the_session() -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_a_server_that_asks_is_told_from_one_that_works() -> None:
+def test_waiting_for_the_client_is_not_work_of_the_server() -> None:
     talk = Talk().hello(0.0, 1.0).ask(1, 2.0, "tools/call", {"name": "echo"})
     talk.ask(1, 3.0, "roots/list", side="server").answer(1, 4.0, side="client").answer(1, 10.0)
 
@@ -58,7 +58,7 @@ def test_answers_are_counted_by_the_time_they_took() -> None:
     assert list(BOUNDS) == sorted(BOUNDS)
 
 
-def test_nothing_odd_goes_untold() -> None:
+def test_every_protocol_issue_is_reported() -> None:
     talk = Talk().hello().answer(77, 1.0).note(2.0, "lost", entries=4, why="full")
     talk.lines += [b"torn", b'{"t":3.0,"from":"server","why":"not JSON","raw":"DEBUG"}']
 
@@ -73,7 +73,7 @@ def test_a_call_that_hangs_is_named() -> None:
     assert lines[-1] == "no answer yet: tools/call hang, id 7, for 1m00s"
 
 
-def test_a_call_that_asks_back_is_told_as_a_whole() -> None:
+def test_a_call_with_input_requests_is_reported_as_a_whole() -> None:
     question = {"resultType": "input_required", "requestState": "s"}
     talk = Talk().hello().ask(1, 1.0, "tools/call", {"name": "book"}).answer(1, 2.0, question)
     talk.ask(2, 9.0, "tools/call", {"name": "book", "requestState": "s"}).answer(2, 12.0)
@@ -84,7 +84,7 @@ def test_a_call_that_asks_back_is_told_as_a_whole() -> None:
     )
 
 
-def test_what_is_left_out_is_said() -> None:
+def test_hidden_rows_are_counted() -> None:
     talk = Talk().hello()
     for number in range(1, 5):
         talk.call(number, 1.0, 2.0, f"tool-{number}")

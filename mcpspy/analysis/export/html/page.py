@@ -1,8 +1,7 @@
-"""The page: data, style and script in one file, and what a browser may do with it.
+"""The HTML page: data, style and script in one file.
 
-Owns the content security policy, which lets this style and this script run
-and nothing else, and that no text of a peer can end the element it stands in:
-`<` is an escape wherever JSON is embedded.
+Its content security policy allows only this style and this script. `<` is escaped wherever JSON is embedded,
+so no text of a peer can end its element.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ SCRIPTS = (
     *("marks.js", "units.js", "session.js", "search.js", "json.js", "text.js"),
     *("message.js", "listing.js", "timeline.js", "theme.js", "page.js"),
 )
-"""In the order in which they need each other; one closure holds them all."""
+"""In order of their dependencies; one closure contains them all."""
 
 POLICY = (
     "default-src 'none'",
     "script-src '{script}'",
     "style-src '{style}'",
-    "img-src data:",  # Pictures in answers; and the empty icon, without which a browser asks a server for one.
+    "img-src data:",  # Images in responses, and the empty icon: without it a browser requests one.
     "base-uri 'none'",
     "form-action 'none'",
-    "require-trusted-types-for 'script'",  # And no text becomes markup, not even by a mistake of ours.
+    "require-trusted-types-for 'script'",  # No text becomes markup, not even by mistake.
 )
 
 
 def export(session: RecordedSession) -> Iterator[str]:
-    """Yield the page in pieces: what is shown at once, the bodies, the rows, the script."""
+    """Yield the page in pieces: summary, bodies, rows, script."""
     style, script = _part("page.css"), _script()
     before, after = _part("page.html").split("<!-- data -->\n")
     policy = "; ".join(POLICY).format(style=_digest(style), script=_digest(script))
@@ -53,20 +52,13 @@ def export(session: RecordedSession) -> Iterator[str]:
     entries = HtmlRows(session)
     for bodies in entries.blocks():
         yield _block("bodies", bodies)
-    yield _block(
-        "session",
-        {
-            "version": __version__,
-            "facts": entries.facts(),
-            "starts": entries.starts,
-            "rows": entries.rows,
-        },
-    )
+    facts = {"version": __version__, "facts": entries.facts()}
+    yield _block("session", {**facts, "starts": entries.starts, "rows": entries.rows})
     yield Template(after).substitute(script=script)
 
 
 def _block(name: str, value: Any) -> str:
-    """Return a value as an element that no script runs and no text in it ends."""
+    """Return a value as JSON element; no text in it can end the element."""
     text = orjson.dumps(value).decode().replace("<", "\\u003c")
     return f'<script type="application/json" class="{name}">{text}</script>\n'
 
@@ -77,10 +69,10 @@ def _script() -> str:
 
 def _part(name: str) -> str:
     data = get_data(__package__, name)
-    assert data is not None  # It is beside this module, or the installation is broken.
+    assert data is not None  # It is next to this module unless the installation is broken.
     return data.decode().replace("\r\n", "\n")  # As a browser does before it takes the digest.
 
 
 def _digest(text: str) -> str:
-    """Return what a policy knows an element's text by: the browser counts the text between the tags."""
+    """Return the digest for the policy: a browser hashes the text between the tags."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -1,8 +1,7 @@
-"""A session as the page's script reads it: a row an exchange, and bodies apart from them.
+"""Data of the page: one row per exchange, and the bodies separately.
 
-Owns the members of a row (`session.js` names the same ones) and what is known
-of the session as a whole. A body is the peer's own text, never parsed here, so
-that duplicate keys and thirty-digit integers reach the reader.
+`session.js` has the same members of a row. Bodies are never parsed here, so that duplicate keys and
+thirty-digit integers reach the reader.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 import orjson
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.base import RecordedSession
+from mcpspy.analysis.export.base import CARRIERS, RecordedSession, http_number
 from mcpspy.core.protocol.message import Malformed, Notification, Request
 from mcpspy.core.protocol.peers import Peers
 from mcpspy.core.recording.decode import Damaged, Header, Note
@@ -24,24 +23,26 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
 BLOCK = 1 << 20
-"""Characters of bodies that are read together: what looking at one message costs."""
+"""Characters of bodies that the page parses together when it shows one of them."""
 
 NONE = -1
-"""In place of a body's number."""
+"""Body number of a row without a body."""
 
-_CARRIERS = ("http", "http-end", "sse", "part")
-"""Notes on how messages came, which the page shows when asked."""
+_KINDS: dict[type, str] = {
+    Request: "request",
+    Notification: "notification",
+    Malformed: "malformed",
+    Damaged: "damaged",
+}
 
 
 class HtmlRows:
-    """The rows of a session, made while its bodies are written."""
-
     def __init__(self, session: RecordedSession) -> None:
         self._session = session
         self._bodies: list[str] = []
         self._pending = 0
         self._exit: Note | None = None
-        self._parties = Peers()
+        self._peers = Peers()
         self._last_at = 0.0
         self.rows: list[list[Any]] = []
         self.starts = [0]
@@ -49,12 +50,12 @@ class HtmlRows:
         self.counts = dict.fromkeys(("all", "messages", "requests", "errors", "unanswered"), 0)
 
     def blocks(self) -> Iterator[list[str]]:
-        """Yield the bodies by the block; once they are through, the rest is known."""
+        """Yield the bodies in blocks; rows and facts are complete afterwards."""
         changes = list(self._session.changes)
         self._last_at = max((change.what.at for change in changes), default=0.0)
         for change in changes:
-            self._hear(change)
-            if self._session.keep(change) and not _is_spoken_for(change):
+            self._count(change)
+            if self._session.keep(change) and not _is_in_request_row(change):
                 self.rows.append(self._row(change))
                 if self._pending >= BLOCK:
                     yield self._take()
@@ -62,8 +63,7 @@ class HtmlRows:
             yield self._take()
 
     def facts(self) -> dict[str, Any]:
-        """Return what is known of the session as a whole."""
-        header, parties = self._session.header, self._parties
+        header, peers = self._session.header, self._peers
         ending = rows.row(Change(0, self._exit)) if self._exit is not None else None
         return {
             "name": sanitize(self._session.name or header.name) or "session",
@@ -73,16 +73,16 @@ class HtmlRows:
             "target": target(header),
             "cwd": sanitize(header.cwd or ""),
             "redacted": header.redacted,
-            "client": sanitize(str(parties.client or "")),
-            "server": sanitize(str(parties.server or "")),
-            "revision": sanitize(parties.revision or ""),
+            "client": sanitize(str(peers.client or "")),
+            "server": sanitize(str(peers.server or "")),
+            "revision": sanitize(peers.revision or ""),
             "lasted": self._last_at,
             "ending": ending.subject if ending is not None else "",
             "endingTone": ending.tone if ending is not None else rows.ODD,
             "counts": self.counts,
         }
 
-    def _hear(self, change: Change) -> None:
+    def _count(self, change: Change) -> None:
         what, exchange, counts = change.what, change.exchange, self.counts
         counts["all"] += 1
         if isinstance(what, Damaged):
@@ -92,30 +92,30 @@ class HtmlRows:
             return
         counts["messages"] += 1
         if isinstance(what, Request) and exchange is not None:
-            self._parties.hear_request(what)
+            self._peers.hear_request(what)
             counts["requests"] += 1
             counts["errors"] += rows.has_failed(exchange)
             counts["unanswered"] += exchange.state in (State.PENDING, State.UNANSWERED)
         elif exchange is not None and what is exchange.answer:
-            self._parties.hear_answer(exchange.answer, exchange.request.method)
+            self._peers.hear_answer(exchange.answer, exchange.request.method)
 
     def _row(self, change: Change) -> list[Any]:
         what, exchange = change.what, change.exchange
         request = exchange if isinstance(what, Request) else None
         answer = request.answer if request is not None else None
         sizes = _size(what), _size(answer) if answer is not None else None
-        said = rows.exchange_row(change, sizes, self._last_at) if request is not None else rows.row(change)
+        row = rows.exchange_row(change, sizes, self._last_at) if request is not None else rows.row(change)
         body = self._add(_text(what))
         return [
             change.number + 1,
             round(what.at, 6),
             _kind(what),
             "" if isinstance(what, Note | Damaged) else what.side,
-            said.method or "(answer)",
-            said.subject or ("" if said.method else f"id {said.id}"),
-            said.id,
-            said.status,
-            said.tone,
+            row.method or "(answer)",
+            row.subject or ("" if row.method else f"id {row.id}"),
+            row.id,
+            row.status,
+            row.tone,
             str(request.state) if request is not None else "",
             _end(request),
             body,
@@ -141,25 +141,17 @@ class HtmlRows:
 
 
 def target(header: Header) -> str:
-    """Return the command or URL that was recorded, as one line."""
     return sanitize(shlex.join(header.command) if header.command else header.upstream or "")
 
 
-def _is_spoken_for(change: Change) -> bool:
-    """Whether the row of its request shows it."""
+def _is_in_request_row(change: Change) -> bool:
     return change.exchange is not None and change.what is change.exchange.answer
 
 
 def _kind(what: object) -> str:
     if isinstance(what, Note):
-        return "http" if what.kind in _CARRIERS else "stderr" if what.kind == "stderr" else "note"
-    if isinstance(what, Request):
-        return "request"
-    if isinstance(what, Notification):
-        return "notification"
-    return (
-        "malformed" if isinstance(what, Malformed) else "damaged" if isinstance(what, Damaged) else "answer"
-    )
+        return "http" if what.kind in CARRIERS else "stderr" if what.kind == "stderr" else "note"
+    return _KINDS.get(type(what), "answer")
 
 
 def _size(what: Any) -> int:
@@ -167,7 +159,7 @@ def _size(what: Any) -> int:
 
 
 def _text(what: Any) -> str:
-    """Return its text as it was; of bytes that are no UTF-8, and of lone surrogates, escapes are left."""
+    """Return the original text; invalid UTF-8 and lone surrogates are escaped."""
     if not isinstance(what, Note):
         return str(what.data.decode("utf-8", "backslashreplace"))
     if what.text:
@@ -179,17 +171,14 @@ def _text(what: Any) -> str:
 
 
 def _end(exchange: Exchange | None) -> float | None:
-    """Return when it was answered or called off."""
     last = None if exchange is None else exchange.answer or exchange.cancel
     return None if last is None else round(last.at, 6)
 
 
 def _http(what: Any) -> int | None:
-    """Return the number of its HTTP exchange, if that is one a script can count to."""
-    if isinstance(what, Damaged):
-        return None
-    number = what.fields.get("http") if isinstance(what, Note) else what.frame.http
-    return number if isinstance(number, int) and abs(number) < 1 << 53 else None
+    """Return the number of the HTTP exchange if JavaScript can represent it."""
+    number = http_number(what)
+    return number if number is not None and abs(number) < 1 << 53 else None
 
 
 def _stream(what: Any) -> str:

@@ -1,8 +1,4 @@
-"""OpenTelemetry spans as OTLP/JSON: a span an exchange, and a notification.
-
-`export` makes one request of all of them, for a file; `batches` several that a
-collector takes.
-"""
+"""OpenTelemetry spans as OTLP/JSON: one span per exchange and per notification."""
 
 from __future__ import annotations
 
@@ -10,12 +6,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from mcpspy.analysis.export.base import RecordedSession, dumps
-from mcpspy.analysis.export.otlp.attributes import resource, scope
-from mcpspy.analysis.export.otlp.spans import SessionSpans
+from mcpspy.analysis.export.otlp.spans import SessionSpans, resource, scope
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 BATCH = 512
-"""Spans a request, as OpenTelemetry's own exporters send them: some collectors take 4 MB at most."""
+"""Spans per request, as in OpenTelemetry's own exporters: some collectors accept 4 MB at most."""
 
 
 def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
@@ -32,7 +27,7 @@ def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
 
 
 def batches(sessions: Iterable[RecordedSession], most: int = BATCH) -> Iterator[tuple[int, bytes]]:
-    """Yield requests with so many spans at most, each with how many it has."""
+    """Yield requests with at most `most` spans, each with its number of spans."""
     for session in sessions:
         for begin, spans in _sides(session):
             rest = iter(spans)
@@ -42,15 +37,12 @@ def batches(sessions: Iterable[RecordedSession], most: int = BATCH) -> Iterator[
 
 
 def _sides(session: RecordedSession) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each side that asked for anything how its spans are introduced, and the spans, written out.
-
-    Who a side is may be said in its last message, so all of them wait for that: as text they take least.
-    """
+    """Yield JSON of each side's resource and spans; spans wait as text, since any message may name a side."""
     spans = SessionSpans(session)
-    said: dict[str, list[str]] = {CLIENT: [], SERVER: []}
+    written: dict[str, list[str]] = {CLIENT: [], SERVER: []}
     for side, span in spans:
-        said[side].append(dumps(span))
+        written[side].append(dumps(span))
     for side in (CLIENT, SERVER):
-        if said[side]:
-            who = dumps(resource(session.header, spans.parties(side), side))
-            yield f'{{"resource":{who},"scopeSpans":[{{"scope":{dumps(scope())},"spans":[', said[side]
+        if written[side]:
+            service = dumps(resource(session.header, spans.peer(side), side))
+            yield f'{{"resource":{service},"scopeSpans":[{{"scope":{dumps(scope())},"spans":[', written[side]

@@ -1,15 +1,10 @@
-"""The spans of a session.
+"""The OpenTelemetry spans of a session, in OTLP/JSON: trace context and attributes.
 
-Owns when a span begins and ends, and what it hangs under: the peer's own trace
-if the message says so, else the request whose progress or whose HTTP stream it
-is, else nothing. Every span is of kind CLIENT: it is what who asked would have
-reported. A request that still waits has none yet.
-
-Which trace a span belongs to, and its own number there.
-
-Owns the numbers: what a peer says in `_meta.traceparent` (W3C Trace Context;
-MCP's SEP-414 has the key), else ones made of the recording's id, so that the
-same recording always has the same spans and may be sent twice.
+The parent of a span is the peer's own (`_meta.traceparent`: W3C Trace Context, MCP SEP-414), or the request
+to which its progress or HTTP stream belongs. Other ids derive from the recording's id, so they are equal in
+every export. Attributes follow semantic-conventions-genai (docs/gen-ai/mcp.md, status Development), without
+opt-in ones. Every span is of kind CLIENT, as its sender would have reported it. Pending requests have no span
+yet.
 """
 
 from __future__ import annotations
@@ -18,71 +13,16 @@ import re
 from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+from mcpspy import __version__
 from mcpspy.analysis.export.base import RecordedSession, WallClock
-from mcpspy.analysis.export.otlp.attributes import (
-    StreamAttributes,
-    attributes,
-    carried_by,
-    error_of,
-    said_of,
-    span_name,
-)
-from mcpspy.core.protocol.message import Failure, Notification, Request, Result, decoded, meta_raw
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result, decoded, loads, meta_raw
 from mcpspy.core.protocol.peers import Peer, Peers
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
-
-_TRACEPARENT = re.compile(
-    r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
-)
-
-SAMPLED = 0x01
-REMOTE = 0x300
-"""That it is known whether the parent is in another process, and that it is (trace.proto, SpanFlags)."""
-
-
-class SpanContext(NamedTuple):
-    """Where a span hangs."""
-
-    trace: str
-    """32 hex digits."""
-    parent: str = ""
-    """The parent's 16 hex digits; empty if it has none."""
-    flags: int = SAMPLED
-    state: str = ""
-    """`tracestate`, as it came."""
-
-
-def own_trace(header: Header) -> str:
-    """Return the trace of whatever in a session belongs to no other."""
-    return _digits(header, "trace", 16)
-
-
-def span_id(header: Header, what: str, number: int) -> str:
-    """Return the number of a span: `what` is the kind of thing, `number` which of them."""
-    return _digits(header, f"{what} {number}", 8)
-
-
-def said_context(message: Request | Notification) -> SpanContext | None:
-    """Return the context that a message brings; None if it brings none that is valid."""
-    meta = message.body.meta
-    said = decoded(meta_raw(meta, "traceparent")) if bytes(meta) else None
-    found = _TRACEPARENT.fullmatch(said) if isinstance(said, str) else None
-    if found is None or (found[1] == "00" and found[5]):  # Only later versions may say more.
-        return None
-    state = decoded(meta_raw(meta, "tracestate"))
-    return SpanContext(
-        found[2], found[3], int(found[4], 16) & 0xFF | REMOTE, state if isinstance(state, str) else ""
-    )
-
-
-def _digits(header: Header, what: str, size: int) -> str:
-    text = f"{header.id} {header.started} {what}".encode("utf-8", "surrogatepass")
-    return blake2b(text, digest_size=size, person=b"mcpspy otlp").hexdigest()
-
 
 Span = dict[str, Any]
 
@@ -92,16 +32,56 @@ STATUS_ERROR = 2
 
 SESSION_ID = "mcp-session-id"
 
+Value = str | int | bool | list[str]
+
+_LARGEST = 1 << 63
+
+_TRACEPARENT = re.compile(
+    r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
+)
+
+SAMPLED = 0x01
+REMOTE = 0x300
+"""The parent is known to be in another process (trace.proto, SpanFlags)."""
+
+_RESOURCES = (
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "notifications/resources/updated",
+)
+
+_ERRORS = {
+    State.TOOL_ERROR: "tool_error",
+    State.CANCELLED: "cancelled",
+    State.UNANSWERED: "no_answer",
+    State.REFUSED: "refused",
+}
+"""`error.type` of errors without a code. The convention defines the first and allows custom ones."""
+
+
+class SpanContext(NamedTuple):
+    trace: str
+    parent: str = ""
+    """16 hex digits; empty if it has none."""
+    flags: int = SAMPLED
+    state: str = ""
+
+
+class StreamAttributes(NamedTuple):
+    revision: str | None
+    session: str | None
+
 
 class SessionSpans:
-    """What a session reports, each with who would have reported it."""
+    """The spans of a session, each with the side that reports it."""
 
     def __init__(self, session: RecordedSession) -> None:
         self._session = session
         self._header = session.header
         self._clock = WallClock(session.header.started)
         self._changes = list(session.changes)
-        self._parties: dict[str | None, Peers] = {}
+        self._peers: dict[str | None, Peers] = {}
         self._sessions: dict[str | None, str] = {}
         self._posted: dict[int, Exchange | None] = {}
         self._closed: dict[int, float] = {}
@@ -109,23 +89,22 @@ class SessionSpans:
         for change in self._changes:
             self._look(change)
 
-    def parties(self, side: str) -> Peer | None:
-        """Return who is on a side, as the first of them introduced itself."""
-        every = self._parties.values()
-        return next(
-            (found for each in every if (found := each.client if side == CLIENT else each.server)), None
-        )
+    def peer(self, side: str) -> Peer | None:
+        """Return the first peer that introduced itself on a side."""
+        peers = (each.client if side == CLIENT else each.server for each in self._peers.values())
+        return next(filter(None, peers), None)
 
     def __iter__(self) -> Iterator[tuple[str, Span]]:
         for change in filter(self._session.keep, self._changes):
             what, exchange = change.what, change.exchange
             if isinstance(what, Notification):
-                yield what.side, self._of_notification(change, what)
+                number = span_id(self._header, "change", change.number)
+                context = self._context(what, exchange)
+                yield what.side, self._span(what, number, context, what.at, {})
             elif isinstance(what, Request) and exchange is not None and not exchange.is_open:
                 yield what.side, self._of_exchange(exchange)
 
     def _look(self, change: Change) -> None:
-        """Take what spans want to know of the whole session."""
         what, exchange = change.what, change.exchange
         self._last = max(self._last, what.at)
         if isinstance(what, Note):
@@ -136,15 +115,14 @@ class SessionSpans:
             return
         if not isinstance(what, Request | Result | Failure):
             return
-        parties = self._parties.setdefault(what.frame.stream, Peers())
+        peers = self._peers.setdefault(what.frame.stream, Peers())
         if isinstance(what, Request):
-            parties.hear_request(what)
+            peers.hear_request(what)
             if what.side == CLIENT and (number := what.frame.http) is not None:
-                self._posted[number] = (
-                    None if number in self._posted else exchange
-                )  # Of a batch it may be any.
+                # In a batch, the request of a response stream is unknown.
+                self._posted[number] = None if number in self._posted else exchange
         elif exchange is not None:
-            parties.hear_answer(what, exchange.request.method)
+            peers.hear_answer(what, exchange.request.method)
 
     def _take_session_id(self, note: Note) -> None:
         for side in ("request", "response"):
@@ -161,7 +139,7 @@ class SessionSpans:
             end = exchange.cancel.at
         else:
             end = self._closed.get(exchange.number, self._last)
-        error, message = error_of(exchange)
+        error, message = error_attributes(exchange)
         span = self._span(request, self._id_of(exchange), self._context(request, None), end, error)
         if message is not None:
             span["status"] = {"code": STATUS_ERROR, **({"message": message} if message else {})}
@@ -171,23 +149,19 @@ class SessionSpans:
             span["links"] = [{"traceId": trace, "spanId": self._id_of(before)}]
         return span
 
-    def _of_notification(self, change: Change, what: Notification) -> Span:
-        number = span_id(self._header, "change", change.number)
-        return self._span(what, number, self._context(what, change.exchange), what.at, {})
-
     def _id_of(self, exchange: Exchange) -> str:
         return span_id(self._header, "exchange", exchange.number)
 
     def _context(self, message: Request | Notification, about: Exchange | None) -> SpanContext:
-        """Return where a span hangs; `about` is the request that a notification reports on."""
-        said = said_context(message)
-        if said is not None:
-            return said
+        """Return the trace context of a message; `about` is the request that a notification reports on."""
+        context = trace_context(message)
+        if context is not None:
+            return context
         if about is None and message.side != CLIENT and message.frame.http is not None:
-            # What comes in the stream that answers a POST belongs to its request (2025-11-25, transports).
+            # Messages in the response stream of a POST belong to its request (2025-11-25, transports).
             about = self._posted.get(message.frame.http)
         if about is None:
-            return SpanContext(own_trace(self._header))
+            return SpanContext(default_trace_id(self._header))
         above = self._context(about.request, None)
         return above._replace(parent=self._id_of(about))
 
@@ -200,9 +174,9 @@ class SessionSpans:
         error: dict[str, Any],
     ) -> Span:
         stream = message.frame.stream
-        parties = self._parties.get(stream)
-        of = StreamAttributes(parties.revision if parties is not None else None, self._sessions.get(stream))
-        carried = carried_by(self._header, message.side)
+        peers = self._peers.get(stream)
+        of = StreamAttributes(peers.revision if peers is not None else None, self._sessions.get(stream))
+        carried = transport_attributes(self._header, message.side)
         span = {
             "traceId": context.trace,
             "spanId": number,
@@ -211,10 +185,130 @@ class SessionSpans:
             "kind": KIND_CLIENT,
             "startTimeUnixNano": str(self._clock.nanoseconds(message.at)),
             "endTimeUnixNano": str(self._clock.nanoseconds(max(end, message.at))),
-            "attributes": attributes({**said_of(message, of), **carried, **error}),
+            "attributes": attributes({**message_attributes(message, of), **carried, **error}),
         }
         if context.parent:
             span["parentSpanId"] = context.parent
         if context.state:
             span["traceState"] = context.state
         return span
+
+
+def default_trace_id(header: Header) -> str:
+    """Return the trace id of messages without a peer's trace context."""
+    return _digits(header, "trace", 16)
+
+
+def span_id(header: Header, what: str, number: int) -> str:
+    """Return the id of a span: `what` is its kind, `number` is unique for this kind."""
+    return _digits(header, f"{what} {number}", 8)
+
+
+def trace_context(message: Request | Notification) -> SpanContext | None:
+    """Return the trace context in a message; None if there is no valid one."""
+    meta = message.body.meta
+    value = decoded(meta_raw(meta, "traceparent")) if bytes(meta) else None
+    found = _TRACEPARENT.fullmatch(value) if isinstance(value, str) else None
+    if found is None or (found[1] == "00" and found[5]):  # Only later versions may have more fields.
+        return None
+    state = decoded(meta_raw(meta, "tracestate"))
+    state = state if isinstance(state, str) else ""
+    return SpanContext(found[2], found[3], int(found[4], 16) & 0xFF | REMOTE, state)
+
+
+def _digits(header: Header, what: str, size: int) -> str:
+    text = f"{header.id} {header.started} {what}".encode("utf-8", "surrogatepass")
+    return blake2b(text, digest_size=size, person=b"mcpspy otlp").hexdigest()
+
+
+def attributes(values: dict[str, Value | None]) -> list[dict[str, Any]]:
+    """Return attributes in OTLP/JSON, without those that are None."""
+    return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None]
+
+
+def resource(header: Header, party: Peer | None, side: str) -> dict[str, Any]:
+    """Return the resource of one side (semantic conventions, resource/service)."""
+    name = party.name if party is not None else side if side == CLIENT else header.name or side
+    version = party.version if party is not None else None
+    values: dict[str, Value | None] = {
+        "service.name": name,
+        "service.version": version or None,
+        "mcpspy.recording.id": header.id,
+        "mcpspy.recording.name": header.name or None,
+    }
+    return {"attributes": attributes(values)}
+
+
+def scope() -> dict[str, str]:
+    return {"name": "mcpspy", "version": __version__}
+
+
+def _value(value: Value) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        # 64-bit integers are texts in the JSON of Protocol Buffers.
+        return {"intValue": str(value)} if abs(value) < _LARGEST else {"stringValue": str(value)}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_value(each) for each in value]}}
+    return {"stringValue": value}
+
+
+def span_name(message: Request | Notification) -> str:
+    """Return `{mcp.method.name} {target}`; only tools and prompts are targets, because of the cardinality."""
+    if message.method in ("tools/call", "prompts/get") and message.subject:
+        return f"{message.method} {message.subject}"
+    return message.method
+
+
+def message_attributes(message: Request | Notification, of: StreamAttributes) -> dict[str, Value | None]:
+    method, subject = message.method, message.subject
+    revision = message.revision if isinstance(message, Request) else None
+    return {
+        "mcp.method.name": method,
+        "mcp.protocol.version": revision or of.revision,
+        "mcp.session.id": of.session,
+        "gen_ai.operation.name": "execute_tool" if method == "tools/call" else None,
+        "gen_ai.tool.name": subject if method == "tools/call" else None,
+        "gen_ai.prompt.name": subject if method == "prompts/get" else None,
+        "mcp.resource.uri": subject if method in _RESOURCES else None,
+        "jsonrpc.request.id": _id(message.id) if isinstance(message, Request) else None,
+    }
+
+
+def transport_attributes(header: Header, side: str) -> dict[str, Value | None]:
+    """Return transport attributes. The address is the server's, so only spans of the client have it."""
+    if header.transport != "http":
+        return {"network.transport": "pipe"}
+    host = port = None
+    if side == CLIENT:
+        try:
+            parts = urlsplit(header.upstream or "")
+            host, port = parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        except ValueError:  # Invalid address.
+            host = None
+    return {
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        "server.address": host,
+        "server.port": port if host else None,
+    }
+
+
+def error_attributes(exchange: Exchange) -> tuple[dict[str, Value | None], str | None]:
+    """Return the attributes of an error and its message; ({}, None) if there is none."""
+    answer = exchange.answer
+    if isinstance(answer, Failure):
+        code = "_OTHER" if answer.code is None else str(answer.code)
+        status = None if answer.code is None else code
+        return {"error.type": code, "rpc.response.status_code": status}, answer.text
+    kind = _ERRORS.get(exchange.state)
+    if kind is None:
+        return {}, None
+    return {"error.type": kind}, "; ".join(exchange.flaws) if exchange.state is State.REFUSED else ""
+
+
+def _id(text: str) -> str | None:
+    """Return an id as text: `a` for `"a"`; None for null."""
+    value = loads(text.encode("utf-8", "surrogatepass"))
+    return value if isinstance(value, str) else None if value is None else text

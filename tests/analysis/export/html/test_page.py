@@ -1,4 +1,4 @@
-"""The page as a browser has it: Chromium opens it, and nothing a peer said is more than text in it."""
+"""The page in Chromium: no text of a peer is more than text in it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def made(session: RecordedSession) -> str:
 
 
 def nasty(text: str = NASTY) -> RecordedSession:
-    """Return a session in which everybody says something nasty wherever they can."""
+    """Return a session with hostile text everywhere."""
     quoted = json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
     header = structs.replace(
         HEADER, name=text, command=[text], cwd=text, started=text, id=text, transport=text, redacted=True
@@ -538,7 +538,7 @@ async def test_on_paper_all_rows_are_there(browser: Page, tmp_path: Path) -> Non
 
 
 @in_chromium
-async def test_nothing_is_fetched_even_by_a_mistake_of_ours(browser: Page, tmp_path: Path) -> None:
+async def test_nothing_is_fetched_even_by_mistake(browser: Page, tmp_path: Path) -> None:
     await opened(browser, tmp_path, said(call(0)))
     refused = await browser.evaluate(
         "new Promise((done) => { addEventListener('securitypolicyviolation', (event) => "
@@ -553,7 +553,7 @@ async def test_nothing_is_fetched_even_by_a_mistake_of_ours(browser: Page, tmp_p
 
 
 @in_chromium
-async def test_who_listens_finds_the_way(browser: Page, tmp_path: Path) -> None:
+async def test_screen_readers_find_the_landmarks(browser: Page, tmp_path: Path) -> None:
     await browser.look(1600)
     await opened(browser, tmp_path, said(call(0, 1), result(1, 1), server(2, b"nonsense")))
     await browser.press("j", "Enter")

@@ -67,7 +67,7 @@ def test_a_request_and_its_answer_are_one_row() -> None:
     assert (row["size"], row["answerSize"]) == tuple(map(len, read.bodies))
 
 
-def test_what_was_said_is_there_to_the_digit() -> None:
+def test_bodies_are_kept_to_the_digit() -> None:
     text = (
         '{"jsonrpc":"2.0","id":1,"method":"ping","n":123456789012345678901234567890,"n":1.0,"n":"\\u00fc ü "}'
     )
@@ -133,7 +133,7 @@ def test_a_call_that_was_called_off_ends_there() -> None:
     assert (read.row(kind="request")["state"], read.row(kind="request")["end"]) == ("cancelled", 2.5)
 
 
-def test_flaws_of_both_sides_are_said_once() -> None:
+def test_flaws_of_both_messages_are_listed_once() -> None:
     read = Read(said(client(0, b'{"id":1,"method":"ping"}'), server(1, b'{"id":1,"result":{}}')))
 
     assert read.rows[0]["flaws"] == ['jsonrpc is not "2.0"']
@@ -173,7 +173,7 @@ def test_a_body_is_found_in_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row["body"] for row in read.rows] == list(range(7))
 
 
-def test_the_facts_say_who_spoke_and_how_it_ended() -> None:
+def test_the_facts_have_the_peers_and_the_exit() -> None:
     initialize = b"""{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
         "capabilities":{},"clientInfo":{"name":"host","version":"2"}}}"""
     read = Read(
@@ -193,7 +193,7 @@ def test_the_facts_say_who_spoke_and_how_it_ended() -> None:
     assert facts["counts"] == {"all": 6, "messages": 5, "requests": 3, "errors": 1, "unanswered": 1}
 
 
-def test_a_session_without_an_end_says_so() -> None:
+def test_a_session_without_an_end_is_marked() -> None:
     facts = Read(said(call(0), is_over=False)).entries.facts()
 
     assert (facts["ending"], facts["endingTone"]) == ("", "odd")

@@ -1,11 +1,17 @@
-"""What a span says of a message, in the names of the semantic conventions."""
+"""Span attributes in the names of the semantic conventions."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
-from mcpspy.analysis.export.otlp.attributes import StreamAttributes, carried_by, error_of, said_of, span_name
+from mcpspy.analysis.export.otlp.spans import (
+    StreamAttributes,
+    error_attributes,
+    message_attributes,
+    span_name,
+    transport_attributes,
+)
 from mcpspy.core.protocol.message import Notification, Request, read_frame
 from tests.analysis.export.sessions import HEADER, call, client, result, said, server
 
@@ -51,9 +57,11 @@ def message(text: bytes) -> Request | Notification:
         ),
     ],
 )
-def test_a_message_says_what_the_conventions_ask(text: bytes, name: str, more: dict[str, str]) -> None:
+def test_a_message_has_the_attributes_of_the_conventions(
+    text: bytes, name: str, more: dict[str, str]
+) -> None:
     found = message(text)
-    values = {key: value for key, value in said_of(found, OF).items() if value is not None}
+    values = {key: value for key, value in message_attributes(found, OF).items() if value is not None}
 
     assert span_name(found) == name
     assert values == {
@@ -64,23 +72,23 @@ def test_a_message_says_what_the_conventions_ask(text: bytes, name: str, more: d
     }
 
 
-def test_only_who_calls_the_server_has_its_address() -> None:
+def test_only_spans_of_the_client_have_the_address() -> None:
     header = replace(HEADER, transport="http", upstream="https://example.test/mcp")
 
-    assert carried_by(HEADER, "client") == {"network.transport": "pipe"}
-    assert carried_by(header, "client") == {
+    assert transport_attributes(HEADER, "client") == {"network.transport": "pipe"}
+    assert transport_attributes(header, "client") == {
         "network.transport": "tcp",
         "network.protocol.name": "http",
         "server.address": "example.test",
         "server.port": 443,
     }
-    assert carried_by(header, "server")["server.address"] is None
-    assert carried_by(replace(header, upstream="http://[no"), "client")["server.address"] is None
+    assert transport_attributes(header, "server")["server.address"] is None
+    assert transport_attributes(replace(header, upstream="http://[no"), "client")["server.address"] is None
 
 
 def test_an_error_without_a_code_is_of_no_known_type() -> None:
     (exchange,) = said(call(0.1), server(0.2, b'{"jsonrpc":"2.0","id":1,"error":"no"}')).exchanges()
     (good,) = said(call(0.1), result(0.2)).exchanges()
 
-    assert error_of(exchange) == ({"error.type": "_OTHER", "rpc.response.status_code": None}, "no")
-    assert error_of(good) == ({}, None)
+    assert error_attributes(exchange) == ({"error.type": "_OTHER", "rpc.response.status_code": None}, "no")
+    assert error_attributes(good) == ({}, None)

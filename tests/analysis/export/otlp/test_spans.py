@@ -96,11 +96,11 @@ def test_an_error_has_its_type_and_its_message(
     more: list[Entry], kind: str, message: str, end: float
 ) -> None:
     span = next(span for span in made(call(0.1), *more) if span.name == "tools/call forecast")
-    said_of = attributes(span.attributes)
+    message_attributes = attributes(span.attributes)
 
     assert (span.status.code, span.status.message) == (Status.STATUS_CODE_ERROR, message)
-    assert said_of["error.type"] == kind
-    assert said_of.get("rpc.response.status_code") == (kind if kind.startswith("-") else None)
+    assert message_attributes["error.type"] == kind
+    assert message_attributes.get("rpc.response.status_code") == (kind if kind.startswith("-") else None)
     assert span.end_time_unix_nano == (BEGAN + round(end * 1000)) * 10**6
 
 
@@ -157,7 +157,7 @@ def test_what_comes_in_the_stream_of_a_post_hangs_under_its_request() -> None:
     assert not of_batch[-1].parent_span_id, "of a batch it may be any"
 
 
-def test_a_call_that_goes_on_links_to_the_one_before() -> None:
+def test_a_continued_call_links_to_the_one_before() -> None:
     asked, answered = b'"resultType":"input_required","requestState":"s"', b',"requestState":"s"'
     first, second = made(call(0.1, 1), result(0.2, 1, asked), call(0.3, 2, more=answered), result(0.4, 2))
 
@@ -166,7 +166,7 @@ def test_a_call_that_goes_on_links_to_the_one_before() -> None:
     assert second.links[0].trace_id == first.trace_id
 
 
-def test_both_sides_are_services_and_who_asks_reports() -> None:
+def test_both_sides_are_services_and_report_their_own_requests() -> None:
     hello = b'"protocolVersion":"2025-11-25","capabilities":{},"%b":{"name":"%b","version":"1"}'
     text = "".join(
         export(

@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from mcpspy.analysis.export.otlp.spans import SpanContext, own_trace, said_context, span_id
+from mcpspy.analysis.export.otlp.spans import SpanContext, default_trace_id, span_id, trace_context
 from mcpspy.core.protocol.message import Request, read_frame
 from tests.analysis.export.sessions import HEADER, client
 
@@ -18,10 +18,10 @@ def heard(meta: object) -> SpanContext | None:
     data = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": {"_meta": meta}}).encode()
     (message,) = read_frame(client(0.1, data))
     assert isinstance(message, Request)
-    return said_context(message)
+    return trace_context(message)
 
 
-def test_what_a_peer_says_is_taken_over() -> None:
+def test_the_trace_context_of_a_peer_is_kept() -> None:
     said = {"traceparent": f"00-{TRACE}-{PARENT}-00", "tracestate": "a=b"}
 
     assert heard(said) == SpanContext(TRACE, PARENT, 0x300, "a=b")
@@ -53,6 +53,6 @@ def test_numbers_are_the_recordings_own_and_always_the_same() -> None:
     ids = {span_id(HEADER, what, n) for what in ("exchange", "change") for n in range(100)}
 
     assert len(ids) == 200
-    assert own_trace(HEADER) == own_trace(replace(HEADER, name="other"))
-    assert own_trace(HEADER) != own_trace(other)
-    assert (len(own_trace(HEADER)), len(span_id(HEADER, "exchange", 1))) == (32, 16)
+    assert default_trace_id(HEADER) == default_trace_id(replace(HEADER, name="other"))
+    assert default_trace_id(HEADER) != default_trace_id(other)
+    assert (len(default_trace_id(HEADER)), len(span_id(HEADER, "exchange", 1))) == (32, 16)

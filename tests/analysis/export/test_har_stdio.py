@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.export.har import export
-from mcpspy.analysis.export.har.stdio import entries
+from mcpspy.analysis.export.har import export, stdio_entries
 from mcpspy.core.recording.decode import Entry, Frame
-from tests.analysis.export.har.test_entry import valid
 from tests.analysis.export.sessions import HEADER, call, client, failure, result, said, server
+from tests.analysis.export.test_har_entry import valid
 
 
 def archived(*of: Entry, **more: Any) -> list[dict[str, Any]]:
     session = said(*of, **more)
-    assert list(entries(session))
+    assert list(stdio_entries(session))
     found: list[dict[str, Any]] = valid("".join(export([session])))["log"]["entries"]
     return found
 
@@ -43,7 +42,7 @@ CANCEL = client(0.4, b'{"jsonrpc":"2.0","method":"notifications/cancelled","para
         (result(0.2, 99), 0, "no answer", 0),
     ],
 )
-def test_the_status_says_what_became_of_it(answer: Frame, status: int, text: str, time: int) -> None:
+def test_the_status_is_the_outcome_of_the_request(answer: Frame, status: int, text: str, time: int) -> None:
     entry, *_ = archived(call(0.1), answer)
 
     assert (entry["response"]["status"], entry["response"]["statusText"]) == (status, text)
@@ -51,7 +50,7 @@ def test_the_status_says_what_became_of_it(answer: Frame, status: int, text: str
     assert ("_error" in entry) == (status == 0)
 
 
-def test_what_the_server_asks_goes_to_the_client_and_a_notification_is_accepted() -> None:
+def test_a_server_request_goes_to_the_client_and_a_notification_is_accepted() -> None:
     asked, told = archived(
         server(0.1, b'{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"Well?"}}'),
         client(0.2, b'{"jsonrpc":"2.0","method":"notifications/x y"}'),
@@ -78,6 +77,6 @@ def test_a_text_that_utf_8_has_not_is_no_error() -> None:
     assert entry["comment"] == "error 1: \\ud800"
 
 
-def test_only_what_is_wanted_is_an_entry() -> None:
+def test_only_selected_messages_are_entries() -> None:
     assert len(archived(call(0.1), CANCEL, call(0.5, 2))) == 3
     assert len(archived(call(0.1), CANCEL, call(0.5, 2), keep=lambda change: change.number != 1)) == 2

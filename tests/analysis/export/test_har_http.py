@@ -13,8 +13,8 @@ from mcpspy.core.protocol.message import Message, Request
 from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import Recording
-from tests.analysis.export.har.test_entry import valid
 from tests.analysis.export.sessions import HEADER, HTTP, call, note, recorded, result, said, server
+from tests.analysis.export.test_har_entry import valid
 
 OURS = replace(HEADER, transport="http", command=None, upstream="https://example.test:8443/mcp?x=1")
 
@@ -110,13 +110,13 @@ def test_a_batch_is_one_body() -> None:
         ([note(0.1, "http", http=1, status=403, error="refused", asked_at="?", request=7)], 403, "refused"),
     ],
 )
-def test_what_went_wrong_is_said(entries: list[Entry], status: int, error: str) -> None:
+def test_an_error_below_http_is_exported(entries: list[Entry], status: int, error: str) -> None:
     (entry,) = archived(*entries)
 
     assert (entry["response"]["status"], entry["_error"]) == (status, error)
 
 
-def test_they_stand_in_the_order_in_which_they_were_asked_for() -> None:
+def test_entries_are_in_the_order_of_the_requests() -> None:
     found = archived(head(0.9, 1, asked_at=0.2), head(0.3, 2, asked_at=0.1), end(1.0, 1), end(1.0, 2))
 
     assert [entry["_http"] for entry in found] == [2, 1]

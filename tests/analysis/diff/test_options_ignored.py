@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.analysis.diff.ignore import Ignored, cut, ignored, is_cut
 from mcpspy.analysis.diff.json_diff import deltas
+from mcpspy.analysis.diff.model import ComparedCase
+from mcpspy.analysis.diff.options import Ignored, cut, ignored, is_cut
 from mcpspy.core.jsontools import pointer
 
 RESULT = {"result": {"a": 1, "items": [{"at": 1, "n": 1}, {"at": 2, "n": 2}], "text": '{"at":5,"b":6}'}}
@@ -80,12 +81,16 @@ def test_a_place_is_named_by_a_pattern_that_ends_there_or_above(
     assert is_cut(pointer(place), [pointer(pattern)]) is named
 
 
+def is_about(pattern: str, method: str, subject: str | None) -> bool:
+    return ignored(pattern).is_about(ComparedCase(method=method, subject=subject))
+
+
 def test_a_pattern_is_about_its_method_and_subject() -> None:
-    assert ignored("tools/* cl?ck /result").is_about("tools/call", "clock")
-    assert not ignored("tools/* clock /result").is_about("tools/call", "clocks")
-    assert not ignored("tools/call a.c /result").is_about("tools/call", "abc")
-    assert not ignored("tools/call clock").is_about("tools/call", None)
-    assert ignored("/result").is_about("ping", None)
+    assert is_about("tools/* cl?ck /result", "tools/call", "clock")
+    assert not is_about("tools/* clock /result", "tools/call", "clocks")
+    assert not is_about("tools/call a.c /result", "tools/call", "abc")
+    assert not is_about("tools/call clock", "tools/call", None)
+    assert is_about("/result", "ping", None)
 
 
 VALUES = st.recursive(

@@ -12,11 +12,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcpspy.analysis.export.har import export
-from mcpspy.analysis.export.har.entry import answered, asked, timed
+from mcpspy.analysis.export.har import entry_request, entry_response, entry_times, export
 from tests.analysis.export.sessions import EVERY, call, recorded, result, said
 
-SCHEMAS = Path(__file__).parents[4] / ".peers" / "node_modules" / "har-schema" / "lib"
+SCHEMAS = Path(__file__).parents[3] / ".peers" / "node_modules" / "har-schema" / "lib"
 
 TIMES = ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")
 
@@ -74,17 +73,17 @@ def test_several_sessions_and_none_are_valid_too() -> None:
 
 
 def test_what_is_not_utf_8_is_base64_and_no_body_is_none() -> None:
-    response = answered(200, None, {"content-type": "x"}, b"\xff")
-    request = asked("POST", "http://h/p?a=1&b=", {}, b"\xff")
+    response = entry_response(200, None, {"content-type": "x"}, b"\xff")
+    request = entry_request("POST", "http://h/p?a=1&b=", {}, b"\xff")
 
     assert response["content"]["encoding"] == "base64"
     assert b64decode(response["content"]["text"]) == b"\xff"
     assert b64decode(request["postData"]["text"]) == b"\xff"
     assert request["queryString"] == [{"name": "a", "value": "1"}, {"name": "b", "value": ""}]
-    assert "postData" not in asked("GET", "http://h/", {}, None)
-    assert "text" not in answered(204, None, {}, b"")["content"]
+    assert "postData" not in entry_request("GET", "http://h/", {}, None)
+    assert "text" not in entry_response(204, None, {}, b"")["content"]
 
 
 def test_no_time_is_below_nothing() -> None:
-    assert timed(-1.0, 0.0125)["timings"]["wait"] == 0
-    assert timed(0.001, 0.0125)["time"] == 13.5
+    assert entry_times(-1.0, 0.0125)["timings"]["wait"] == 0
+    assert entry_times(0.001, 0.0125)["time"] == 13.5
