@@ -65,7 +65,7 @@ class InterceptionOptions:
                 raise UsageError(f'two rules are called "{name}"', "notes and dice tell rules apart by name")
         return Rules(tuple(rules), int.from_bytes(os.urandom(4)))
 
-    def desk(self) -> Interceptor:
+    def interceptor(self) -> Interceptor:
         """Return a desk for one session. Raises what `rules` raises."""
         from mcpspy.core.intercept.interceptor import Interceptor
 
@@ -89,11 +89,11 @@ class SessionInterception:
 
     def __init__(self, recorder: Recorder, options: InterceptionOptions, name: str) -> None:
         self._recorder = recorder
-        self._interception = options
+        self._options = options
         self._name = name
         self._epoch = monotonic() - recorder.now()
-        self._desk: Interceptor | None = None
-        self._failed = ""
+        self._interceptor: Interceptor | None = None
+        self._failure = ""
         """The bug that ended interception, in one line."""
         self._known_until = 0.0
         """Seconds from the start up to which the desk knows the traffic."""
@@ -117,73 +117,73 @@ class SessionInterception:
             "name": self._name,
             "transport": self.transport,
             "pid": os.getpid(),
-            "state": {} if self._desk is None else self._desk.describe(self.now()),
+            "state": {} if self._interceptor is None else self._interceptor.describe(self.now()),
         }
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
         """Execute a viewer's order and return the answer; raise OrderError."""
         from mcpspy.core.intercept.actions import CommandError
 
-        if self._failed:
-            raise CommandError(self._failed)
+        if self._failure:
+            raise CommandError(self._failure)
         try:
-            desk = self._learned()
+            interceptor = self._synchronized()
             if order.get("order") in ("request", "notify"):
-                self._admit(desk, order)
+                self._check_deliverable(interceptor, order)
             at = self.now()
-            answer, steps = desk.order(at, viewer, order)
+            answer, steps = interceptor.order(at, viewer, order)
             self._carry_out(at, steps)
         except CommandError:
             raise
         except Exception as error:
             self._give_up(error)
-            raise CommandError(self._failed) from None
+            raise CommandError(self._failure) from None
         finally:
             self._settle()
         return answer
 
     def viewer_left(self, viewer: str) -> None:
         """Release everything this viewer held."""
-        self._run(lambda desk, at: desk.viewer_left(at, viewer))
+        self._run(lambda interceptor, at: interceptor.viewer_left(at, viewer))
         self._settle()
 
-    def _learned(self) -> Interceptor:
+    def _synchronized(self) -> Interceptor:
         """Return a desk that has heard, from the recording, all messages that passed it by."""
-        desk = self._desk
-        if desk is None:
-            desk = self._desk = self._interception.desk()
+        interceptor = self._interceptor
+        if interceptor is None:
+            interceptor = self._interceptor = self._options.interceptor()
         if not self.is_on:
             for frame in frames(self._recorder, self._known_until):
-                desk.hear(frame.at, frame.side, frame.data, stream=frame.stream)
-        return desk
+                interceptor.hear(frame.at, frame.side, frame.data, stream=frame.stream)
+        return interceptor
 
     # How it is done.
 
     def wake(self) -> None:
         """Do everything that is due by now."""
-        self._run(lambda desk, at: desk.wake(at))
+        self._run(lambda interceptor, at: interceptor.wake(at))
         self._settle()
 
     def _run(self, decide: Callable[[Interceptor, float], list[Step]]) -> None:
         """Carry out the steps that follow from something other than a message."""
-        if self._desk is not None:
+        if self._interceptor is not None:
             at = self.now()
             try:
-                self._carry_out(at, decide(self._desk, at))
+                self._carry_out(at, decide(self._interceptor, at))
             except Exception as error:
                 self._give_up(error)
 
     def _settle(self) -> None:
         """Intercept messages while there is something to decide, and set the alarm for the next deadline."""
-        desk, was_on = self._desk, self.is_on
-        self.is_on = self._switch(is_wanted=desk is not None and not desk.is_idle)
+        interceptor, was_on = self._interceptor, self.is_on
+        self.is_on = self._switch(is_wanted=interceptor is not None and not interceptor.is_idle)
         if was_on and not self.is_on:
             self._known_until = self.now()
-        self._set_alarm(None if desk is None else desk.next_at)
+        self._set_alarm(None if interceptor is None else interceptor.next_at)
 
     # The transport's part.
 
-    def _admit(self, desk: Interceptor, order: dict[str, Any]) -> None:
+    def _check_deliverable(self, interceptor: Interceptor, order: dict[str, Any]) -> None:
         """Get ready to send a message of ours; raise OrderError if it cannot be delivered."""
         raise NotImplementedError
 
@@ -251,15 +251,15 @@ def _lines(first: str, current: str) -> Iterator[bytes]:
     try:
         size = os.stat(current).st_size
         if first != current or size > HEAD + TAIL:
-            yield from _some(first, 0, HEAD)[1:-1]
-            yield from _some(current, max(0, size - TAIL), TAIL)[1:-1]
+            yield from _read_lines(first, 0, HEAD)[1:-1]
+            yield from _read_lines(current, max(0, size - TAIL), TAIL)[1:-1]
         else:
-            yield from _some(current, 0, size)[1:-1]
+            yield from _read_lines(current, 0, size)[1:-1]
     except OSError:  # A device, or a file that somebody has moved: then nothing is known.
         return
 
 
-def _some(path: str, start: int, size: int) -> list[bytes]:
+def _read_lines(path: str, start: int, size: int) -> list[bytes]:
     """Return the lines; the first may be the header, or the end of one, and the last has not ended."""
     with open(path, "rb") as file:
         file.seek(start)

@@ -58,7 +58,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_two_runs_have_other_dice_and_other_ids() -> None:
-    one, two = (asked("a => 50% drop").desk() for _ in range(2))
+    one, two = (asked("a => 50% drop").interceptor() for _ in range(2))
     order = {"order": "request", "method": "ping"}
 
     assert one.opening().fields["seed"] != two.opening().fields["seed"]
@@ -68,9 +68,9 @@ def test_two_runs_have_other_dice_and_other_ids() -> None:
 def test_a_desk_does_what_was_asked_for() -> None:
     found = asked("tool:echo => hold")
     found.call_timeout, found.slow, found.hold_timeout = 3.0, 2.0, 7.0
-    desk = found.desk()
-    desk.take(1.0, "client", CALL)
+    interceptor = found.interceptor()
+    interceptor.take(1.0, "client", CALL)
 
-    assert desk.next_at == 8.0
-    assert desk.opening().fields["call_timeout"] == 3
-    assert desk.opening().fields["slow"] == 2
+    assert interceptor.next_at == 8.0
+    assert interceptor.opening().fields["call_timeout"] == 3
+    assert interceptor.opening().fields["slow"] == 2

@@ -21,7 +21,7 @@ from mcpspy.io.client.base import ServerAddress
 IDLE = 4.0
 """Seconds an idle connection is kept: below the five after which uvicorn and Node close theirs."""
 
-LONG_HEADER = 1 << 16
+MAX_HEADER = 1 << 16
 """Bytes a header may have."""
 
 
@@ -33,16 +33,16 @@ def client(address: ServerAddress) -> aiohttp.ClientSession:
         ),
         timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
         cookie_jar=aiohttp.CookieJar(unsafe=True),  # Some balancers tell a session by a cookie.
-        proxy=environments_proxy(URL(address.url)),
-        max_line_size=LONG_HEADER,
-        max_field_size=LONG_HEADER,
+        proxy=environment_proxy(URL(address.url)),
+        max_line_size=MAX_HEADER,
+        max_field_size=MAX_HEADER,
     )
 
 
-async def reach(address: ServerAddress) -> None:
+async def check_reachable(address: ServerAddress) -> None:
     """Raise CannotStart if nobody listens there."""
     url = URL(address.url)
-    if environments_proxy(url) is not None:
+    if environment_proxy(url) is not None:
         return
     try:
         _, writer = await asyncio.open_connection(url.host, url.port)
@@ -64,7 +64,7 @@ def reason(error: Exception) -> str:
     return os.strerror(number) if number and number > 0 else str(cause) or type(cause).__name__
 
 
-def environments_proxy(url: URL) -> URL | None:
+def environment_proxy(url: URL) -> URL | None:
     """Return the proxy that `http_proxy`, `https_proxy` and `no_proxy` name for a server; none for loopback."""
     found = getproxies().get(url.scheme)
     host = url.host or ""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Lines
     from mcpspy.io.recording.recorder import Recorder
 
-ROOM = 1 << 20
+MAX_QUEUED = 1 << 20
 """Bytes that may wait to be taken before the server has to wait."""
 
 
@@ -103,36 +103,36 @@ class Inbound:
     def __init__(self) -> None:
         self._queue: asyncio.Queue[InboundEvent] = asyncio.Queue()
         self._size = 0
-        self._room = asyncio.Event()
-        self._room.set()
-        self.on_room: Callable[[], None] | None = None
+        self._has_space = asyncio.Event()
+        self._has_space.set()
+        self.on_space: Callable[[], None] | None = None
         """Called when there is room again."""
 
     @property
     def is_full(self) -> bool:
         """Whether the server should wait."""
-        return self._size > ROOM
+        return self._size > MAX_QUEUED
 
     def put(self, event: InboundEvent) -> None:
         """Add what was heard."""
         self._size += _size(event)
         if self.is_full:
-            self._room.clear()
+            self._has_space.clear()
         self._queue.put_nowait(event)
 
     async def get(self) -> InboundEvent:
         """Take the next, as soon as there is one."""
         event = await self._queue.get()
         self._size -= _size(event)
-        if not self.is_full and not self._room.is_set():
-            self._room.set()
-            if self.on_room is not None:
-                self.on_room()
+        if not self.is_full and not self._has_space.is_set():
+            self._has_space.set()
+            if self.on_space is not None:
+                self.on_space()
         return event
 
-    async def room(self) -> None:
+    async def wait_for_space(self) -> None:
         """Wait until there is room."""
-        await self._room.wait()
+        await self._has_space.wait()
 
 
 def _size(event: InboundEvent) -> int:

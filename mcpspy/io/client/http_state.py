@@ -21,7 +21,7 @@ from mcpspy.core.protocol.spec import MODERN
 
 SESSION = "Mcp-Session-Id"
 
-BOTH = "application/json, text/event-stream"
+ACCEPTED_TYPES = "application/json, text/event-stream"
 
 OURS = {"Accept-Encoding": "identity", "User-Agent": f"mcpspy/{__version__}"}
 """Identity, since what a person sees in a recording should be what was sent."""
@@ -63,13 +63,13 @@ class HttpState:
         """Take from an answer what later messages have to say again."""
         if method == "tools/list":
             self._tools.learn(result)
-        elif method == "initialize" and isinstance(said := result.result, dict):
-            version = said.get("protocolVersion")
+        elif method == "initialize" and isinstance(fields := result.result, dict):
+            version = fields.get("protocolVersion")
             self._version = version if isinstance(version, str) else None
 
     def headers(self, message: AnyMessage | None) -> dict[str, str]:
         """Return the headers that a message goes with; None is for a GET or a DELETE."""
-        found = {"Accept": BOTH}
+        found = {"Accept": ACCEPTED_TYPES}
         if message is not None:
             found["Content-Type"] = "application/json"
         if self.is_modern and isinstance(message, Request):
@@ -91,9 +91,9 @@ class BodyState:
     """The messages of one body, or none of a GET."""
 
     def __init__(self, messages: Iterable[AnyMessage], session: str | None) -> None:
-        self.asked = {message.id: message.method for message in messages if isinstance(message, Request)}
+        self.requests = {message.id: message.method for message in messages if isinstance(message, Request)}
         """Requests by id."""
-        self.waits = list(self.asked)
+        self.pending = list(self.requests)
         """Those that have no answer yet."""
         self.session = session
         """The session it was sent in."""
@@ -103,18 +103,18 @@ class BodyState:
         """Milliseconds to wait before that, if the server named them."""
 
     @property
-    def only(self) -> str | None:
+    def only_request_id(self) -> str | None:
         """The id of its request, if it is one and no batch."""
-        return next(iter(self.asked)) if len(self.asked) == 1 else None
+        return next(iter(self.requests)) if len(self.requests) == 1 else None
 
     @property
     def is_initialize(self) -> bool:
         """Whether it asks for a session."""
-        return "initialize" in self.asked.values()
+        return "initialize" in self.requests.values()
 
     def settle(self, answer: Result | Failure, status: int) -> None:
         """Have a request answered: by its id, or with an error status by the exchange alone."""
-        if answer.id in self.waits:
-            self.waits.remove(answer.id)
+        if answer.id in self.pending:
+            self.pending.remove(answer.id)
         elif status >= 400:
-            self.waits.clear()
+            self.pending.clear()

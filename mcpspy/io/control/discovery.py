@@ -45,8 +45,8 @@ def sessions() -> list[LiveSession]:
     found = []
     for path in _files():
         try:
-            with ControlClient(path) as visit:
-                found.append(LiveSession(path, visit.hello))
+            with ControlClient(path) as client:
+                found.append(LiveSession(path, client.hello))
         except (OSError, McpspyError):  # Dead, and removed; or it ended meanwhile, or is stopped.
             continue
     return found
@@ -57,7 +57,7 @@ def _files() -> list[str]:
     found = []
     for folder in socket.socket_folders():
         try:
-            socket.check(folder)
+            socket.check_private(folder)
             entries = list(os.scandir(folder))
         except (OSError, CannotStart):  # There is none, or nobody should trust it.
             continue

@@ -13,12 +13,12 @@ from mcpspy.core.protocol.message import loads
 from mcpspy.core.rules.edit import written
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.control.server import VERSION
-from mcpspy.io.control.socket import knock
+from mcpspy.io.control.socket import connect
 
-GREETING = 2.0
+GREETING_TIMEOUT = 2.0
 """Seconds a session has to say what it is: a stopped process never will."""
 
-ANSWER = 10.0
+RESPONSE_TIMEOUT = 10.0
 """Seconds it has for an order. What an order sends to a peer is not waited for."""
 
 
@@ -46,7 +46,7 @@ def accepted(answer: dict[str, Any]) -> dict[str, Any]:
 def connected(path: str) -> socket.socket:
     """Return a socket to a session; raise CannotStart."""
     try:
-        return knock(path, GREETING)
+        return connect(path, GREETING_TIMEOUT)
     except FileNotFoundError:
         raise CannotStart("the session has ended", "mcpspy send --list shows those that are live") from None
 
@@ -63,15 +63,15 @@ def greeted(line: bytes | None, path: str) -> dict[str, Any]:
 
 def read(line: bytes) -> dict[str, Any]:
     """Return an answer or an event; raise CannotStart if it is neither."""
-    said = loads(line)
-    if not isinstance(said, dict):
+    message = loads(line)
+    if not isinstance(message, dict):
         raise CannotStart("what answers is no session of mcpspy")
-    return said
+    return message
 
 
 def unanswered() -> CannotStart:
     """Return the error for an order that took too long."""
-    return CannotStart(f"the session has not answered for {ANSWER:g} s", "is its mcpspy stopped?")
+    return CannotStart(f"the session has not answered for {RESPONSE_TIMEOUT:g} s", "is its mcpspy stopped?")
 
 
 def ended(error: OSError | None) -> CannotStart:

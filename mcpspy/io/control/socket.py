@@ -49,17 +49,17 @@ def socket_folders() -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def made(path: str) -> str:
+def ensure_private(path: str) -> str:
     """Make the folder, if it is not there; raise CannotStart if it is not ours alone."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except OSError as error:
         raise CannotStart(f"{path}: {error.strerror}", "MCPSPY_RUNTIME names another folder") from None
-    check(path)
+    check_private(path)
     return path
 
 
-def check(path: str) -> None:
+def check_private(path: str) -> None:
     """Raise CannotStart if somebody else could have put something into this folder."""
     if not HAS_USERS:
         return
@@ -107,7 +107,7 @@ class ControlSocket:
     @classmethod
     def open(cls, session: str) -> ControlSocket:
         """Listen for visitors of a session; raise CannotStart."""
-        folder = made(socket_folder())
+        folder = ensure_private(socket_folder())
         try:
             return _unix(folder, session) if HAS_UNIX else _loopback(folder, session)
         except OSError as error:
@@ -125,23 +125,23 @@ class ControlSocket:
         """The socket, for an event loop."""
         return self._listening
 
-    def answer(self) -> socket.socket | None:
+    def accept(self) -> socket.socket | None:
         """Let in who has knocked, if that is us."""
         try:
-            visitor, _ = self._listening.accept()
+            connection, _ = self._listening.accept()
         except OSError:  # It has left again, or there is no descriptor to spare.
             return None
-        return visitor if self.admits(visitor) else None
+        return connection if self.is_authorized(connection) else None
 
-    def admits(self, visitor: socket.socket) -> bool:
+    def is_authorized(self, connection: socket.socket) -> bool:
         """Whether it is one of us; else it is sent away."""
         try:
-            if is_ours(visitor):
-                visitor.setblocking(False)
+            if is_same_user(connection):
+                connection.setblocking(False)
                 return True
         except OSError:  # It has left again, and macOS does not say any more who it was.
             pass
-        visitor.close()
+        connection.close()
         return False
 
     def close(self) -> None:
@@ -153,26 +153,26 @@ class ControlSocket:
             pass
 
 
-def knock(path: str, seconds: float) -> socket.socket:
+def connect(path: str, seconds: float) -> socket.socket:
     """Return a socket to the session that a file leads to.
 
     Raises CannotStart; FileNotFoundError if the session is gone, and has left a
     file, which is removed.
     """
-    check(os.path.dirname(path))
+    check_private(os.path.dirname(path))
     try:
         if path.endswith(PORT):
             with open(path, encoding="ascii") as file:
                 port, token = file.read().split()
-            visitor = socket.create_connection(("127.0.0.1", int(port)), seconds)
-            visitor.sendall(token.encode() + b"\n")
+            connection = socket.create_connection(("127.0.0.1", int(port)), seconds)
+            connection.sendall(token.encode() + b"\n")
         else:
-            visitor = socket.socket(socket.AF_UNIX)
-            visitor.settimeout(seconds)
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(seconds)
             try:
-                visitor.connect(path)
+                connection.connect(path)
             except OSError:
-                visitor.close()
+                connection.close()
                 raise
     except ConnectionRefusedError:
         os.unlink(path)
@@ -181,20 +181,20 @@ def knock(path: str, seconds: float) -> socket.socket:
         raise
     except (OSError, ValueError) as error:
         raise CannotStart(f"{path}: cannot be reached: {error}") from None
-    return visitor
+    return connection
 
 
-def is_ours(visitor: socket.socket) -> bool:
+def is_same_user(connection: socket.socket) -> bool:
     """Whether it is a process of our user that has connected; True where the system does not say."""
-    if visitor.family == socket.AF_INET:
+    if connection.family == socket.AF_INET:
         return True  # The token says it.
     if hasattr(socket, "SO_PEERCRED"):
         _pid, user, _group = struct.unpack(
-            "3i", visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         )
     elif hasattr(socket, "LOCAL_PEERCRED"):
         # struct xucred: its version, the user, groups (macOS, FreeBSD: unix(4)).
-        _version, user = struct.unpack_from("2I", visitor.getsockopt(0, socket.LOCAL_PEERCRED, 128))
+        _version, user = struct.unpack_from("2I", connection.getsockopt(0, socket.LOCAL_PEERCRED, 128))
     else:
         return True
     return user in (os.getuid(), ROOT)
@@ -203,16 +203,16 @@ def is_ours(visitor: socket.socket) -> bool:
 def _unix(folder: str, session: str) -> ControlSocket:
     path = os.path.join(folder, session + SOCKET)
     # Under its name only once it listens: who finds a socket that does not takes it for a dead one.
-    before = os.path.join(folder, session)
+    temporary = os.path.join(folder, session)
     listening = socket.socket(socket.AF_UNIX)
     try:
-        listening.bind(before)
+        listening.bind(temporary)
         try:
-            os.chmod(before, 0o600)
+            os.chmod(temporary, 0o600)
             listening.listen(16)
-            os.rename(before, path)
+            os.rename(temporary, path)
         except OSError:
-            os.unlink(before)
+            os.unlink(temporary)
             raise
     except OSError:
         listening.close()

@@ -27,9 +27,9 @@ from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT
 from mcpspy.io.forward.endpoints import HOME, EndpointRegistry, McpEndpoint
-from mcpspy.io.forward.hosts import HostSet, authorize, proxy_for, through
+from mcpspy.io.forward.hosts import HostSet, authorize, proxy_for, upstream_layer
 from mcpspy.io.forward.http2 import HEADER
-from mcpspy.io.forward.mitmproxy import NonProxyRejection, is_proxys
+from mcpspy.io.forward.mitmproxy import NonProxyRejection, is_proxy_request
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ LENGTH, TRANSFER = FRAMING = ("Content-Length", "Transfer-Encoding")
 UNTRUSTED, DISCONNECTED = "does not trust", "disconnected"
 """What mitmproxy says of a client's end of a handshake."""
 
-UNDECIDED, OUTWARD = "mcpspy: its body decides", "mcpspy: for an endpoint"
+UNDECIDED, FOR_ENDPOINT = "mcpspy: its body decides", "mcpspy: for an endpoint"
 
 
 class InterceptionAddon:
@@ -94,34 +94,34 @@ class InterceptionAddon:
     def __init__(self, hosts: HostSet, endpoints: EndpointRegistry) -> None:
         self._hosts = hosts
         self._endpoints = endpoints
-        self._complained: set[str] = set()
+        self._warned: set[str] = set()
 
     def next_layer(self, nextlayer: layer.NextLayer) -> None:
         """Turn away who takes us for a web server; take the environment's proxy to where it leads."""
         data = nextlayer.data_client()
         if len(nextlayer.context.layers) > 1 or not data:
             return
-        if not is_proxys(data):  # A page that a browser shows can make it ask.
+        if not is_proxy_request(data):  # A page that a browser shows can make it ask.
             nextlayer.layer = NonProxyRejection(nextlayer.context)
         elif (proxy := proxy_for(data)) is not None:
-            nextlayer.layer = through(proxy, nextlayer.context)
+            nextlayer.layer = upstream_layer(proxy, nextlayer.context)
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """Leave TLS shut where we are not to look; choose HTTP/2 where a client offers it, as servers do."""
-        name, port = _asked_for(data.context, data.client_hello.sni)
+        name, port = _requested_server(data.context, data.client_hello.sni)
         data.ignore_connection = not self._hosts.is_open(name, port)
         if HTTP2 in data.client_hello.alpn_protocols:
             data.context.client.alpn = HTTP2
 
     def tls_established_client(self, data: tls.TlsData) -> None:
         """Keep that a client trusts us."""
-        self._hosts.trust(*_asked_for(data.context, data.context.client.sni))
+        self._hosts.trust(*_requested_server(data.context, data.context.client.sni))
 
     def tls_failed_client(self, data: tls.TlsData) -> None:
         """Leave it shut from now on: a client that does not take our certificate has to get through."""
-        name, port = _asked_for(data.context, data.context.client.sni)
+        name, port = _requested_server(data.context, data.context.client.sni)
         error = data.conn.error or ""
-        if DISCONNECTED in error and not self._hosts.doubt(name, port):
+        if DISCONNECTED in error and not self._hosts.mark_doubted(name, port):
             return  # It may just have changed its mind.
         if self._hosts.close(name, port):
             why = "a client does not trust mcpspy's certificate (mcpspy ca says how)"
@@ -133,8 +133,8 @@ class InterceptionAddon:
         """Name a host whose certificate is not trusted, once."""
         server = data.context.server
         name, error = server.sni or "", data.conn.error or ""
-        if "ertificate" in error and name not in self._complained:
-            self._complained.add(name)
+        if "ertificate" in error and name not in self._warned:
+            self._warned.add(name)
             say(f"{name}: {error} (--cacert FILE trusts one more)")
 
     def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
@@ -143,16 +143,16 @@ class InterceptionAddon:
 
     def error(self, flow: http.HTTPFlow) -> None:
         """Tell an endpoint why it gets no answer."""
-        mark = flow.metadata.get(OUTWARD)
+        mark = flow.metadata.get(FOR_ENDPOINT)
         if mark is not None and flow.error is not None and flow.response is None:
-            self._endpoints.outward.failed(mark, flow.error.msg)
+            self._endpoints.http2_upstream.failed(mark, flow.error.msg)
 
     async def requestheaders(self, flow: http.HTTPFlow) -> None:
         """Hand over what is MCP, hold the body of what may be, and have the rest stream through."""
         flow.request.stream = True
         mark = flow.request.headers.pop(HEADER, None)
-        if mark is not None and self._endpoints.outward.is_ours(mark):
-            flow.metadata[OUTWARD] = mark
+        if mark is not None and self._endpoints.http2_upstream.is_ours(mark):
+            flow.metadata[FOR_ENDPOINT] = mark
             flow.request.scheme = "https"
             # What the client of an endpoint offered: mitmproxy offers a server what it was offered itself.
             flow.client_conn.alpn_offers = (HTTP2, HTTP1)
@@ -172,7 +172,7 @@ class InterceptionAddon:
                 self._hand_over(flow, self._endpoints.probe(*where, request.path, http2=request.is_http2))
             if verdict is not DetectionVerdict.MCP:
                 return
-            endpoint = await self._meet(flow, where)
+            endpoint = await self._get_or_create(flow, where)
         self._hand_over(flow, self._endpoints.path(endpoint, request.path))
 
     async def request(self, flow: http.HTTPFlow) -> None:
@@ -180,7 +180,7 @@ class InterceptionAddon:
         where = flow.metadata.pop(UNDECIDED, None)
         if where is None or flow.request.raw_content is None or not by_body(flow.request.raw_content):
             return
-        endpoint = await self._meet(flow, where)
+        endpoint = await self._get_or_create(flow, where)
         self._hand_over(flow, self._endpoints.path(endpoint, flow.request.path))
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
@@ -188,8 +188,8 @@ class InterceptionAddon:
         if flow.response is not None:
             flow.response.stream = True
 
-    async def _meet(self, flow: http.HTTPFlow, where: tuple[str, str]) -> McpEndpoint:
-        return await self._endpoints.meet(*where, flow.request.path, http2=flow.request.is_http2)
+    async def _get_or_create(self, flow: http.HTTPFlow, where: tuple[str, str]) -> McpEndpoint:
+        return await self._endpoints.get_or_create(*where, flow.request.path, http2=flow.request.is_http2)
 
     def _where(self, flow: http.HTTPFlow) -> tuple[str, str] | None:
         """Return the origin of a request and its Host; None if it is none of ours."""
@@ -219,7 +219,7 @@ class InterceptionAddon:
         request.host_header = host
 
 
-def _asked_for(context: Context, sni: str | None) -> tuple[str, int]:
+def _requested_server(context: Context, sni: str | None) -> tuple[str, int]:
     """Return the name and port of the server that a client wants."""
     name, port = context.server.address or ("", 0)
     return sni or name, port

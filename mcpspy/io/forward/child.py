@@ -36,7 +36,7 @@ else:
     from mcpspy.io.stdio import process as system
     from mcpspy.io.stdio.guard import Guard
 
-ECHO = 0.25
+GROUP_SIGNAL_WAIT = 0.25
 """Seconds we wait for the guard to say that a signal went to the whole group, before passing it on."""
 
 
@@ -45,14 +45,14 @@ def leave(status: int) -> NoReturn:
     system.leave(status)
 
 
-def _refused(error: OSError, program: str) -> int:
+def _report_start_failure(error: OSError, program: str) -> int:
     """Say why it did not start; return the exit code of a shell."""
     code, line = system.explain(error, program)
     say(line)
     return code
 
 
-def is_refusal(status: int) -> bool:
+def is_start_failure(status: int) -> bool:
     """Whether this is what a shell says of a command it cannot start."""
     return status in [code if sys.platform == "win32" else code << 8 for code in (NOT_EXECUTABLE, NOT_FOUND)]
 
@@ -65,7 +65,7 @@ if sys.platform == "win32":
         try:
             process = await asyncio.create_subprocess_exec(*command, env=environment)
         except OSError as error:
-            return _refused(error, command[0])
+            return _report_start_failure(error, command[0])
         return await process.wait()
 
 else:
@@ -83,12 +83,12 @@ else:
         ]
         signals = _Signals()
         for number in numbers:  # Before it starts: it may have us signalled at once.
-            loop.add_signal_handler(number, signals.got, number)
+            loop.add_signal_handler(number, signals.receive, number)
         try:
             pid = _spawn(command, environment)
         except OSError as error:
-            return _refused(error, command[0]) << 8
-        signals.go_to(pid, Guard.start(pid, numbers))
+            return _report_start_failure(error, command[0]) << 8
+        signals.forward_to(pid, Guard.start(pid, numbers))
         try:
             while (status := _reap(pid)) is None:
                 await changed.wait()
@@ -113,18 +113,18 @@ else:
             self._pid: int | None = None
             self._guard: Guard | None = None
             self._loop = asyncio.get_running_loop()
-            self._groups: list[tuple[float, int]] = []
+            self._group_signals: list[tuple[float, int]] = []
             self._waiting: set[asyncio.TimerHandle] = set()
 
-        def go_to(self, pid: int, guard: Guard | None) -> None:
+        def forward_to(self, pid: int, guard: Guard | None) -> None:
             """Pass them on to this process from now on."""
             self._pid, self._guard = pid, guard
             if guard is not None:
                 self._loop.add_reader(guard.seen, self._group_got)
 
-        def got(self, number: int) -> None:
+        def receive(self, number: int) -> None:
             """Pass it on in a moment, unless the guard got it, too."""
-            self._waiting.add(self._loop.call_later(ECHO, self._pass_on, number))
+            self._waiting.add(self._loop.call_later(GROUP_SIGNAL_WAIT, self._forward_response, number))
 
         def close(self) -> None:
             """Pass nothing on any more: the pid may be somebody else's soon."""
@@ -140,15 +140,17 @@ else:
             if not seen:  # Somebody killed the guard. From now on we pass every signal on.
                 self._loop.remove_reader(self._guard.seen)
             now = self._loop.time()
-            self._groups += [(now, number) for number in seen]
+            self._group_signals += [(now, number) for number in seen]
 
-        def _pass_on(self, number: int) -> None:
+        def _forward_response(self, number: int) -> None:
             now = self._loop.time()
             # Two that came as one to us came as two to the guard: its second must not answer for a later one.
-            self._groups = [(at, other) for at, other in self._groups if now < at + 2 * ECHO]
-            echo = next((echo for echo in self._groups if echo[1] == number), None)
-            if echo is not None:
-                self._groups.remove(echo)
+            self._group_signals = [
+                (at, other) for at, other in self._group_signals if now < at + 2 * GROUP_SIGNAL_WAIT
+            ]
+            duplicate = next((duplicate for duplicate in self._group_signals if duplicate[1] == number), None)
+            if duplicate is not None:
+                self._group_signals.remove(duplicate)
             elif self._pid is not None:
                 os.kill(self._pid, number)
 
@@ -174,12 +176,12 @@ BESIDES = {"NODE_EXTRA_CA_CERTS": "Node.js, Bun, Electron", "DENO_CERT": "Deno"}
 
 def variables(environ: Mapping[str, str], proxy: str, bundle: str) -> dict[str, str]:
     """Return the environment of a program, led through `proxy` and made to trust what is in `bundle` (PEM)."""
-    led = {name: value for name, value in environ.items() if name not in BYPASS}
-    led |= dict.fromkeys(PROXY, proxy)
-    led |= dict.fromkeys((*INSTEAD, *BESIDES), bundle)
+    environment = {name: value for name, value in environ.items() if name not in BYPASS}
+    environment |= dict.fromkeys(PROXY, proxy)
+    environment |= dict.fromkeys((*INSTEAD, *BESIDES), bundle)
     # Node.js 24, and 22 from 22.21 on: fetch() takes no proxy from the environment without it.
-    led["NODE_USE_ENV_PROXY"] = "1"
-    return led
+    environment["NODE_USE_ENV_PROXY"] = "1"
+    return environment
 
 
 def named_authorities(environ: Mapping[str, str]) -> bytes:
@@ -209,17 +211,17 @@ def run_program(options: ExecOptions) -> int:
 
 
 async def _run(options: ExecOptions) -> int:
-    ours = authority()
+    ca = authority()
     # What the program trusts by its environment, we trust in its place.
     options.authorities = named_authorities(os.environ)
     with tempfile.TemporaryDirectory(prefix="mcpspy-") as folder:
         bundle = Path(folder) / "bundle.pem"
-        bundle.write_bytes(system_authorities() + options.authorities + ours.certificate.read_bytes())
-        async with forward_proxy.forwarding(options, ours) as proxy:
+        bundle.write_bytes(system_authorities() + options.authorities + ca.certificate.read_bytes())
+        async with forward_proxy.forwarding(options, ca) as proxy:
             status = await run(options.command, variables(os.environ, proxy.url, os.fspath(bundle)))
     for upstream, path in proxy.recordings():
         say(f"{upstream}: recorded to {path}")
-    if options.recording and not proxy.recordings() and not is_refusal(status):
+    if options.recording and not proxy.recordings() and not is_start_failure(status):
         say(
             f"nothing recorded: {options.command[0]} said no MCP through the proxy (docs/exec.md: who takes one)"
         )

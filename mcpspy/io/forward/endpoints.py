@@ -26,11 +26,11 @@ from aiohttp import web
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import Upstream, is_metadata
-from mcpspy.io.client.aiohttp_session import environments_proxy, reason, trust
+from mcpspy.io.client.aiohttp_session import environment_proxy, reason, trust
 from mcpspy.io.forward.http2 import Http2Upstream
 from mcpspy.io.http.context import ExchangeContext, SessionScopes
 from mcpspy.io.http.listener import accepting, listening
-from mcpspy.io.http.proxy import HttpOptions, HttpProxy, carrying, recording
+from mcpspy.io.http.proxy import HttpOptions, HttpProxy, recording, running_proxy
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
 if TYPE_CHECKING:
@@ -44,25 +44,27 @@ class McpEndpoint(ExchangeContext):
     number = 0
     """What it is called between mitmproxy and us."""
     is_mcp = True
-    outward: Http2Upstream | None = None
+    http2_upstream: Http2Upstream | None = None
     """The way for one whose clients speak HTTP/2."""
-    _has_complained = False
+    _has_warned = False
 
-    def ours(self, request: web.BaseRequest) -> str:
+    def public_origin(self, request: web.BaseRequest) -> str:
         """Return the server's own origin: nothing has to lead to us, all comes by here anyway."""
         return self.upstream.origin
 
-    async def ask(
+    async def send_request(
         self, method: str, target: str, headers: Headers, data: bytes | AsyncIterator[bytes] | None
     ) -> aiohttp.ClientResponse:
         """Send a request to the server; say it, once, if its certificate is not trusted."""
-        if self.outward is not None:
-            return await self.outward.ask(self.client, method, self.url(target), headers, data)
+        if self.http2_upstream is not None:
+            return await self.http2_upstream.send_request(
+                self.client, method, self.url(target), headers, data
+            )
         try:
-            return await super().ask(method, target, headers, data)
+            return await super().send_request(method, target, headers, data)
         except aiohttp.ClientConnectorCertificateError as error:
-            if not self._has_complained:
-                self._has_complained = True
+            if not self._has_warned:
+                self._has_warned = True
                 say(f"{self.upstream.host}: {reason(error)}")
             raise
 
@@ -80,24 +82,24 @@ class EndpointProbe(McpEndpoint):
         self, upstream: Upstream, client: aiohttp.ClientSession, decided: Callable[[EndpointProbe], None]
     ) -> None:
         """`decided` is called when it has become an endpoint, and calls `record_to`."""
-        self._holding = _Holding()
-        super().__init__(upstream, self._holding, client)
+        self._held = _HoldingRecorder()
+        super().__init__(upstream, self._held, client)
         self.is_mcp = False
-        self.streams = _Listening(upstream.path, lambda: decided(self))
+        self.streams = _ObservedScopes(upstream.path, lambda: decided(self))
 
-    async def keep(self, lines: Iterable[bytes | bytearray], size: int) -> None:
+    async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
         """Have lines in the file, if there is one. The first are those of the event that decides."""
-        await super().keep(lines, size)
-        self._holding.is_full = True
+        await super().record(lines, size)
+        self._held.is_full = True
 
     def record_to(self, recorder: Recorder) -> None:
         """Begin this recording with what was held."""
         self.recorder = recorder
-        recorder.write(self._holding.lines)
+        recorder.write(self._held.lines)
         self.is_mcp = True
 
 
-class _Holding(Recorder):
+class _HoldingRecorder(Recorder):
     """Holds what comes up to the first events of an answer, and nothing after them."""
 
     def __init__(self) -> None:
@@ -113,7 +115,7 @@ class _Holding(Recorder):
             self.lines.append(lines if isinstance(lines, bytes) else b"".join(lines))
 
 
-class _Listening(SessionScopes):
+class _ObservedScopes(SessionScopes):
     """Tells when a server names the address for messages."""
 
     def __init__(self, endpoint: str, named: Callable[[], None]) -> None:
@@ -146,8 +148,8 @@ class EndpointRegistry:
         self._all: dict[int, HttpProxy[McpEndpoint]] = {}
         self._probes: dict[int, tuple[HttpOptions, Http2Upstream | None]] = {}
         self._running = AsyncExitStack()
-        self._meeting = asyncio.Lock()
-        self.outward = Http2Upstream(listen)
+        self._creating = asyncio.Lock()
+        self.http2_upstream = Http2Upstream(listen)
         self.port = 0
         """Of the listener, on 127.0.0.1."""
 
@@ -166,24 +168,24 @@ class EndpointRegistry:
             return next((known for known in here if path.endswith(known.upstream.path)), here[0])
         return None
 
-    async def meet(self, origin: str, host: str, target: str, *, http2: bool) -> McpEndpoint:
+    async def get_or_create(self, origin: str, host: str, target: str, *, http2: bool) -> McpEndpoint:
         """Return an endpoint; begin its recording if it was not known. `http2`: its client speaks it."""
-        async with self._meeting:
+        async with self._creating:
             if (known := self.find(origin, target)) is not None:
                 return known
             options = self._options_for(origin, host, target)
             proxy = await self._running.enter_async_context(
-                carrying(
+                running_proxy(
                     options,
                     lambda client: McpEndpoint(options.upstream, recording(options, self._listen), client),
                     self._trusted,
                 )
             )
             endpoint = proxy.context
-            endpoint.outward = self._way_to(host, http2=http2)
+            endpoint.http2_upstream = self._http2_upstream_for(host, http2=http2)
             endpoint.number = next(self._numbers)
             self._all[endpoint.number] = proxy
-        self._met(endpoint)
+        self._announce_new(endpoint)
         return endpoint
 
     def path(self, endpoint: McpEndpoint, target: str) -> str:
@@ -193,7 +195,10 @@ class EndpointRegistry:
     def probe(self, origin: str, host: str, target: str, *, http2: bool) -> str:
         """Return the path for a request whose answer decides whether there is an endpoint."""
         number = next(self._numbers)
-        self._probes[number] = self._options_for(origin, host, target), self._way_to(host, http2=http2)
+        self._probes[number] = (
+            self._options_for(origin, host, target),
+            self._http2_upstream_for(host, http2=http2),
+        )
         return f"/{self._secret}/{number}{target}"
 
     @asynccontextmanager
@@ -213,30 +218,30 @@ class EndpointRegistry:
         if not hmac.compare_digest(secret.encode(), self._secret.encode()):
             return web.Response(status=404)
         number, _, target = rest.partition("/")
-        theirs = request.clone(rel_url=URL(f"/{target}", encoded=True))
+        forwarded = request.clone(rel_url=URL(f"/{target}", encoded=True))
         if int(number) in self._probes:
-            return await self._carry_probe(theirs, int(number))
-        return await self._all[int(number)].carry(theirs)
+            return await self._carry_probe(forwarded, int(number))
+        return await self._all[int(number)].forward(forwarded)
 
     async def _carry_probe(self, request: web.BaseRequest, number: int) -> web.StreamResponse:
-        options, outward = self._probes.pop(number)
+        options, http2_upstream = self._probes.pop(number)
 
         def decided(probe: EndpointProbe) -> None:
             probe.record_to(recording(options, self._listen))
-            proxy.board.record_to(probe.recorder)
-            self._met(probe)
+            proxy.interception.record_to(probe.recorder)
+            self._announce_new(probe)
 
         async with AsyncExitStack() as running:
             proxy = await running.enter_async_context(
-                carrying(
+                running_proxy(
                     options, lambda client: EndpointProbe(options.upstream, client, decided), self._trusted
                 )
             )
             probe = proxy.context
-            probe.number, probe.outward = number, outward
+            probe.number, probe.http2_upstream = number, http2_upstream
             self._all[number] = proxy
             try:
-                return await proxy.carry(request)
+                return await proxy.forward(request)
             finally:
                 if probe.is_mcp:
                     self._running.push_async_exit(running.pop_all())
@@ -249,12 +254,12 @@ class EndpointRegistry:
         options.upstream = Upstream(origin, path, host, mark + query)
         return options
 
-    def _way_to(self, host: str, *, http2: bool) -> Http2Upstream | None:
+    def _http2_upstream_for(self, host: str, *, http2: bool) -> Http2Upstream | None:
         """Return the way to a server whose client speaks HTTP/2, unless the environment has a proxy on it."""
-        led = any(environments_proxy(URL(f"{scheme}://{host}")) for scheme in ("http", "https"))
-        return self.outward if http2 and not led else None
+        environment = any(environment_proxy(URL(f"{scheme}://{host}")) for scheme in ("http", "https"))
+        return self.http2_upstream if http2 and not environment else None
 
-    def _met(self, endpoint: McpEndpoint) -> None:
+    def _announce_new(self, endpoint: McpEndpoint) -> None:
         if self._announce is not None:
             where = endpoint.recorder.path
             what = "not recorded" if where is None else f"recording to {where}"

@@ -22,7 +22,7 @@ from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
 from mitmproxy.proxy.mode_specs import ProxyMode, UpstreamMode
 from yarl import URL
 
-from mcpspy.io.client.aiohttp_session import environments_proxy
+from mcpspy.io.client.aiohttp_session import environment_proxy
 
 
 class HostSet:
@@ -50,7 +50,7 @@ class HostSet:
         self._closed.add(key)
         return True
 
-    def doubt(self, name: str, port: int) -> bool:
+    def mark_doubted(self, name: str, port: int) -> bool:
         """Whether a client has hung up on it before, with nobody trusting us since."""
         key = (name.lower(), port)
         if key in self._doubted:
@@ -75,12 +75,12 @@ def proxy_for(data: bytes) -> URL | None:
     method, _, rest = data.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")
     target = rest.partition(" ")[0]
     try:
-        return environments_proxy(URL(f"https://{target}" if method == "CONNECT" else target))
+        return environment_proxy(URL(f"https://{target}" if method == "CONNECT" else target))
     except ValueError:  # No address: mitmproxy's to refuse.
         return None
 
 
-def through(proxy: URL, context: Context) -> layer.Layer:
+def upstream_layer(proxy: URL, context: Context) -> layer.Layer:
     """Have what a client asks for go through a proxy."""
     context.client.proxy_mode = ProxyMode.parse(f"upstream:{proxy.scheme}://{proxy.host}:{proxy.port}")
     return HttpLayer(context, HTTPMode.upstream)
@@ -94,7 +94,7 @@ def authorize(flow: http.HTTPFlow) -> None:
     if request.method != "CONNECT" and request.scheme == "https":
         return
     scheme = "https" if request.method == "CONNECT" else request.scheme
-    proxy = environments_proxy(URL(f"{scheme}://{request.host}:{request.port}"))
+    proxy = environment_proxy(URL(f"{scheme}://{request.host}:{request.port}"))
     if proxy is not None and proxy.user is not None:
         name = f"{proxy.user}:{proxy.password or ''}".encode()
         request.headers[AUTHORIZATION] = f"Basic {b64encode(name).decode()}"

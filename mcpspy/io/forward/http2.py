@@ -37,7 +37,7 @@ class Http2Upstream:
         if mark in self._under_way:
             self._under_way[mark] = why
 
-    async def ask(
+    async def send_request(
         self,
         client: aiohttp.ClientSession,
         method: str,

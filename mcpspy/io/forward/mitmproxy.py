@@ -35,13 +35,13 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mcpspy.io.http.listener import GRACE
 from mcpspy.io.recording.recorder import say
 
-FOREVER = 10 * 365 * 86400
+IDLE_TIMEOUT = 10 * 365 * 86400
 """Seconds without a byte after which a connection is closed. mitmproxy has 600, and streams are silent for hours."""
 
-MANY = 1 << 16
+MAX_CONNECTIONS = 1 << 16
 """Connections to one address for one client. mitmproxy has 5: an HTTP/2 client with as many streams open would hang."""
 
-LOOKED_AT = "1m"
+MAX_HELD_BODY = "1m"
 """Bytes up to which a body that may be MCP's is held until it has been looked at; a longer one passes."""
 
 
@@ -79,7 +79,7 @@ class MitmproxyEngine:
 
     def __init__(self, addon: object, store: CertStore, trusted: str, *, insecure: bool) -> None:
         """`trusted`: a PEM file of the authorities that servers' certificates are checked by."""
-        _hush()
+        _configure_log()
         tcp.TCPLayer = PassthroughLayer  # type: ignore[misc]  # What HTTP becomes after 101.
         self._options = options.Options()
         self._master = Master(self._options, asyncio.get_running_loop())
@@ -91,7 +91,7 @@ class MitmproxyEngine:
             # A server is reached when there is something to tell it, and not at all for what we take over.
             connection_strategy="lazy",
             upstream_cert=False,
-            stream_large_bodies=LOOKED_AT,
+            stream_large_bodies=MAX_HELD_BODY,
             # As bytes: mitmproxy would put WebSocket messages together, decompress and keep them.
             websocket=False,
             rawtcp=True,
@@ -116,8 +116,8 @@ class MitmproxyEngine:
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = ProxyConnectionHandler(self._master, reader, writer, self._options, self._mode)
         client.layer = modes.HttpProxy(client.layer.context)
-        client.timeout_watchdog.timeout = FOREVER
-        client.max_conns = defaultdict(lambda: asyncio.Semaphore(MANY))
+        client.timeout_watchdog.timeout = IDLE_TIMEOUT
+        client.max_conns = defaultdict(lambda: asyncio.Semaphore(MAX_CONNECTIONS))
         task = self._clients[client] = asyncio.create_task(client.handle_client())
         try:
             await asyncio.wait([task])
@@ -134,7 +134,7 @@ class _OneLine(logging.Handler):
         say(f"mitmproxy: {what!a}")
 
 
-def _hush() -> None:
+def _configure_log() -> None:
     """Have mitmproxy keep its log to itself, but for what breaks in it."""
     log = logging.getLogger("mitmproxy")
     log.propagate = False
@@ -149,7 +149,7 @@ ANSWER = (
 )
 
 
-def is_proxys(data: bytes) -> bool:
+def is_proxy_request(data: bytes) -> bool:
     """Whether what a client sent first can be meant for a proxy."""
     words = data.split(b"\r\n", 1)[0].split(b" ")
     return len(words) < 2 or not words[1].startswith((b"/", b"*"))

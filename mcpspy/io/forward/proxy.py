@@ -28,7 +28,7 @@ from mcpspy.io.http import proxy
 from mcpspy.io.http.listener import listening, origin, stop_on_signals
 from mcpspy.io.recording.recorder import say
 
-ANYWHERE = Upstream("", "", "", "")
+ANY_UPSTREAM = Upstream("", "", "", "")
 """The server of a proxy for all of them."""
 
 
@@ -36,7 +36,7 @@ class ForwardOptions(proxy.HttpOptions):
     """What `mcpspy http --forward` was asked to do; what it was asked of one server counts for each."""
 
     def __init__(self, host: str, port: int) -> None:
-        super().__init__(ANYWHERE, host, port)
+        super().__init__(ANY_UPSTREAM, host, port)
         self.allowed: list[str] = []
         """Globs of hosts; only these are looked into, if there are any."""
         self.ignored: list[str] = []
@@ -54,9 +54,9 @@ def run(options: ForwardOptions) -> int:
 async def _serve(options: ForwardOptions) -> int:
     stop = asyncio.Event()
     stop_on_signals(lambda _: stop.set())
-    ours = authority()
-    async with forwarding(options, ours) as proxy:
-        say(f"{proxy.url} is a forward proxy; clients must trust {ours.certificate} (mcpspy ca says how)")
+    ca = authority()
+    async with forwarding(options, ca) as proxy:
+        say(f"{proxy.url} is a forward proxy; clients must trust {ca.certificate} (mcpspy ca says how)")
         await stop.wait()
     return 0
 
@@ -78,24 +78,24 @@ class ForwardProxy:
 
 
 @asynccontextmanager
-async def forwarding(options: ForwardOptions, ours: CertificateAuthority) -> AsyncIterator[ForwardProxy]:
+async def forwarding(options: ForwardOptions, ca: CertificateAuthority) -> AsyncIterator[ForwardProxy]:
     """Serve while the context lasts. Raises CannotStart."""
     with (
         tempfile.TemporaryDirectory(prefix="mcpspy-") as folder,
         listening(options.host, options.port, "another --listen PORT, or :0") as listener,
     ):
         options = copy.copy(options)
-        options.cacert = _more(options, Path(folder) / "more.pem")
+        options.cacert = _extra_authorities(options, Path(folder) / "more.pem")
         url = origin(options.host, listener)
         endpoints = EndpointRegistry(options, url, announce=say if options.announces else None)
         addon = InterceptionAddon(HostSet(options.allowed, options.ignored), endpoints)
         trusted = _trusted(options.cacert, Path(folder) / "trusted.pem")
-        engine = MitmproxyEngine(addon, ours.store, trusted, insecure=options.insecure)
+        engine = MitmproxyEngine(addon, ca.store, trusted, insecure=options.insecure)
         async with engine.accepting(listener), endpoints.serving():
             yield ForwardProxy(url, endpoints)
 
 
-def _more(options: ForwardOptions, path: Path) -> str | None:
+def _extra_authorities(options: ForwardOptions, path: Path) -> str | None:
     """Return a file of the authorities that are trusted besides the system's."""
     if not options.authorities:
         return options.cacert

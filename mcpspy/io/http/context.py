@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 SESSION = "Mcp-Session-Id"
 
-SHORT = 1 << 14
+JOIN_LIMIT = 1 << 14
 """Bytes up to which buffers are written as one piece: to join them costs less than writev."""
 
-LONG_WRITE = 1 << 20
+THREAD_WRITE_SIZE = 1 << 20
 """Bytes from which on a write to the file goes to a thread: below, handing it over costs more than doing it."""
 
 Decoder: TypeAlias = Callable[[bytes], bytes]
 """Decompresses a body, chunk by chunk."""
 
-ENDED = 4096
+MAX_ENDED = 4096
 """Sessions that are remembered after their end: an exchange of one may still be under way."""
 
-MOST = 1 << 16
+MAX_REMEMBERED = 1 << 16
 """Sessions that are remembered; then the one that was silent longest is forgotten: many clients end none of theirs."""
 
 
@@ -61,7 +61,7 @@ class SessionScopes:
     def of(self, session: str | None, target: str, number: int) -> str:
         """Return the stream of an exchange."""
         if session is not None:
-            return self._sessions.keep(session, str(number))
+            return self._sessions.refresh(session, str(number))
         return self._addresses.get(target, str(number))
 
     def is_address(self, target: str) -> bool:
@@ -70,7 +70,7 @@ class SessionScopes:
 
     def bind(self, session: str, stream: str) -> None:
         """Keep that the server opened a session in this stream."""
-        self._sessions.keep(session, stream)
+        self._sessions.refresh(session, stream)
 
     def bind_address(self, target: str, stream: str) -> None:
         """Keep that the server named this address for the messages of the stream."""
@@ -92,10 +92,10 @@ class _Names(dict[str, str]):
         super().__init__()
         self._ended: dict[str, None] = {}
 
-    def keep(self, name: str, stream: str) -> str:
+    def refresh(self, name: str, stream: str) -> str:
         """Return the stream of a name, which is this one if there is none."""
         stream = self[name] = self.pop(name, stream)
-        if len(self) > MOST:
+        if len(self) > MAX_REMEMBERED:
             self._drop(next(iter(self)))
         return stream
 
@@ -103,7 +103,7 @@ class _Names(dict[str, str]):
         """Mark a name, if there is one, as ended."""
         if name in self:
             self._ended[name] = None
-            if len(self._ended) > ENDED:
+            if len(self._ended) > MAX_ENDED:
                 self._drop(next(iter(self._ended)))
 
     def _drop(self, name: str) -> None:
@@ -130,16 +130,16 @@ class ExchangeContext:
         """Return the number of a new exchange."""
         return next(self._numbers)
 
-    async def keep(self, lines: Iterable[bytes | bytearray], size: int) -> None:
+    async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
         """Have lines in the file. A long write leaves the loop to the other exchanges meanwhile."""
-        if size > LONG_WRITE:
+        if size > THREAD_WRITE_SIZE:
             # A thread cannot be cancelled: who hangs up meanwhile must not let the next writer in.
-            await asyncio.shield(self._keep_in_thread(lines))
+            await asyncio.shield(self._record_in_thread(lines))
             return
         async with self._writing:
-            self.recorder.write(b"".join(lines) if size <= SHORT else lines)
+            self.recorder.write(b"".join(lines) if size <= JOIN_LIMIT else lines)
 
-    async def _keep_in_thread(self, lines: Iterable[bytes | bytearray]) -> None:
+    async def _record_in_thread(self, lines: Iterable[bytes | bytearray]) -> None:
         async with self._writing:
             await asyncio.to_thread(self.recorder.write, lines)
 
@@ -153,7 +153,7 @@ class ExchangeContext:
                 line = encode.note(at, kind, fields)
             self.recorder.write(line)
 
-    def ours(self, request: web.BaseRequest) -> str:
+    def public_origin(self, request: web.BaseRequest) -> str:
         """Return the origin at which the client of this request knows the server."""
         return f"http://{request.headers.get(hdrs.HOST, '')}"
 
@@ -161,7 +161,7 @@ class ExchangeContext:
         """Return where a request for `target` goes: to the same path at the server."""
         return URL(self.upstream.origin + target, encoded=True)
 
-    async def ask(
+    async def send_request(
         self, method: str, target: str, headers: Headers, data: bytes | AsyncIterator[bytes] | None
     ) -> aiohttp.ClientResponse:
         """Send a request to the server. Raises what `connect.client.reason` explains."""
@@ -176,7 +176,7 @@ class ExchangeHead:
     def __init__(self, context: ExchangeContext, request: web.BaseRequest) -> None:
         self.request = request
         self.number = context.next_number()
-        self.ours = context.ours(request)
+        self.public_origin = context.public_origin(request)
         """The origin at which the client knows the server."""
         self.target = request.rel_url.raw_path_qs
         streams = self._streams = context.streams
@@ -207,4 +207,4 @@ class ExchangeHead:
             return chunk
         self.address = target.raw_path_qs
         self._streams.bind_address(self.address, self.stream)
-        return chunk.replace(data, moved(address, self._origin, self.ours).encode(), 1)
+        return chunk.replace(data, moved(address, self._origin, self.public_origin).encode(), 1)

@@ -65,82 +65,84 @@ class InterceptedExchange:
     """The way of one exchange past the desk."""
 
     def __init__(
-        self, context: ExchangeContext, board: HttpInterception, about: ExchangeHead, body: bytes = b""
+        self, context: ExchangeContext, interception: HttpInterception, head: ExchangeHead, body: bytes = b""
     ) -> None:
         """`body` is what the client has said, if it said something."""
         self._context = context
-        self._board = board
-        self._about = about
+        self._interception = interception
+        self._head = head
         self._body = body
         self._steps: asyncio.Queue[Step | _Raw | _End] = asyncio.Queue()
-        self._kept: dict[int, tuple[bytes, SseEvent | None]] = {}
+        self._held: dict[int, tuple[bytes, SseEvent | None]] = {}
         """By ticket what has not gone on yet: its bytes, and the event that carried it."""
         messages = read_frame(Frame(0.0, CLIENT, body)) if body else []
         self._unanswered = sum(isinstance(message, Request) for message in messages)
         self._answers: list[bytes] = []
         self._is_open = True
-        self.is_overhearing = False
+        self.is_draining = False
         """Whether the server's response is still read, though the client has its answer."""
-        self.is_get = about.request.method == hdrs.METH_GET
-        self.stream = about.stream
-        board.enters(self)
+        self.is_get = head.request.method == hdrs.METH_GET
+        self.stream = head.stream
+        interception.add_exchange(self)
 
     @property
     def fields(self) -> dict[str, Value]:
         """What the entries of this exchange say of it."""
-        return self._about.fields
+        return self._head.fields
 
     @property
     def lists_tools(self) -> bool:
         """Whether it asks what tools there are."""
-        return self._about.lists_tools
+        return self._head.lists_tools
 
     @property
     def is_answered_here(self) -> bool:
         """Whether its client waits here for what it asked. In HTTP+SSE (2024-11-05) it waits elsewhere."""
-        return self._is_open and not self.is_get and not self._about.is_address
+        return self._is_open and not self.is_get and not self._head.is_address
 
     def deliver(self, step: Step) -> None:
         """Do this, in its turn; when the client has gone there is nothing left to do."""
         if self._is_open:
             self._steps.put_nowait(step)
 
-    def let_go(self) -> None:
+    def release_all(self) -> None:
         """Let all that is held go on as it came."""
-        for ticket, (raw, _) in sorted(self._kept.items()):
+        for ticket, (raw, _) in sorted(self._held.items()):
             self.deliver(Forward("", raw, self, ticket))
 
     def close(self) -> None:
         """The client is there no more."""
         if self._is_open:
             self._is_open = False
-            self._board.ways.closes(self)
-            self._board.left(self)
+            self._interception.routes.close_stream(self)
+            self._interception.remove_exchange(self)
 
     async def request(self) -> bytes:
         """Return the body that goes to the server. Raises Answered, CutOff."""
         await self._take(CLIENT, self._body, self._body, None, self.fields)
-        return await self._fate(self._body)
+        return await self._decided_body(self._body)
 
     def headers(self, sent: bytes) -> list[tuple[str, str]]:
         """Return the headers that go with it."""
-        about = self._about
-        headers = towards_server(about.request.headers.items(), self._context.upstream, about.ours)
-        return headers if sent is self._body else for_body(headers, self._body, sent, self._board.tools)
+        head = self._head
+        headers = towards_server(head.request.headers.items(), self._context.upstream, head.public_origin)
+        return (
+            headers if sent is self._body else for_body(headers, self._body, sent, self._interception.tools)
+        )
 
-    async def ask(self, sent: bytes) -> aiohttp.ClientResponse:
+    async def send_request(self, sent: bytes) -> aiohttp.ClientResponse:
         """Return the server's response, unless something is said before it. Raises Answered, CutOff."""
-        asking = asyncio.ensure_future(
-            self._context.ask(hdrs.METH_POST, self._about.target, self.headers(sent), sent)
+        sending = asyncio.ensure_future(
+            self._context.send_request(hdrs.METH_POST, self._head.target, self.headers(sent), sent)
         )
         try:
-            return await self._meanwhile(asking)
+            return await self._or_injected(sending)
         except ClientAnswered:
-            self._overhear(self._hear_out(asking))
+            self._drain(self._drain_response(sending))
             raise
         finally:
-            if not self.is_overhearing:
-                asking.cancel()
+            if not self.is_draining:
+                sending.cancel()
 
     async def message(self, response: aiohttp.ClientResponse, decode: Decoder) -> tuple[bytes, bool]:
         """Return the body that goes to the client, and whether it is the one that came, as it came.
@@ -150,39 +152,44 @@ class InterceptedExchange:
         pieces: list[bytes] = []
         reading = asyncio.ensure_future(_read_into(pieces, response))
         try:
-            await self._meanwhile(reading)
+            await self._or_injected(reading)
         except ClientAnswered:
-            self._overhear(self._hear_body(reading, pieces, response))
+            self._drain(self._drain_body(reading, pieces, response))
             raise
         except (aiohttp.ClientError, asyncio.CancelledError):
-            await self._keep_body(b"".join(map(decode, pieces)), torn=True)
+            await self._record_body(b"".join(map(decode, pieces)), torn=True)
             raise
         finally:
-            if not self.is_overhearing:
+            if not self.is_draining:
                 reading.cancel()
-        came = b"".join(pieces)
-        data = decode(came)
+        received = b"".join(pieces)
+        data = decode(received)
         if not is_message(data):
-            await self._keep_body(data)
-            return came, True
+            await self._record_body(data)
+            return received, True
         await self._take(SERVER, data, data, None, self.fields)
-        fate = await self._fate(data)
-        return (came, True) if fate is data else (fate, False)
+        decided = await self._decided_body(data)
+        return (received, True) if decided is data else (decided, False)
 
     async def events(
-        self, response: aiohttp.ClientResponse, passed: web.StreamResponse, decode: Decoder, *, opening: bool
+        self,
+        response: aiohttp.ClientResponse,
+        proxied: web.StreamResponse,
+        decode: Decoder,
+        *,
+        may_name_endpoint: bool,
     ) -> None:
         """Pass events on, each in its turn. Raises Answered, CutOff, and what the server's end was."""
-        reading = asyncio.ensure_future(self._read(response, decode, opening=opening))
+        reading = asyncio.ensure_future(self._read(response, decode, may_name_endpoint=may_name_endpoint))
         end: _End | None = None
         try:
-            while end is None or self._kept:
+            while end is None or self._held:
                 step = await self._steps.get()
                 try:
                     if isinstance(step, _End):
                         end = step
                     else:
-                        await passed.write(self._going(step))
+                        await proxied.write(self._stream_bytes(step))
                 finally:
                     self._steps.task_done()
                 if isinstance(step, Inject) and step.lane is self and self._is_answered():
@@ -190,10 +197,10 @@ class InterceptedExchange:
             if end.error is not None:
                 raise end.error
         except ClientAnswered:
-            self._overhear(self._hear_stream(reading, response))
+            self._drain(self._drain_stream(reading, response))
             raise
         finally:
-            if not self.is_overhearing:
+            if not self.is_draining:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
 
@@ -211,51 +218,51 @@ class InterceptedExchange:
     ) -> None:
         def keep(ticket: int) -> None:
             if self._is_open:
-                self._kept[ticket] = (raw, event)
+                self._held[ticket] = (raw, event)
 
-        await self._board.take(self, side, data, fields, keep)
+        await self._interception.take(self, side, data, fields, keep)
 
-    async def _fate(self, data: bytes) -> bytes:
+    async def _decided_body(self, data: bytes) -> bytes:
         """Return what goes on of the one message there is. Raises Answered, CutOff."""
         while True:
             step = await self._next()
             if isinstance(step, Forward):
-                self._kept.clear()
+                self._held.clear()
                 return data
             if isinstance(step, Substitute):
-                self._kept.clear()
+                self._held.clear()
                 return step.data
             if isinstance(step, Dropped):
-                self._kept.clear()
-                if step.side == CLIENT and (not self._unanswered or self._about.is_address):
+                self._held.clear()
+                if step.side == CLIENT and (not self._unanswered or self._head.is_address):
                     raise ClientAnswered
                 await self._forever()  # What is dropped has no answer, until somebody gives up.
-            self._heed(step)
+            self._apply(step)
 
     async def _forever(self) -> NoReturn:
         while True:
-            self._heed(await self._next())
+            self._apply(await self._next())
 
     async def _next(self) -> Step | _Raw | _End:
         step = await self._steps.get()
         self._steps.task_done()
         return step
 
-    async def _meanwhile(self, work: asyncio.Future[T]) -> T:
+    async def _or_injected(self, work: asyncio.Future[T]) -> T:
         """Return what something comes to, unless something is said before it. Raises Answered, CutOff."""
-        if not self._board.has_watchdog:  # Nobody else answers a request that has gone.
+        if not self._interception.has_watchdog:  # Nobody else answers a request that has gone.
             return await work
         while not work.done():
-            saying = asyncio.ensure_future(self._next())
+            injected = asyncio.ensure_future(self._next())
             try:
-                await asyncio.wait((work, saying), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((work, injected), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                saying.cancel()
-            if saying.done() and not saying.cancelled():
-                self._heed(saying.result())
+                injected.cancel()
+            if injected.done() and not injected.cancelled():
+                self._apply(injected.result())
         return work.result()
 
-    def _heed(self, step: object) -> None:
+    def _apply(self, step: object) -> None:
         """Do what is the same wherever we are. Raises Answered, CutOff."""
         if isinstance(step, Disconnect):
             raise ClientDisconnected
@@ -264,7 +271,7 @@ class InterceptedExchange:
             if len(self._answers) >= self._unanswered:
                 raise ClientAnswered
 
-    def _going(self, step: object) -> bytes:
+    def _stream_bytes(self, step: object) -> bytes:
         """Return what goes on the stream for a step. Raises CutOff."""
         if isinstance(step, _Raw):
             return step
@@ -276,9 +283,9 @@ class InterceptedExchange:
         # Of what `let_go` has had go on, what was decided before may come as well.
         if (
             isinstance(step, Forward | Substitute | Dropped)
-            and (kept := self._kept.pop(step.ticket, None)) is not None
+            and (on_ticket := self._held.pop(step.ticket, None)) is not None
         ):
-            raw, event = kept
+            raw, event = on_ticket
             if isinstance(step, Forward):
                 return raw
             if isinstance(step, Substitute):
@@ -288,14 +295,16 @@ class InterceptedExchange:
     def _is_answered(self) -> bool:
         return bool(self._unanswered) and len(self._answers) >= self._unanswered
 
-    async def _read(self, response: aiohttp.ClientResponse, decode: Decoder, *, opening: bool) -> None:
+    async def _read(
+        self, response: aiohttp.ClientResponse, decode: Decoder, *, may_name_endpoint: bool
+    ) -> None:
         """Take events as they come, no faster than they are passed on."""
         events = SseUnits()
         error: Exception | None = None
         try:
             async for chunk in response.content.iter_any():
                 for unit in events.feed(decode(chunk)):
-                    opening = await self._unit(unit, opening=opening)
+                    may_name_endpoint = await self._take_unit(unit, may_name_endpoint=may_name_endpoint)
                 if self._is_open:
                     await self._steps.join()
         except Exception as broken:  # Raised again where the events are waited for.
@@ -303,17 +312,17 @@ class InterceptedExchange:
         finally:
             torn = events.close()
             if torn is not None:
-                lane = SseEncoder(SERVER, self.fields)
-                lane.feed(self._board.now(), torn.raw)
-                await self._board.keep_lines(lane.close(self._board.now()))
+                exchange = SseEncoder(SERVER, self.fields)
+                exchange.feed(self._interception.now(), torn.raw)
+                await self._interception.record_lines(exchange.close(self._interception.now()))
         if torn is not None:
-            self._say(torn.raw)
+            self._enqueue_raw(torn.raw)
         if self._is_open:
             self._steps.put_nowait(_End(error))
         elif error is not None and not isinstance(error, aiohttp.ClientError):
             raise error
 
-    async def _unit(self, unit: SseUnit, *, opening: bool) -> bool:
+    async def _take_unit(self, unit: SseUnit, *, may_name_endpoint: bool) -> bool:
         """Take what came; return whether the event that names an address (2024-11-05) may still come."""
         message, event, raw = unit.message, unit.event, unit.raw
         if message is not None and is_message(message):
@@ -323,20 +332,20 @@ class InterceptedExchange:
             await self._take(SERVER, raw, message, event, fields)
             return False
         if event is not None:
-            _, lines = SseEncoder(SERVER, self.fields).feed(self._board.now(), raw)
-            await self._board.keep_lines(lines)
-            if opening and event.event == "endpoint":
-                raw = self._about.redirect(raw, b"".join(event.data or ()))
-        self._say(raw)
-        return opening and event is None
+            _, lines = SseEncoder(SERVER, self.fields).feed(self._interception.now(), raw)
+            await self._interception.record_lines(lines)
+            if may_name_endpoint and event.event == "endpoint":
+                raw = self._head.redirect(raw, b"".join(event.data or ()))
+        self._enqueue_raw(raw)
+        return may_name_endpoint and event is None
 
-    def _say(self, raw: bytes) -> None:
+    def _enqueue_raw(self, raw: bytes) -> None:
         if self._is_open:
             self._steps.put_nowait(_Raw(raw))
 
     # After the client has its answer.
 
-    def _overhear(self, hearing: Coroutine[Any, Any, None]) -> None:
+    def _drain(self, draining: Coroutine[Any, Any, None]) -> None:
         """Hear what the server says all the same: closing the request would not cancel it before 2026-07-28."""
         is_aborted = False
         while not self._steps.empty():
@@ -344,26 +353,26 @@ class InterceptedExchange:
             self._steps.task_done()
         self.close()
         if is_aborted:
-            hearing.close()
+            draining.close()
             return
-        self.is_overhearing = True
-        self._board.spawn(hearing)
+        self.is_draining = True
+        self._interception.spawn(draining)
 
-    async def _hear_out(self, asking: asyncio.Future[aiohttp.ClientResponse]) -> None:
+    async def _drain_response(self, sending: asyncio.Future[aiohttp.ClientResponse]) -> None:
         try:
-            response = await asking
+            response = await sending
         except (aiohttp.ClientError, OSError):
             return
         if response.content_type == EVENTS:
-            await self._hear_stream(
-                asyncio.ensure_future(self._read(response, bytes, opening=False)), response
+            await self._drain_stream(
+                asyncio.ensure_future(self._read(response, bytes, may_name_endpoint=False)), response
             )
         else:
             pieces: list[bytes] = []
             reading = asyncio.ensure_future(_read_into(pieces, response))
-            await self._hear_body(reading, pieces, response)
+            await self._drain_body(reading, pieces, response)
 
-    async def _hear_body(
+    async def _drain_body(
         self, reading: asyncio.Future[None], pieces: list[bytes], response: aiohttp.ClientResponse
     ) -> None:
         try:
@@ -376,17 +385,17 @@ class InterceptedExchange:
         finally:
             response.close()
 
-    async def _hear_stream(self, reading: asyncio.Future[None], response: aiohttp.ClientResponse) -> None:
+    async def _drain_stream(self, reading: asyncio.Future[None], response: aiohttp.ClientResponse) -> None:
         try:
             await reading
         finally:
             reading.cancel()
             response.close()
 
-    async def _keep_body(self, data: bytes, *, torn: bool = False) -> None:
-        lane = BodyEncoder(SERVER, self.fields)
-        lane.feed(data)
-        await self._board.keep_lines(lane.close(self._board.now(), torn=torn))
+    async def _record_body(self, data: bytes, *, torn: bool = False) -> None:
+        exchange = BodyEncoder(SERVER, self.fields)
+        exchange.feed(data)
+        await self._interception.record_lines(exchange.close(self._interception.now(), torn=torn))
 
 
 async def _read_into(pieces: list[bytes], response: aiohttp.ClientResponse) -> None:

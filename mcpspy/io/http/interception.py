@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Lines: TypeAlias = list[bytes | bytearray]
 """Of the recording, in pieces."""
 
-Deeds: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
+Actions: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
 """What is done once that is written, and by whom."""
 
 
@@ -55,29 +55,29 @@ class HttpInterception(SessionInterception):
         super().__init__(context.recorder, interception, name)
         self._context = context
         self._inject = inject
-        self._lanes: set[ExchangeRoute] = set()
+        self._exchanges: set[ExchangeRoute] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         """What goes on until it is over, or we are."""
-        self._deeds: set[asyncio.Task[None]] = set()
+        self._critical_tasks: set[asyncio.Task[None]] = set()
         """What is soon done, and seen through."""
-        self._undecided = 0
+        self._next_free_ticket = 0
         """Counts down what goes by without a desk: tickets that no desk gives."""
-        self.ways = RouteTable()
+        self.routes = RouteTable()
         self.tools = ToolParamHeaders()
         """What the server's tools want in the headers of a call."""
 
     @property
     def has_watchdog(self) -> bool:
         """Whether requests may be answered that have gone to the server."""
-        return self._interception.call_timeout is not None
+        return self._options.call_timeout is not None
 
     @asynccontextmanager
-    async def reachable(self) -> AsyncIterator[None]:
+    async def serving_viewers(self) -> AsyncIterator[None]:
         """Do what was asked for on the command line, and let viewers in, while the context lasts."""
-        if self._interception.is_active:
-            self._desk = self._interception.desk()
-            opening = self._desk.opening()
+        if self._options.is_active:
+            self._interceptor = self._options.interceptor()
+            opening = self._interceptor.opening()
             await self._context.note(opening.kind, opening.fields)
             self._settle()
         control = await AsyncioServer.open(self, say) if self._context.is_reachable else None
@@ -93,7 +93,7 @@ class HttpInterception(SessionInterception):
 
     # What exchanges say.
 
-    def hear_tools(self, data: bytes) -> None:
+    def learn_tools(self, data: bytes) -> None:
         """Learn from the answer to a `tools/list` what a call of ours has to say in headers."""
         for message in read_frame(Frame(0.0, SERVER, data)):
             if isinstance(message, Result):
@@ -101,45 +101,45 @@ class HttpInterception(SessionInterception):
 
     async def take(
         self,
-        lane: ExchangeRoute,
+        exchange: ExchangeRoute,
         side: str,
         data: bytes,
         fields: dict[str, Value],
-        kept: Callable[[int], None],
+        on_ticket: Callable[[int], None],
     ) -> None:
         """Have a message decided on, and in the recording, and the lane told what becomes of it.
 
         `kept` is told its ticket before that.
         """
-        if lane.lists_tools and side == SERVER:
-            self.hear_tools(data)
+        if exchange.lists_tools and side == SERVER:
+            self.learn_tools(data)
         at = self.now()
-        ruling, lines, deeds = self._decided(at, lane, side, data)
-        kept(ruling.ticket)
-        if ruling.to_mcpspy:
+        decision, lines, actions = self._decide(at, exchange, side, data)
+        on_ticket(decision.ticket)
+        if decision.to_mcpspy:
             fields = {**fields, "to": MCPSPY}
-        await self._keep(at, side, data, fields, lines)
-        self._do(deeds)
+        await self._record_message(at, side, data, fields, lines)
+        self._execute(actions)
         self._settle()
 
-    def enters(self, lane: ExchangeRoute) -> None:
+    def add_exchange(self, exchange: ExchangeRoute) -> None:
         """An exchange comes by here."""
-        self._lanes.add(lane)
+        self._exchanges.add(exchange)
 
-    def left(self, lane: ExchangeRoute) -> None:
+    def remove_exchange(self, exchange: ExchangeRoute) -> None:
         """An exchange is over."""
-        self._lanes.discard(lane)
-        self._run(lambda desk, at: desk.lane_left(at, lane))
+        self._exchanges.discard(exchange)
+        self._run(lambda interceptor, at: interceptor.lane_left(at, exchange))
         self._settle()
 
     def failed(self, id: str, why: str) -> None:  # noqa: A002
         """A request of ours could not be delivered."""
-        self._run(lambda desk, at: desk.failed(at, id, why))
+        self._run(lambda interceptor, at: interceptor.failed(at, id, why))
         self._settle()
 
     def end(self) -> None:
         """Nothing more will come: what is held goes on."""
-        self._run(lambda desk, at: desk.end(at))
+        self._run(lambda interceptor, at: interceptor.end(at))
         self._settle()
         self.is_on = False
 
@@ -147,23 +147,23 @@ class HttpInterception(SessionInterception):
         """Stop what is still going on."""
         if self._alarm is not None:
             self._alarm.cancel()
-        while self._tasks or self._deeds:
+        while self._tasks or self._critical_tasks:
             for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, *self._deeds, return_exceptions=True)
+            await asyncio.gather(*self._tasks, *self._critical_tasks, return_exceptions=True)
 
     # What viewers say.
 
-    def _admit(self, desk: Interceptor, order: dict[str, Any]) -> None:
+    def _check_deliverable(self, interceptor: Interceptor, order: dict[str, Any]) -> None:
         stream = order.get("stream")
         if order.get("to", SERVER) == CLIENT:
-            self.ways.turn()
-            found = self.ways.to_client(stream)
+            self.routes.inspect()
+            found = self.routes.to_client(stream)
             if found is None:
                 raise CommandError("the client has no stream open on which it could be told anything")
-            if order["order"] == "request" and not self.ways.has_session(found.stream):
+            if order["order"] == "request" and not self.routes.has_session(found.stream):
                 raise CommandError("the client has no session, and so takes no requests")
-        elif self.ways.to_server(stream) is None:
+        elif self.routes.to_server(stream) is None:
             raise CommandError("no client has said anything yet: there is no way to the server to go after")
 
     # How it is done.
@@ -176,90 +176,94 @@ class HttpInterception(SessionInterception):
         """Do something beside all exchanges, at most until we end."""
         _start(work, self._tasks)
 
-    def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
-        _start(work, self._deeds)
+    def _spawn_critical(self, work: Coroutine[Any, Any, None]) -> None:
+        _start(work, self._critical_tasks)
 
     def _carry_out(self, at: float, steps: list[Step]) -> None:
         if steps:
-            self._see_through(self._perform(at, steps))
+            self._spawn_critical(self._perform(at, steps))
 
-    def _decided(
-        self, at: float, lane: ExchangeRoute, side: str, data: bytes
-    ) -> tuple[Decision, Lines, Deeds]:
+    def _decide(
+        self, at: float, exchange: ExchangeRoute, side: str, data: bytes
+    ) -> tuple[Decision, Lines, Actions]:
         """Return what becomes of a message: what is to be recorded behind it, and then done."""
-        if self._desk is not None:
+        if self._interceptor is not None:
             try:
-                ruling = self._desk.take(at, side, _one(data), stream=lane.stream, lane=lane)
-                return ruling, *self._performed(at, ruling.steps)
+                decision = self._interceptor.take(
+                    at, side, _without_line_end(data), stream=exchange.stream, lane=exchange
+                )
+                return decision, *self._plan(at, decision.steps)
             except Exception as error:
                 self._give_up(error)
-        self._undecided -= 1
-        step = Forward(side, data, lane, self._undecided)
-        return Decision(self._undecided, False, [step], False), [], [(lane, step)]
+        self._next_free_ticket -= 1
+        step = Forward(side, data, exchange, self._next_free_ticket)
+        return Decision(self._next_free_ticket, False, [step], False), [], [(exchange, step)]
 
     async def _perform(self, at: float, steps: Iterable[Step]) -> None:
         try:
-            lines, deeds = self._performed(at, steps)
+            lines, actions = self._plan(at, steps)
         except Exception as error:
             self._give_up(error)
             return
-        await self.keep_lines(lines)
-        self._do(deeds)
+        await self.record_lines(lines)
+        self._execute(actions)
 
-    def _performed(self, at: float, steps: Iterable[Step]) -> tuple[Lines, Deeds]:
+    def _plan(self, at: float, steps: Iterable[Step]) -> tuple[Lines, Actions]:
         """Return what is to be recorded for these steps, and what is then done, and by whom."""
         lines: Lines = []
-        deeds: Deeds = []
+        actions: Actions = []
         for step in steps:
             if isinstance(step, AddNote):
                 lines.append(_note(at, step, step.lane))
                 continue
-            lane: ExchangeRoute | None = None
+            exchange: ExchangeRoute | None = None
             if isinstance(step, Inject):
-                lane = self._speaker(step)
-                if lane is None:  # Whoever it was for has gone.
+                exchange = self._injection_route(step)
+                if exchange is None:  # Whoever it was for has gone.
                     if step.id is not None:
                         self.failed(step.id, "there is no way to it any more")
                     continue
-                prefix = frame_prefix(step.side, {**lane.fields, "by": MCPSPY})
+                prefix = frame_prefix(step.side, {**exchange.fields, "by": MCPSPY})
                 lines += splice(prefix % at, [step.data], body=True)
             elif not isinstance(step, Notify):
-                lane = step.lane  # type: ignore[assignment]  # What we gave it.
-            deeds.append((lane, step))
-        return lines, deeds
+                exchange = step.lane  # type: ignore[assignment]  # What we gave it.
+            actions.append((exchange, step))
+        return lines, actions
 
-    def _do(self, deeds: Deeds) -> None:
-        for lane, step in deeds:
+    def _execute(self, actions: Actions) -> None:
+        for exchange, step in actions:
             if isinstance(step, Notify):
                 self.tell(step.viewer, step.event)
-            elif lane is not None:
-                lane.deliver(step)
+            elif exchange is not None:
+                exchange.deliver(step)
 
-    def _speaker(self, step: Inject) -> ExchangeRoute | None:
+    def _injection_route(self, step: Inject) -> ExchangeRoute | None:
         """Return who says something of ours."""
         if step.side == CLIENT:
-            way = self.ways.to_server(step.stream)
-            return None if way is None else self._inject(self._context, self, way)
-        lane: Any = step.lane
-        if lane is not None and lane.is_answered_here:
-            return lane  # type: ignore[no-any-return]
-        return self.ways.to_client(step.stream if lane is None else lane.stream)
+            route = self.routes.to_server(step.stream)
+            return None if route is None else self._inject(self._context, self, route)
+        exchange: Any = step.lane
+        if exchange is not None and exchange.is_answered_here:
+            return exchange  # type: ignore[no-any-return]
+        return self.routes.to_client(step.stream if exchange is None else exchange.stream)
 
-    async def keep_lines(self, lines: Iterable[bytes | bytearray]) -> None:
+    async def record_lines(self, lines: Iterable[bytes | bytearray]) -> None:
         """Have lines in the recording."""
         entry = list(lines)
         if entry:
-            await self._context.keep(entry, sum(map(len, entry)))
+            await self._context.record(entry, sum(map(len, entry)))
 
-    async def _keep(self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: Lines) -> None:
+    async def _record_message(
+        self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: Lines
+    ) -> None:
         """Have a message in the recording, and its notes directly after it."""
         size = len(data) + sum(map(len, lines))
         entry = [*splice(frame_prefix(side, fields) % at, [data], body=True), *lines]
-        await self._context.keep(entry, size)
+        await self._context.record(entry, size)
 
     def _switch(self, *, is_wanted: bool) -> bool:
         if is_wanted:
-            self.ways.turn()
+            self.routes.inspect()
         return is_wanted
 
     def _set_alarm(self, next_at: float | None) -> None:
@@ -271,26 +275,26 @@ class HttpInterception(SessionInterception):
             self._alarm = asyncio.get_running_loop().call_later(delay, self.wake)
 
     def _give_up(self, error: Exception) -> None:
-        self._desk = None
-        self._failed = f"a bug in mcpspy: {type(error).__name__}: {error}; rules and holds are off"
-        say(self._failed)
-        for lane in list(self._lanes):  # One that was kept by what is held leaves.
-            lane.let_go()
-        self._see_through(self._context.note("error", {"text": self._failed}))
+        self._interceptor = None
+        self._failure = f"a bug in mcpspy: {type(error).__name__}: {error}; rules and holds are off"
+        say(self._failure)
+        for exchange in list(self._exchanges):  # One that was kept by what is held leaves.
+            exchange.release_all()
+        self._spawn_critical(self._context.note("error", {"text": self._failure}))
         self._settle()
 
 
-def _one(data: bytes) -> bytes:
+def _without_line_end(data: bytes) -> bytes:
     """Return a body without the line end that it may have."""
     return data.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _note(at: float, remark: AddNote, lane: Any) -> bytes:
-    http = {} if lane is None else {"http": lane.fields.get("http")}
-    return note(at, remark.kind, http | remark.fields)
+def _note(at: float, step: AddNote, exchange: Any) -> bytes:
+    http = {} if exchange is None else {"http": exchange.fields.get("http")}
+    return note(at, step.kind, http | step.fields)
 
 
-def _start(work: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> None:
+def _start(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
     task = asyncio.ensure_future(work)
-    among.add(task)
-    task.add_done_callback(among.discard)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

@@ -22,7 +22,7 @@ from mcpspy.io.recording.recorder import say
 GRACE = 0.5
 """Seconds that exchanges under way get at the end; aiohttp takes them twice, before and after it cancels."""
 
-LONG_HEADER = 1 << 16
+MAX_HEADER = 1 << 16
 """Bytes a header may have: tokens are long, and it is not ours to refuse them."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -53,8 +53,8 @@ async def accepting(handler: Handler, listener: socket.socket) -> AsyncIterator[
         access_log=None,
         auto_decompress=False,
         handler_cancellation=True,
-        max_line_size=LONG_HEADER,
-        max_field_size=LONG_HEADER,
+        max_line_size=MAX_HEADER,
+        max_field_size=MAX_HEADER,
     )
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE)
     await runner.setup()

@@ -17,12 +17,12 @@ from aiohttp import hdrs, web
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, noted, refusal
-from mcpspy.io.client.aiohttp_session import IDLE, environments_proxy, trust
+from mcpspy.io.client.aiohttp_session import IDLE, environment_proxy, trust
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import ADDED, HttpExchange, json_error
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.interception import HttpInterception
-from mcpspy.io.http.listener import LONG_HEADER, accepting, listening, origin, stop_on_signals
+from mcpspy.io.http.listener import MAX_HEADER, accepting, listening, origin, stop_on_signals
 from mcpspy.io.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
@@ -54,7 +54,7 @@ class HttpProxy(Generic[Context_co]):
 
     def __init__(self, context: Context_co, options: HttpOptions) -> None:
         self.context = context
-        self.board = HttpInterception(
+        self.interception = HttpInterception(
             context, options.interception, options.name or options.upstream.host, InjectedRequest
         )
         self._allowed = [*options.allowed_hosts, *(() if options.host in LOOPBACK else (options.host,))]
@@ -62,18 +62,18 @@ class HttpProxy(Generic[Context_co]):
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Carry one request through, unless a stranger's page sent it."""
         why = refusal(request.headers.get(hdrs.HOST), request.headers.get(hdrs.ORIGIN), self._allowed)
-        return await (self.carry(request) if why is None else self._refuse(request, why))
+        return await (self.forward(request) if why is None else self._reject(request, why))
 
-    def carry(self, request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
+    def forward(self, request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
         """Carry one request through."""
-        return HttpExchange(self.context, self.board, request).run()
+        return HttpExchange(self.context, self.interception, request).run()
 
     def stop(self) -> None:
         """Release what is held: the listener is about to close."""
         self.context.is_stopping = True
-        self.board.end()
+        self.interception.end()
 
-    async def _refuse(self, request: web.BaseRequest, why: str) -> web.Response:
+    async def _reject(self, request: web.BaseRequest, why: str) -> web.Response:
         number = self.context.next_number()
         line = f"mcpspy: refused: {why} (--allow-host NAME lets it in)"
         fields: dict[str, Value] = {
@@ -109,8 +109,10 @@ async def proxying(options: HttpOptions) -> AsyncIterator[str]:
     with listening(options.host, options.port, "another --listen PORT, or :0") as listener:
         url = origin(options.host, listener) + options.upstream.path + options.upstream.query
         upstream = options.upstream
-        carrier = carrying(options, lambda client: ExchangeContext(upstream, recording(options, url), client))
-        async with carrier as proxy, accepting(proxy.handle, listener):
+        running = running_proxy(
+            options, lambda client: ExchangeContext(upstream, recording(options, url), client)
+        )
+        async with running as proxy, accepting(proxy.handle, listener):
             try:
                 yield url
             finally:
@@ -118,7 +120,7 @@ async def proxying(options: HttpOptions) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def carrying(
+async def running_proxy(
     options: HttpOptions,
     make: Callable[[aiohttp.ClientSession], Context_co],
     trusted: ssl.SSLContext | bool | None = None,
@@ -129,7 +131,7 @@ async def carrying(
     """
     async with upstream_client(options, trusted) as client:
         proxy = HttpProxy(make(client), options)
-        async with proxy.board.reachable():
+        async with proxy.interception.serving_viewers():
             yield proxy
     proxy.context.recorder.finish(0, None)
 
@@ -149,9 +151,9 @@ def upstream_client(
         skip_auto_headers=ADDED,
         # Not trust_env: it reads the environment for every request, in threads, and adds the
         # Authorization of a .netrc, which no client of ours sent.
-        proxy=environments_proxy(URL(options.upstream.origin)),
-        max_line_size=LONG_HEADER,
-        max_field_size=LONG_HEADER,
+        proxy=environment_proxy(URL(options.upstream.origin)),
+        max_line_size=MAX_HEADER,
+        max_field_size=MAX_HEADER,
     )
 
 

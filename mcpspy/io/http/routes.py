@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mcpspy.core.intercept.actions import Step
     from mcpspy.core.recording.encode import Value
 
-MOST = 1024
+MAX_REMEMBERED = 1024
 """Conversations of which it is remembered how their client reaches the server."""
 
 
@@ -24,7 +24,7 @@ class Route(NamedTuple):
     target: str
     headers: Mapping[str, str]
     """As they came."""
-    ours: str
+    public_origin: str
     """The origin at which the client knows the server."""
     is_session: bool
     """Whether there is a conversation beyond the one POST."""
@@ -52,7 +52,7 @@ class ExchangeRoute(Protocol):
     def deliver(self, step: Step) -> None:
         """Do this, in its turn. Never waits."""
 
-    def let_go(self) -> None:
+    def release_all(self) -> None:
         """Let all that is held go on as it came."""
 
 
@@ -67,7 +67,7 @@ class StreamRoute(ExchangeRoute, Protocol):
 class UninspectedStream(Protocol):
     """A stream that goes by without being looked at."""
 
-    def turn(self) -> None:
+    def inspect(self) -> None:
         """Be a `Stream` from the next event on."""
 
 
@@ -78,38 +78,38 @@ class RouteTable:
         self._posts: dict[str, Route] = {}
         self._last: Route | None = None
         self._streams: list[StreamRoute] = []
-        self._passing: set[UninspectedStream] = set()
+        self._uninspected: set[UninspectedStream] = set()
 
-    def posts(self, way: Route) -> None:
+    def add_post(self, route: Route) -> None:
         """Keep how a client reaches the server."""
-        self._last = way
-        if way.is_session:
-            self._posts.pop(way.stream, None)
-            self._posts[way.stream] = way
-            if len(self._posts) > MOST:
+        self._last = route
+        if route.is_session:
+            self._posts.pop(route.stream, None)
+            self._posts[route.stream] = route
+            if len(self._posts) > MAX_REMEMBERED:
                 del self._posts[next(iter(self._posts))]
 
-    def opens(self, stream: StreamRoute) -> None:
+    def open_stream(self, stream: StreamRoute) -> None:
         """Keep that the client can be told something here."""
         self._streams.append(stream)
 
-    def closes(self, stream: StreamRoute) -> None:
+    def close_stream(self, stream: StreamRoute) -> None:
         """Keep that it cannot any more, if it could."""
         if stream in self._streams:
             self._streams.remove(stream)
 
-    def passes(self, passing: UninspectedStream) -> None:
+    def add_uninspected(self, stream: UninspectedStream) -> None:
         """Keep that a stream goes by here, until somebody wants to look at it."""
-        self._passing.add(passing)
+        self._uninspected.add(stream)
 
-    def passed(self, passing: UninspectedStream) -> None:
+    def remove_uninspected(self, stream: UninspectedStream) -> None:
         """Keep that it goes no more."""
-        self._passing.discard(passing)
+        self._uninspected.discard(stream)
 
-    def turn(self) -> None:
+    def inspect(self) -> None:
         """Have the streams that go by looked at, and open to us."""
-        while self._passing:
-            self._passing.pop().turn()
+        while self._uninspected:
+            self._uninspected.pop().inspect()
 
     def has_session(self, stream: str) -> bool:
         """Whether a client has said more than one thing in this conversation, or could."""

@@ -134,12 +134,12 @@ class SessionCounts(NamedTuple):
 
 def count(summary: Summary) -> SessionCounts:
     """Return the counts of a session as it is now; raise OSError or McpspyError if it cannot be read."""
-    tally = SessionCounter(summary.path, pause=0)
-    while not tally.read():
+    counter = SessionCounter(summary.path, pause=0)
+    while not counter.read():
         continue
     if summary.state is not RecordingState.LIVE:
-        tally.end()
-    return tally.counts
+        counter.end()
+    return counter.counts
 
 
 class SessionCounter:
@@ -206,12 +206,12 @@ class CountCache:
         self.news = 0
         """How often a count became another one."""
         self._done: dict[Path, _Done] = {}
-        self._tallies: dict[Path, SessionCounter] = {}
+        self._counters: dict[Path, SessionCounter] = {}
         self._spent: dict[Path, float] = {}
 
     def keep(self, paths: Collection[Path]) -> None:
         """Forget all other sessions."""
-        for known in (self.counts, self._done, self._tallies, self._spent):
+        for known in (self.counts, self._done, self._counters, self._spent):
             for path in known.keys() - set(paths):
                 known.pop(path, None)
 
@@ -229,7 +229,7 @@ class CountCache:
 
     def _is_counted(self, summary: Summary) -> bool:
         if is_too_large(summary):
-            self._tallies.pop(summary.path, None)
+            self._counters.pop(summary.path, None)
             self.counts.pop(summary.path, None)
             return True
         done = self._done.get(summary.path)
@@ -242,23 +242,23 @@ class CountCache:
     def _count(self, summary: Summary, until: float) -> bool:
         path = summary.path
         stamp = _stamp(path)
-        tally = self._tallies.get(path) or SessionCounter(path)
-        self._tallies[path] = tally
+        counter = self._counters.get(path) or SessionCounter(path)
+        self._counters[path] = counter
         began = time.monotonic()
         try:
-            is_read = tally.read(max(until - began, 0.0))
+            is_read = counter.read(max(until - began, 0.0))
         except (OSError, McpspyError):  # Deleted while we counted, or not ours to read.
             is_read = True
         now = time.monotonic()
         spent = self._spent[path] = self._spent.get(path, 0.0) + now - began
         if not is_read:
             if path in self.counts:  # A live one that goes faster than we do: what there is so far.
-                self._publish(path, tally.counts)
+                self._publish(path, counter.counts)
             return False
         if summary.state is not RecordingState.LIVE:
-            tally.end()
-            del self._tallies[path]
-        self._publish(path, tally.counts)
+            counter.end()
+            del self._counters[path]
+        self._publish(path, counter.counts)
         self._done[path] = _Done(summary, stamp, now + AGAIN * spent)
         self._spent[path] = 0.0
         return True

@@ -209,7 +209,7 @@ def _recordings(folder: Path) -> list[tuple[Path, Header]]:
         raise CannotStart(f"{folder}: {error.strerror}", "name another folder with --dir") from None
 
 
-def _standing(path: Path) -> tuple[RecordingState, Entry | None]:
+def _read_state(path: Path) -> tuple[RecordingState, Entry | None]:
     """Return how the last part of a recording stands, and its last whole entry."""
     with opened(path) as file:
         live = is_live(file.fileno())
@@ -234,7 +234,7 @@ def _parts(path: Path) -> Iterator[tuple[Path, RecordingState, Entry | None]]:
     seen: set[Path] = set()
     following: Path | None = path
     while following is not None and following not in seen:
-        state, last = _standing(following)
+        state, last = _read_state(following)
         yield following, state, last
         seen.add(following)
         following = part_after(following, last)
@@ -254,11 +254,11 @@ def files_of(summary: Summary) -> list[Path]:
     """
     first = summary.path
     found = _same_session(first.parent, summary.header)
-    ours = [path for path, header in found if header.part == 1 and path == first]
+    own = [path for path, header in found if header.part == 1 and path == first]
     parts = sorted((header.part, path) for path, header in found if header.part != 1)
     if any(header.part == 1 and path != first for path, header in found):
         parts = [(part, path) for part, path in parts if path.name.startswith(f"{first.stem}.part")]
-    return [*ours, *(path for _, path in parts)]
+    return [*own, *(path for _, path in parts)]
 
 
 def delete(summary: Summary) -> None:

@@ -38,19 +38,19 @@ class RecordingTarget:
 class Recorder:
     """A recording that is being made, or was given up because it failed."""
 
-    def __init__(self, where: RecordingTarget, fields: Mapping[str, Value]) -> None:
+    def __init__(self, target: RecordingTarget, fields: Mapping[str, Value]) -> None:
         """Open the file. `fields` is the header without what every header has."""
         self.writer: Writer | None = None
         self.id: str | None = None
         """The id of the recording; None if there never was one."""
         self.path: str | None = None
         """Its first part."""
-        if where.recording:
+        if target.recording:
             try:
-                self.writer = _open(where, fields)
+                self.writer = _open(target, fields)
                 self.id, self.path = self.writer.id, self.writer.path
             except OSError as error:
-                path = where.record or error.filename or "the default folder"
+                path = target.record or error.filename or "the default folder"
                 say(f"cannot record to {path}: {error.strerror}; traffic goes on unrecorded")
             except McpspyError as error:
                 say(f"cannot record: {error}; traffic goes on unrecorded")
@@ -108,12 +108,12 @@ def say(line: str) -> None:
         pass
 
 
-def _open(where: RecordingTarget, fields: Mapping[str, Value]) -> Writer:
+def _open(target: RecordingTarget, fields: Mapping[str, Value]) -> Writer:
     from mcpspy.io.recording.writer import Writer
 
     header = {**fields, "cwd": _working_folder(), "pid": os.getpid()}
-    redacting = redactor(where.redaction, say)
-    return Writer(where.folder, where.record, header, redacting, say=say, max_size=where.max_size)
+    redacting = redactor(target.redaction, say)
+    return Writer(target.folder, target.record, header, redacting, say=say, max_size=target.max_size)
 
 
 def _working_folder() -> str:

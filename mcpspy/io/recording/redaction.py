@@ -42,38 +42,40 @@ class RedactionOptions:
 
 
 def redactor(
-    asked: RedactionOptions, say: Callable[[str], None], found: Found | None = None
+    options: RedactionOptions, say: Callable[[str], None], found: Found | None = None
 ) -> Redactor | None:
     """Return what redacts a recording; None if nothing is to be. Raises UsageError or CannotStart.
 
     `say` is told of a variable that is not set, and so cannot be looked for.
     """
-    if asked.off:
+    if options.off:
         return None
     from mcpspy.core.redact.redactor import Redactor
 
-    rules = _rules(asked, say)
+    rules = _rules(options, say)
     return Redactor(os.urandom(32), rules, found)
 
 
-def _rules(asked: RedactionOptions, say: Callable[[str], None]) -> RedactionRules | None:
+def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRules | None:
     """Return the rules; None for those that are built in alone, which are not imported before they are needed."""
-    wanted = {name: list(getattr(asked, name)) for name in LISTS}
-    if asked.config is not None or os.path.exists(config_file()):
+    wanted = {name: list(getattr(options, name)) for name in LISTS}
+    if options.config is not None or os.path.exists(config_file()):
         from mcpspy.io.settings import table
 
-        for name, values in _settings(asked.config or config_file(), table("redact", asked.config)).items():
+        for name, values in _settings(
+            options.config or config_file(), table("redact", options.config)
+        ).items():
             wanted[name] = [*values, *wanted[name]]
     if not any(wanted.values()):
         return None
     from mcpspy.core.redact.config import RedactionRules
 
-    held = {name: os.environ.get(name, "") for name in wanted["env"]}
-    for name, value in held.items():
+    variables = {name: os.environ.get(name, "") for name in wanted["env"]}
+    for name, value in variables.items():
         if not value:
             say(f"--redact-env {name}: not set, so there is nothing to look for")
     try:
-        return RedactionRules(wanted["keys"], wanted["patterns"], wanted["pointers"], held)
+        return RedactionRules(wanted["keys"], wanted["patterns"], wanted["pointers"], variables)
     except ValueError as error:
         raise UsageError(f"cannot redact: {error}", "see docs/redact.md") from None
 

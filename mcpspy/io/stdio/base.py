@@ -40,7 +40,7 @@ class RunOptions(RecordingTarget):
         """What becomes of a line of the server that is no message: `pass`, `drop` or `stderr`."""
 
     @property
-    def called(self) -> str:
+    def session_name(self) -> str:
         """What the session is called."""
         from mcpspy.io.settings import session_name
 
@@ -55,20 +55,22 @@ class RunOptions(RecordingTarget):
 class RecordingTap:
     """One direction, as the pump sees its recording. Nothing here raises."""
 
-    __slots__ = ("_feed", "_is_inside", "_lane", "_recorder", "_side")
+    __slots__ = ("_encoder", "_feed", "_is_inside", "_recorder", "_side")
 
-    def __init__(self, recorder: Recorder, lane: FrameEncoder | TextEncoder | None, side: str | None) -> None:
+    def __init__(
+        self, recorder: Recorder, encoder: FrameEncoder | TextEncoder | None, side: str | None
+    ) -> None:
         """`lane` is None where nothing is recorded from the start."""
         self._recorder = recorder
-        self._lane = lane
-        self._feed = None if lane is None else lane.feed
+        self._encoder = encoder
+        self._feed = None if encoder is None else encoder.feed
         self._side = side
         self._is_inside = False
 
     @property
     def is_inside_line(self) -> bool:
         """Whether the last that was fed has not ended its line."""
-        return self._is_inside if self._lane is None else self._lane.is_inside_line
+        return self._is_inside if self._encoder is None else self._encoder.is_inside_line
 
     def feed(self, data: bytes) -> None:
         """Have the messages that end in `data` in the file, so that it may go on."""
@@ -81,14 +83,14 @@ class RecordingTap:
                 return
             except Exception as error:
                 self._recorder.broke(error)
-        self._lane = self._feed = None
+        self._encoder = self._feed = None
         self._is_inside = not data.endswith(b"\n")
 
     def torn(self) -> None:
         """Keep the line whose end never came."""
         writer = self._recorder.writer
-        if writer is not None and self._lane is not None:
-            self._recorder.write(self._lane.close(writer.now()))
+        if writer is not None and self._encoder is not None:
+            self._recorder.write(self._encoder.close(writer.now()))
 
     def eof(self) -> None:
         """Keep that this side has closed its end."""
@@ -102,8 +104,8 @@ class RecordingTap:
         # A server that has exited stopped reading too; that is worth a word only if it missed something.
         if undelivered or self._side != CLIENT:
             reader = SERVER if self._side == CLIENT else CLIENT
-            what = {CLIENT: "stdin", SERVER: "stdout"}.get(self._side or "", "stderr")
-            self._recorder.note("closed", by=reader, pipe=what, undelivered=undelivered)
+            pipe = {CLIENT: "stdin", SERVER: "stdout"}.get(self._side or "", "stderr")
+            self._recorder.note("closed", by=reader, pipe=pipe, undelivered=undelivered)
 
 
 def taps(recorder: Recorder) -> Taps:

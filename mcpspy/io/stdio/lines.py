@@ -18,7 +18,7 @@ STDIN, STDOUT = 0, 1
 END = None
 """What comes after the last line."""
 
-LAST = 1.0
+CLOSE_TIMEOUT = 1.0
 """Seconds that the host may take, at the end, to read what was written for it."""
 
 
@@ -71,14 +71,14 @@ class StdoutWriter:
     def close(self) -> None:
         """Have what is there written, if the host reads it."""
         self._lines.put(END)
-        self._thread.join(LAST)
+        self._thread.join(CLOSE_TIMEOUT)
 
     def _write(self) -> None:
         while (data := self._lines.get()) is not END:
-            said = data + b"\n"
+            rest = data + b"\n"
             try:
-                while said:
-                    said = said[os.write(STDOUT, said) :]
+                while rest:
+                    rest = rest[os.write(STDOUT, rest) :]
             except OSError:
                 self._broke()
                 return

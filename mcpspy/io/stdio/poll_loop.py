@@ -38,24 +38,24 @@ if TYPE_CHECKING:
 LINGER = 0.25
 """Seconds that a grandchild may keep stdout open, silent, after the server's end. Contract: out within 0.5 s."""
 
-LAST_WORDS = 1 << 20
+MAX_FINAL_OUTPUT = 1 << 20
 """Bytes that may still be read after that: the most a pipe holds. Past it, it is the grandchild talking."""
 
-ECHO = 0.05
+GROUP_SIGNAL_WAIT = 0.05
 """Seconds we wait for the guard to say that a signal went to the whole group, before passing it on."""
 
-PATIENCE = 1.0
+EXIT_TIMEOUT = 1.0
 """Seconds a host that told us to leave has to take the server's last words. Contract: gone within 2 s."""
 
-QUIET = 100
+QUIET_TIME = 100
 """Milliseconds without a byte after which the control socket is made: it takes some, and nobody waits for them."""
 
-TURNS = 500
+MAX_POLLS = 500
 """Looks at our descriptors after which it is made in any case: one that may take so long costs 1.5 µs more."""
 
 NEVER = float("inf")
 
-ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+TERMINATING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """Those that ask the server to leave, and so, once it has, us."""
 
 
@@ -71,8 +71,8 @@ class PollLoop:
         self._routes: dict[int, Callable[[int], None]] = {}
         self._status: int | None = None
         self._ended_at = 0.0
-        self._asked_at = 0.0
-        self._leave_by = NEVER
+        self._stop_requested_at = 0.0
+        self._exit_deadline = NEVER
         # Until the first signal, SIGCHLD included, and unless somebody reaches in, there is nothing but bytes to
         # look after.
         self._is_busy = False
@@ -80,9 +80,9 @@ class PollLoop:
         self._relays: list[TerminalWriter] = []
         self._wake = child.signals
         self._guard = child.guard
-        self._group_got: list[tuple[float, int]] = []
-        self._legs: list[Channel] = []
-        self._intercepted: StdioInterception | None = None
+        self._group_signals: list[tuple[float, int]] = []
+        self._channels: list[Channel] = []
+        self._interception: StdioInterception | None = None
         self._control: PollServer | None = None
 
     def run(self) -> int:
@@ -92,7 +92,7 @@ class PollLoop:
         if self._guard is not None:
             self.route(self._guard.seen, self._on_group_signal, select.POLLIN)
         child = self._child
-        self._legs = [
+        self._channels = [
             Channel(self, 0, child.stdin, taps[0]),
             Channel(self, child.stdout, self._writable(1), taps[1]),
             Channel(self, child.stderr, self._writable(2), taps[2], is_shared=self._options.noise == STDERR),
@@ -104,21 +104,21 @@ class PollLoop:
         bytes(1 << 22)
         self._reap()  # It may have ended before we listened.
         poll, routes = self._poller.poll, self._routes
-        patience: int | None = QUIET
-        turns = 0
+        quiet_timeout: int | None = QUIET_TIME
+        polls = 0
         while True:
             quiet = True
-            for fd, events in poll(self._timeout(patience) if self._is_busy else patience):
+            for fd, events in poll(self._timeout(quiet_timeout) if self._is_busy else quiet_timeout):
                 handler = routes.get(fd)  # A handler before it may have closed this one.
                 if handler is not None:
                     quiet = False
                     handler(events)
-            if patience is not None:
-                turns += 1
-                if quiet or turns == TURNS:
-                    patience = None
+            if quiet_timeout is not None:
+                polls += 1
+                if quiet or polls == MAX_POLLS:
+                    quiet_timeout = None
                     self._open_control()
-            if self._is_busy and self._look_after(quiet=quiet):
+            if self._is_busy and self._run_due(quiet=quiet):
                 break
         self._finish()
         assert self._status is not None
@@ -140,51 +140,51 @@ class PollLoop:
             return fd
         relay = TerminalWriter(fd)
         self._relays.append(relay)
-        return relay.entrance
+        return relay.input_fd
 
     def alarm(self) -> None:
         """Look at the clock from now on: something is to happen by itself."""
         self._is_busy = True
 
-    def _timeout(self, patience: int | None) -> float | None:
+    def _timeout(self, quiet_timeout: int | None) -> float | None:
         """Return the milliseconds poll() may take; None is for ever, the usual case."""
         now = time.monotonic()
-        due = [at + ECHO for at, _ in self._received]
-        if patience is not None:
-            due.append(now + patience / 1000)
-        if self._intercepted is not None and self._intercepted.due_at is not None:
-            due.append(self._intercepted.due_at)
+        due = [at + GROUP_SIGNAL_WAIT for at, _ in self._received]
+        if quiet_timeout is not None:
+            due.append(now + quiet_timeout / 1000)
+        if self._interception is not None and self._interception.due_at is not None:
+            due.append(self._interception.due_at)
         if self._status is not None:
             if now < self._ended_at + LINGER:
                 due.append(self._ended_at + LINGER)
-            elif not any(leg.pending for leg in self._legs):
+            elif not any(channel.pending for channel in self._channels):
                 return 0
-            if self._leave_by != NEVER:
-                due.append(self._leave_by)
+            if self._exit_deadline != NEVER:
+                due.append(self._exit_deadline)
         return max(0.0, min(due) - now) * 1000 if due else None
 
-    def _look_after(self, *, quiet: bool) -> bool:
+    def _run_due(self, *, quiet: bool) -> bool:
         """Do what is due by the clock; return whether all is done."""
         if self._received:
             self._forward()
-        if self._intercepted is not None:
-            self._intercepted.wake()
+        if self._interception is not None:
+            self._interception.wake()
         if self._status is not None:
             return self._is_done(self._status, quiet=quiet)
         self._is_busy = bool(self._received) or (
-            self._intercepted is not None and self._intercepted.due_at is not None
+            self._interception is not None and self._interception.due_at is not None
         )
         return False
 
     def _intercept(self) -> StdioInterception:
         """Be able to have messages held, changed and said; nothing is before somebody asks."""
-        if self._intercepted is None:
+        if self._interception is None:
             from mcpspy.io.stdio.interception import StdioInterception
 
-            self._intercepted = StdioInterception(
-                self._recorder, self._options, self._taps, self._legs, self.alarm
+            self._interception = StdioInterception(
+                self._recorder, self._options, self._taps, self._channels, self.alarm
             )
-        return self._intercepted
+        return self._interception
 
     def _open_control(self) -> None:
         """Let viewers reach the session. Whatever goes wrong costs them, and nobody else."""
@@ -200,19 +200,19 @@ class PollLoop:
             say(f"no viewer can reach this session, by a bug in mcpspy: {type(error).__name__}: {error}")
 
     def _is_done(self, status: int, *, quiet: bool) -> bool:
-        host, *ours = self._legs
-        host.close()
+        client_input, *outputs = self._channels
+        client_input.close()
         now = time.monotonic()
-        if now >= self._leave_by or all(leg.is_done for leg in ours):
+        if now >= self._exit_deadline or all(channel.is_done for channel in outputs):
             return True
         if now < self._ended_at + LINGER:
             return False
-        for leg in ours:
-            if leg.open and not leg.pending and leg.taken >= LAST_WORDS:
-                leg.close()
-        if quiet and self._intercepted is not None:
-            self._intercepted.finish()
-        return quiet and not any(leg.pending for leg in ours)
+        for channel in outputs:
+            if channel.is_open and not channel.pending and channel.bytes_read >= MAX_FINAL_OUTPUT:
+                channel.close()
+        if quiet and self._interception is not None:
+            self._interception.finish()
+        return quiet and not any(channel.pending for channel in outputs)
 
     def _on_signal(self, _events: int) -> None:
         self._is_busy = True
@@ -228,32 +228,34 @@ class PollLoop:
         if not seen:  # Somebody killed the guard. From now on we pass every signal on.
             self.unroute(self._guard.seen)
         now = time.monotonic()
-        self._group_got += [(now, number) for number in seen]
+        self._group_signals += [(now, number) for number in seen]
 
     def _forward(self) -> None:
         """Pass signals on to the server, each once: not those that the whole group got anyway."""
         now = time.monotonic()
         waiting = []
         # Two that came as one to us came as two to the guard: its second must not answer for a later one.
-        self._group_got = [(at, number) for at, number in self._group_got if now < at + ECHO]
+        self._group_signals = [
+            (at, number) for at, number in self._group_signals if now < at + GROUP_SIGNAL_WAIT
+        ]
         for at, number in self._received:
-            echo = next((echo for echo in self._group_got if echo[1] == number), None)
-            if echo is not None:
-                self._group_got.remove(echo)
-            elif self._guard is not None and now < at + ECHO:
+            duplicate = next((duplicate for duplicate in self._group_signals if duplicate[1] == number), None)
+            if duplicate is not None:
+                self._group_signals.remove(duplicate)
+            elif self._guard is not None and now < at + GROUP_SIGNAL_WAIT:
                 waiting.append((at, number))
                 continue
             elif self._status is None:
                 os.kill(self._child.pid, number)
-            if number in ENDING:
-                self._asked_at = at
-                self._set_patience()
+            if number in TERMINATING:
+                self._stop_requested_at = at
+                self._set_exit_deadline()
             self._recorder.note("signal", signal=signal_name(number))
         self._received = waiting
 
-    def _set_patience(self) -> None:
-        if self._asked_at and self._status is not None and self._leave_by == NEVER:
-            self._leave_by = max(self._asked_at, self._ended_at) + PATIENCE
+    def _set_exit_deadline(self) -> None:
+        if self._stop_requested_at and self._status is not None and self._exit_deadline == NEVER:
+            self._exit_deadline = max(self._stop_requested_at, self._ended_at) + EXIT_TIMEOUT
 
     def _reap(self) -> None:
         if self._status is not None:
@@ -263,19 +265,19 @@ class PollLoop:
             self._is_busy = True
             self._status = status
             self._ended_at = time.monotonic()
-            for leg in self._legs:
-                leg.counting = True
-            self._set_patience()
+            for channel in self._channels:
+                channel.is_counting = True
+            self._set_exit_deadline()
 
     def _finish(self) -> None:
         if self._received:  # It has done its work on the server, and is meant for us too.
-            self._leave_by = min(self._leave_by, time.monotonic() + PATIENCE)
-        if self._intercepted is not None:
-            self._intercepted.finish()
-        for leg in self._legs:
-            leg.close()
+            self._exit_deadline = min(self._exit_deadline, time.monotonic() + EXIT_TIMEOUT)
+        if self._interception is not None:
+            self._interception.finish()
+        for channel in self._channels:
+            channel.close()
         for relay in self._relays:
-            relay.drain(lambda: time.monotonic() >= self._leave_by or self._has_signal())
+            relay.drain(lambda: time.monotonic() >= self._exit_deadline or self._has_signal())
         if self._control is not None:
             self._control.close()
         if self._guard is not None:

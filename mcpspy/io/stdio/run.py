@@ -51,6 +51,6 @@ def _open(options: RunOptions) -> Recorder:
     fields: dict[str, Value] = {
         "transport": "stdio",
         "command": options.command,
-        "name": options.called,
+        "name": options.session_name,
     }
     return Recorder(options, fields)

@@ -124,16 +124,16 @@ class PipeWriter:
 
 CHUNK = 65536
 
-BOOTED = 0.2
+STARTUP_TIME = 0.2
 """Seconds after which the server is up, or has failed: then viewers are let in."""
 
 LINGER = 0.25
 """Seconds that a grandchild may keep stdout open after the server's end."""
 
-QUIET = 0.005
+QUIET_TIME = 0.005
 """Seconds that a read had to wait, after that: what the server itself wrote has all been read."""
 
-LAST_WORDS = 1 << 17
+MAX_FINAL_OUTPUT = 1 << 17
 """Bytes after the server's end that can still be its own: more than a pipe holds, and a chunk."""
 
 Child = subprocess.Popen
@@ -167,7 +167,7 @@ def leave(status: int) -> NoReturn:
     os._exit(status if status < 1 << 31 else status - (1 << 32))  # 0xC0000005 is more than a C int holds.
 
 
-class _Leg:
+class _ThreadChannel:
     """One direction: a thread that reads, records and writes on."""
 
     def __init__(
@@ -175,18 +175,18 @@ class _Leg:
     ) -> None:
         """`is_shared`: another leg also writes to the target, even after this source's end."""
         self._source = source
-        self._outlet = PipeWriter(target)
+        self._writer = PipeWriter(target)
         self._tap = tap
         self._lock = lock
         self._is_shared = is_shared
-        self._hand: MessageChannel | None = None
-        self._waits_for: _Leg | None = None
-        self._is_over = False
+        self._message_channel: MessageChannel | None = None
+        self._waits_for: _ThreadChannel | None = None
+        self._is_finished = False
         self._reading_since = 0.0
         self._is_writing = False
         self._ended_at = float("inf")
-        self._taken = 0
-        self._said_all = False
+        self._bytes_read = 0
+        self._has_final_output = False
         self.thread = threading.Thread(target=self._run, daemon=True)
 
     # For a hand, with the lock held.
@@ -194,103 +194,103 @@ class _Leg:
     @property
     def backlog(self) -> int:
         """Bytes that wait for the reader."""
-        return self._outlet.backlog
+        return self._writer.backlog
 
     @property
-    def is_taking(self) -> bool:
+    def is_writable(self) -> bool:
         """Whether what is put still reaches somebody."""
-        return not self._is_over and self._outlet.is_open
+        return not self._is_finished and self._writer.is_open
 
     def put(self, data: bytes) -> None:
         """Write this after all that is pending."""
-        self._outlet.put(data)
+        self._writer.put(data)
 
-    def divert(self, hand: MessageChannel | None) -> None:
+    def divert(self, message_channel: MessageChannel | None) -> None:
         """Give what is read to a hand, or pass it on again."""
-        self._hand = hand
+        self._message_channel = message_channel
 
-    def wait_for(self, other: _Leg) -> None:
+    def wait_for(self, other: _ThreadChannel) -> None:
         """Read nothing more until the other leg has written what was put."""
         self._waits_for = other
 
-    def shut(self) -> None:
+    def finish(self) -> None:
         """Pass nothing more on, and close once all is written. A read that waits is not disturbed."""
-        if not self._is_over:
-            self._is_over = True
+        if not self._is_finished:
+            self._is_finished = True
             self.torn()
-            self._outlet.end()
+            self._writer.end()
 
     # For the pump.
 
-    def server_ended(self, at: float) -> None:
+    def server_ended(self, ended_at: float) -> None:
         """Begin to tell the server's last words from what a grandchild says."""
-        self._ended_at = at
+        self._ended_at = ended_at
 
     def has_delivered(self) -> bool:
         """Whether all that the server itself said is with the host."""
         if not self.thread.is_alive():
             return True
-        if self._is_writing or self._outlet.backlog:
+        if self._is_writing or self._writer.backlog:
             return False
-        return self._said_all or self._taken >= LAST_WORDS or self._has_waited()
+        return self._has_final_output or self._bytes_read >= MAX_FINAL_OUTPUT or self._has_waited()
 
     def wait(self) -> None:
         """Wait until all that was put is written."""
-        self._outlet.wait()
+        self._writer.wait()
 
     def torn(self) -> None:
         """Keep the line whose end never came."""
-        if self._hand is not None:
-            self._hand.torn()
+        if self._message_channel is not None:
+            self._message_channel.torn()
         self._tap.torn()
 
     def _has_waited(self) -> bool:
-        return time.monotonic() - max(self._reading_since, self._ended_at) >= QUIET
+        return time.monotonic() - max(self._reading_since, self._ended_at) >= QUIET_TIME
 
     def _run(self) -> None:
         while data := self._read():
-            self._pass_on(data)
-            if self._is_over or not self._outlet.is_open:
+            self._forward(data)
+            if self._is_finished or not self._writer.is_open:
                 break
             self._is_writing = False
         with self._lock:
-            if not self._is_over:
-                self._is_over = True
+            if not self._is_finished:
+                self._is_finished = True
                 self._end()
-        self._outlet.wait()
+        self._writer.wait()
         if not self._is_shared:
-            self._outlet.end()
+            self._writer.end()
         if data:
             close(self._source)
 
-    def _pass_on(self, data: bytes) -> None:
-        is_alone = False
+    def _forward(self, data: bytes) -> None:
+        is_reserved = False
         with self._lock:
-            if self._is_over:
+            if self._is_finished:
                 return
-            if self._hand is not None:
-                self._hand.feed(data)
+            if self._message_channel is not None:
+                self._message_channel.feed(data)
             else:
                 self._tap.feed(data)
                 # With the lock held: what somebody else puts from now on comes after this.
-                is_alone = self._outlet.reserve()
-                if not is_alone:
-                    self._outlet.put(data)
-        if is_alone:
-            self._outlet.write(data)
+                is_reserved = self._writer.reserve()
+                if not is_reserved:
+                    self._writer.put(data)
+        if is_reserved:
+            self._writer.write(data)
             return
-        self._outlet.wait()
+        self._writer.wait()
         if self._waits_for is not None:
             waits_for, self._waits_for = self._waits_for, None
             waits_for.wait()
 
     def _end(self) -> None:
-        if self._outlet.is_open:
-            if self._hand is not None:
-                self._hand.eof()
+        if self._writer.is_open:
+            if self._message_channel is not None:
+                self._message_channel.eof()
             self._tap.eof()
         else:
-            self._tap.broke(self._outlet.undelivered)
+            self._tap.broke(self._writer.undelivered)
 
     def _read(self) -> bytes:
         self._reading_since = time.monotonic()
@@ -300,8 +300,8 @@ class _Leg:
             return b""
         self._is_writing = True
         if self._ended_at != float("inf"):
-            self._said_all = self._said_all or self._has_waited()
-            self._taken += len(data)
+            self._has_final_output = self._has_final_output or self._has_waited()
+            self._bytes_read += len(data)
         return data
 
 
@@ -316,9 +316,9 @@ class ThreadedPump:
         self._taps = taps
         self._options = options
         self._lock = threading.Lock()
-        self._tick = threading.Event()
-        self._legs: list[_Leg] = []
-        self._intercepted: StdioInterception | None = None
+        self._alarm = threading.Event()
+        self._channels: list[_ThreadChannel] = []
+        self._interception: StdioInterception | None = None
         self._control: ThreadedServer | None = None
 
     def run(self) -> int:
@@ -328,52 +328,52 @@ class ThreadedPump:
         assert child.stdout is not None
         assert child.stderr is not None
         taps, lock = self._taps, self._lock
-        legs = self._legs = [
-            _Leg(0, child.stdin.fileno(), taps[0], lock),
-            _Leg(child.stdout.fileno(), 1, taps[1], lock),
-            _Leg(child.stderr.fileno(), 2, taps[2], lock, is_shared=self._options.noise == STDERR),
+        channels = self._channels = [
+            _ThreadChannel(0, child.stdin.fileno(), taps[0], lock),
+            _ThreadChannel(child.stdout.fileno(), 1, taps[1], lock),
+            _ThreadChannel(child.stderr.fileno(), 2, taps[2], lock, is_shared=self._options.noise == STDERR),
         ]
         if self._options.intercepts:
             self._intercept().begin()
-        for leg in legs:
-            leg.thread.start()
+        for channel in channels:
+            channel.thread.start()
         try:
-            status = child.wait(BOOTED)
+            status = child.wait(STARTUP_TIME)
         except subprocess.TimeoutExpired:
             self._open_control()
             status = child.wait()
-        _deliver(legs[1:])
+        _deliver(channels[1:])
         with lock:
-            if self._intercepted is not None:
-                self._intercepted.finish()
-        for leg in legs[1:]:
-            leg.wait()
+            if self._interception is not None:
+                self._interception.finish()
+        for channel in channels[1:]:
+            channel.wait()
         lock.acquire()  # For good: from here on the recording is being closed.
         if self._control is not None:
             self._control.close()
-        for leg in legs:
-            leg.torn()
+        for channel in channels:
+            channel.torn()
         return status
 
     def _intercept(self) -> StdioInterception:
         """Be able to have messages held, changed and said; nothing is before somebody asks."""
         from mcpspy.io.stdio.interception import StdioInterception
 
-        if self._intercepted is None:
-            self._intercepted = StdioInterception(
-                self._recorder, self._options, self._taps, self._legs, self._tick.set
+        if self._interception is None:
+            self._interception = StdioInterception(
+                self._recorder, self._options, self._taps, self._channels, self._alarm.set
             )
-            threading.Thread(target=self._watch_the_clock, daemon=True).start()
-        return self._intercepted
+            threading.Thread(target=self._run_timer, daemon=True).start()
+        return self._interception
 
-    def _watch_the_clock(self) -> None:
-        assert self._intercepted is not None
+    def _run_timer(self) -> None:
+        assert self._interception is not None
         while True:
             with self._lock:
-                self._tick.clear()
-                self._intercepted.wake()
-                due_at = self._intercepted.due_at
-            self._tick.wait(None if due_at is None else max(0.0, due_at - time.monotonic()))
+                self._alarm.clear()
+                self._interception.wake()
+                due_at = self._interception.due_at
+            self._alarm.wait(None if due_at is None else max(0.0, due_at - time.monotonic()))
 
     def _open_control(self) -> None:
         """Let viewers reach the session. Whatever goes wrong costs them, and nobody else."""
@@ -388,13 +388,13 @@ class ThreadedPump:
             say(f"no viewer can reach this session, by a bug in mcpspy: {type(error).__name__}: {error}")
 
 
-def _deliver(legs: list[_Leg]) -> None:
+def _deliver(channels: list[_ThreadChannel]) -> None:
     """Wait for the server's last words, however slowly the host takes them, and not for a grandchild's."""
     ended_at = time.monotonic()
-    for leg in legs:
-        leg.server_ended(ended_at)
-    while any(leg.thread.is_alive() for leg in legs):
-        if time.monotonic() >= ended_at + LINGER and all(leg.has_delivered() for leg in legs):
+    for channel in channels:
+        channel.server_ended(ended_at)
+    while any(channel.thread.is_alive() for channel in channels):
+        if time.monotonic() >= ended_at + LINGER and all(channel.has_delivered() for channel in channels):
             return
-        for leg in legs:
-            leg.thread.join(QUIET)
+        for channel in channels:
+            channel.thread.join(QUIET_TIME)

@@ -27,7 +27,7 @@ def test_what_is_no_session_is_told_in_a_line(
     session, other = socket.socketpair()
     other.sendall(hello)
     other.close()
-    monkeypatch.setattr(protocol, "knock", lambda _path, _seconds: session)
+    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
     with pytest.raises(CannotStart, match=why):
         ControlClient("x.sock")
 

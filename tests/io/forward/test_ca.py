@@ -40,26 +40,26 @@ def test_it_is_made_once_by_however_many(tmp_path: Path) -> None:
 
 
 def test_the_bundle_is_the_systems_and_it_and_does_not_grow_within_itself(
-    ours: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
+    ca: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = ours.bundle.read_bytes()
-    assert before == system_authorities() + ours.certificate.read_bytes()
+    before = ca.bundle.read_bytes()
+    assert before == system_authorities() + ca.certificate.read_bytes()
     # As inside of `mcpspy exec`, where the system's is the bundle.
-    monkeypatch.setenv("SSL_CERT_FILE", str(ours.bundle))
+    monkeypatch.setenv("SSL_CERT_FILE", str(ca.bundle))
     assert system_authorities() == before
-    assert authority(ours.folder).bundle.read_bytes() == before
+    assert authority(ca.folder).bundle.read_bytes() == before
 
 
 def test_openssl_checks_a_certificate_by_it_as_strictly_as_it_can(
-    ours: CertificateAuthority, tmp_path: Path
+    ca: CertificateAuthority, tmp_path: Path
 ) -> None:
     from cryptography import x509
 
-    made = ours.store.get_cert("a.example", [x509.DNSName("a.example")])
+    made = ca.store.get_cert("a.example", [x509.DNSName("a.example")])
     leaf = tmp_path / "leaf.pem"
     leaf.write_bytes(made.cert.to_pem())
     command = ("openssl", "verify", "-x509_strict", "-verify_hostname", "a.example")
-    subprocess.run([*command, "-CAfile", ours.certificate, leaf], check=True, timeout=20, capture_output=True)
+    subprocess.run([*command, "-CAfile", ca.certificate, leaf], check=True, timeout=20, capture_output=True)
 
 
 @pytest.mark.parametrize(

@@ -566,7 +566,7 @@ async def test_a_session_named_by_a_refusal_is_none(proxy: Start) -> None:
 async def test_a_session_that_is_over_is_let_go_but_not_at_once(
     proxy: Start, monkeypatch: pytest.MonkeyPatch, method: str, status: str
 ) -> None:
-    monkeypatch.setattr(streams_module, "ENDED", 1)
+    monkeypatch.setattr(streams_module, "MAX_ENDED", 1)
     async with proxy() as spy:
         client = await spy.client()
 
@@ -589,7 +589,7 @@ async def test_a_session_that_is_over_is_let_go_but_not_at_once(
 async def test_an_address_is_let_go_when_its_stream_is_over(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams_module, "ENDED", 1)
+    monkeypatch.setattr(streams_module, "MAX_ENDED", 1)
     async with proxy("/sse") as spy:
         client = await spy.client()
         streams = []
@@ -600,13 +600,13 @@ async def test_an_address_is_let_go_when_its_stream_is_over(
             await client.head()
             await client.body()
             streams.append(spy.notes("http")[-1]["stream"])
-        kept = []
+        on_ticket = []
         for number in range(2):
             await client.ask("POST", f"/m?{number}", PING, JSON)
             await (await spy.server.call()).send(plain(b"", status="202 Accepted"))
             await client.answer()
-            kept.append(spy.notes("http")[-1]["stream"] == streams[number])
-        assert kept == [False, True]
+            on_ticket.append(spy.notes("http")[-1]["stream"] == streams[number])
+        assert on_ticket == [False, True]
         assert len(spy.said("client")) == 1
 
 

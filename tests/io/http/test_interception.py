@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from mcpspy.core.intercept import interceptor as desk_module
+from mcpspy.core.intercept import interceptor as interceptor_module
 from mcpspy.io.control.client import AsyncControlClient
 from mcpspy.io.control.discovery import sessions
 from mcpspy.io.control.protocol import CommandRefused
-from mcpspy.io.http import interception as board_module
+from mcpspy.io.http import interception as interception_module
 from mcpspy.io.interception import is_message
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
@@ -87,16 +87,18 @@ async def test_a_request_of_ours_goes_the_way_of_the_client_and_its_answer_to_wh
     async with proxy() as spy, visiting() as visit:
         await posted(spy, PING, "MCP-Protocol-Version: 2025-11-25", "Authorization: token")
         answer = await visit.order("request", method="tools/list")
-        ours = await spy.server.call()
-        said = json.loads(ours.body)
+        injected = await spy.server.call()
+        said = json.loads(injected.body)
         assert json.dumps(said["id"]) == answer["id"]
         headers = [
-            ours.header(name)
+            injected.header(name)
             for name in ("mcp-session-id", "mcp-protocol-version", "authorization", "accept")
         ]
         assert headers == ["s", "2025-11-25", "token", None]
-        assert ours.header("content-length") == str(len(ours.body))
-        await ours.send(plain(json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": {}}).encode(), JSON))
+        assert injected.header("content-length") == str(len(injected.body))
+        await injected.send(
+            plain(json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": {}}).encode(), JSON)
+        )
         event_of = await next_event(visit, "answer")
 
         assert event_of["message"]["result"] == {}
@@ -199,10 +201,10 @@ async def test_who_asked_is_told_that_there_is_no_answer(proxy: Start, answered:
     async with proxy() as spy, visiting() as visit:
         await posted(spy)
         await visit.order("request", method="ping")
-        ours = await spy.server.call()
-        await ours.send(answered)
+        injected = await spy.server.call()
+        await injected.send(answered)
         if not answered:
-            ours.writer.close()
+            injected.writer.close()
 
         assert (await next_event(visit, "answer"))["error"].startswith(why)
 
@@ -212,11 +214,11 @@ async def test_what_comes_with_our_answer_and_is_not_for_us_goes_to_the_client(p
         client, stream = await listening(spy)
         await posted(spy)
         answer = await visit.order("request", method="tools/call", params={"name": "x"})
-        ours = await spy.server.call()
-        await ours.send(EVENTS + chunk(event(CHANGED)))
+        injected = await spy.server.call()
+        await injected.send(EVENTS + chunk(event(CHANGED)))
         assert await client.some() == b"data: " + CHANGED + b"\n\n"
         said = b'{"jsonrpc":"2.0","id":%b,"result":{}}' % answer["id"].encode()
-        await ours.send(chunk(event(said)) + chunk(b""))
+        await injected.send(chunk(event(said)) + chunk(b""))
         assert (await next_event(visit, "answer"))["message"]["result"] == {}
         await stream.send(chunk(b""))
         assert await client.body() == b""
@@ -226,7 +228,7 @@ async def test_what_comes_with_our_answer_and_is_not_for_us_goes_to_the_client(p
 async def test_what_is_held_of_what_came_with_our_answer_goes_to_the_client_when_it_is_let_go(
     proxy: Start, is_bug: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board_module, "say", lambda _: None)
+    monkeypatch.setattr(interception_module, "say", lambda _: None)
     async with proxy() as spy, visiting() as visit:
         client, stream = await listening(spy)
         await posted(spy)
@@ -238,7 +240,7 @@ async def test_what_is_held_of_what_came_with_our_answer_goes_to_the_client_when
         assert (await next_event(visit, "answer"))["message"]["result"] == {}
         await spy.ended(2)
         if is_bug:
-            monkeypatch.setattr(desk_module, "read_frame", lambda frame: 1 / 0)
+            monkeypatch.setattr(interceptor_module, "read_frame", lambda frame: 1 / 0)
             await posted(spy)
         else:
             await visit.order("release", ticket=held["ticket"])
@@ -282,13 +284,13 @@ async def test_a_bug_of_ours_costs_the_rules_and_never_the_traffic(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(board_module, "say", said.append)
+    monkeypatch.setattr(interception_module, "say", said.append)
     async with proxy("/mcp", "ping => hold") as spy, visiting() as visit:
         listener, stream = await listening(spy)
         held = await spy.client()
         await held.post(PING)
         await next_event(visit, "held")
-        monkeypatch.setattr(desk_module, "read_frame", lambda frame: 1 / 0)
+        monkeypatch.setattr(interceptor_module, "read_frame", lambda frame: 1 / 0)
         client = await spy.client()
         await client.post(PING)
         for _ in range(2):
@@ -308,9 +310,9 @@ async def test_a_bug_in_what_a_decision_leads_to_costs_no_message_either(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(board_module, "say", said.append)
+    monkeypatch.setattr(interception_module, "say", said.append)
     async with proxy("/mcp", "ping => delay 1ms") as spy:
-        monkeypatch.setattr(board_module, "note", lambda *_: 1 / 0)
+        monkeypatch.setattr(interception_module, "note", lambda *_: 1 / 0)
         await posted(spy)
 
         assert said == ["a bug in mcpspy: ZeroDivisionError: division by zero; rules and holds are off"]
@@ -320,7 +322,7 @@ async def test_a_bug_in_what_a_decision_leads_to_costs_no_message_either(
 async def test_what_was_decided_before_a_bug_goes_on_once(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board_module, "say", lambda _: None)
+    monkeypatch.setattr(interception_module, "say", lambda _: None)
     async with proxy("/mcp", "tool:none => drop") as spy:
         client, stream = await listening(spy)
         written = web.StreamResponse.write
@@ -329,7 +331,7 @@ async def test_what_was_decided_before_a_bug_goes_on_once(
         await stream.send(chunk(event(CHANGED) + event(CHANGED)))
         while len(spy.said("server")) < 3:  # noqa: ASYNC110 - a file sets no event.
             await asyncio.sleep(0.005)
-        monkeypatch.setattr(desk_module, "read_frame", lambda frame: 1 / 0)
+        monkeypatch.setattr(interceptor_module, "read_frame", lambda frame: 1 / 0)
         other = await spy.client()
         await other.post(PING)
         served = await spy.server.call()
@@ -404,10 +406,10 @@ async def test_a_call_of_ours_has_the_headers_that_its_tool_was_listed_with(
         await client.answer()
         params = {"name": "forecast", "arguments": {"city": "Köln"}}
         await visit.order("request", method="tools/call", params=params)
-        ours = await spy.server.call()
+        injected = await spy.server.call()
 
-        assert ours.header("mcp-param-city") == "=?base64?S8O2bG4=?="
-        await ours.send(plain(b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}', JSON))
+        assert injected.header("mcp-param-city") == "=?base64?S8O2bG4=?="
+        await injected.send(plain(b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}', JSON))
         await next_event(visit, "answer")
 
 
@@ -424,10 +426,10 @@ async def test_a_listing_of_ours_teaches_as_well_as_a_clients(proxy: Start) -> N
             ("tools/call", {"name": "forecast", "arguments": {"city": "Rome"}}),
         ):
             await visit.order("request", method=method, params=params)
-            ours = await spy.server.call()
+            injected = await spy.server.call()
             result = {"tools": [{"name": "forecast", "inputSchema": schema}]}
-            answer = {"jsonrpc": "2.0", "id": json.loads(ours.body)["id"], "result": result}
-            await ours.send(plain(json.dumps(answer).encode(), JSON))
+            answer = {"jsonrpc": "2.0", "id": json.loads(injected.body)["id"], "result": result}
+            await injected.send(plain(json.dumps(answer).encode(), JSON))
             await next_event(visit, "answer")
 
-        assert ours.header("mcp-param-city") == "Rome"
+        assert injected.header("mcp-param-city") == "Rome"

@@ -24,7 +24,7 @@ import pytest
 from aiohttp import web
 
 from mcpspy.core.protocol.http_headers import Upstream
-from mcpspy.io.http.context import LONG_WRITE, ExchangeContext
+from mcpspy.io.http.context import THREAD_WRITE_SIZE, ExchangeContext
 from mcpspy.io.http.proxy import HttpOptions
 from mcpspy.io.recording.recorder import Recorder
 
@@ -471,7 +471,7 @@ async def test_who_hangs_up_amid_a_long_write_lets_nobody_in_between(tmp_path: P
         yield b'"msg":{}}\n'
 
     context = ExchangeContext(options.upstream, recorder, cast("aiohttp.ClientSession", None))
-    writing = asyncio.create_task(context.keep(lines(), LONG_WRITE + 1))
+    writing = asyncio.create_task(context.record(lines(), THREAD_WRITE_SIZE + 1))
     await begun.wait()
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):

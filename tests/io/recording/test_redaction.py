@@ -85,9 +85,9 @@ def test_settings_that_are_wrong_are_named(tmp_path: Path, settings: str, why: s
 
 
 def test_a_recorder_redacts_all_it_writes_and_says_so(tmp_path: Path) -> None:
-    where = RecordingTarget()
-    where.record = str(tmp_path / "r.jsonl")
-    recorder = Recorder(where, {"command": ["s", "--token", "abc123def"], "name": "s"})
+    target = RecordingTarget()
+    target.record = str(tmp_path / "r.jsonl")
+    recorder = Recorder(target, {"command": ["s", "--token", "abc123def"], "name": "s"})
     recorder.write(SAID)
     recorder.write([b'{"t":0.1,"from":"client","msg":', b'{"password":"sword', b'fish"}', b"}\n"])
     recorder.note("stderr", text="PASSWORD=swordfish")
@@ -101,9 +101,9 @@ def test_a_recorder_redacts_all_it_writes_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_recorder_that_is_not_to_redact_says_so(tmp_path: Path) -> None:
-    where = RecordingTarget()
-    where.record, where.redaction.off = str(tmp_path / "r.jsonl"), True
-    recorder = Recorder(where, {"command": ["s", "--token", "abc123def"]})
+    target = RecordingTarget()
+    target.record, target.redaction.off = str(tmp_path / "r.jsonl"), True
+    recorder = Recorder(target, {"command": ["s", "--token", "abc123def"]})
     recorder.write(SAID)
     recorder.finish(0, None)
     header, said, _ = (tmp_path / "r.jsonl").read_bytes().splitlines(keepends=True)
@@ -115,9 +115,9 @@ def test_a_recorder_that_is_not_to_redact_says_so(tmp_path: Path) -> None:
 def test_what_cannot_be_redacted_as_asked_is_not_recorded(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    where = RecordingTarget()
-    where.record, where.redaction.patterns = str(tmp_path / "r.jsonl"), ["("]
-    recorder = Recorder(where, {})
+    target = RecordingTarget()
+    target.record, target.redaction.patterns = str(tmp_path / "r.jsonl"), ["("]
+    recorder = Recorder(target, {})
     recorder.write(SAID)
     recorder.finish(0, None)
     assert not (tmp_path / "r.jsonl").exists()

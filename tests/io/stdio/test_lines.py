@@ -63,7 +63,7 @@ def test_what_is_put_is_written_in_its_order_before_the_end(pipe: tuple[int, int
 def test_a_host_that_does_not_read_makes_a_number_grow_and_nobody_wait(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stdio_lines, "LAST", 0.01)
+    monkeypatch.setattr(stdio_lines, "CLOSE_TIMEOUT", 0.01)
     written = Event()
     output = StdoutWriter(broke=lambda: None, wrote=written.set)
     output.put(b"x" * (1 << 20))
