@@ -1,13 +1,7 @@
-"""The user's settings, in `mcpspy.toml`.
+"""The user's settings in `mcpspy.toml`, and the default folder and names of recordings.
 
-Owns reading the file, and saying in one line what is wrong with it. What a
-table means is its reader's.
-
-Where recordings live when nobody says where.
-
-Owns the default folder and the names of the files in it. Answers what
-`platformdirs.user_data_dir` answers (a test holds that), without its import:
-21 ms, and `mcpspy run` is started once per server by every host.
+Computes what `platformdirs.user_data_dir` returns (a test checks that) without its import, which
+takes 21 ms: every host starts `mcpspy run` once per server.
 """
 
 from __future__ import annotations
@@ -24,13 +18,13 @@ if TYPE_CHECKING:
 LAUNCHERS = frozenset(
     "bash bun bunx cmd deno docker env node npm npx pipx pnpm podman python python3 sh tsx uv uvx yarn".split()
 )
-"""Commands that start a server and are none: a session is not named after them."""
+"""Commands that start a server and are not one: sessions are not named after them."""
 
 LAUNCHER_WORDS = frozenset("dlx exec run tool x".split())
 
 
 def config_file() -> str:
-    """Return where a person keeps settings: `mcpspy.toml` in the user's config folder."""
+    """Return the path of the user's `mcpspy.toml`."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
     else:
@@ -52,7 +46,7 @@ def sessions_folder(chosen: str | None = None) -> str:
 
 
 def session_name(command: list[str]) -> str:
-    """Return what to call a session of this command: the server's name, not its launcher's.
+    """Return the name of a session of this command: the server's name, not its launcher's.
 
     `npx -y @modelcontextprotocol/server-memory` is `server-memory`;
     `python -m weather.server` is `weather.server`; `/opt/bin/thing --x` is `thing`.

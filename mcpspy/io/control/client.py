@@ -1,12 +1,6 @@
-"""Reaching into a live session, from the viewer's side.
+"""Connections to a live session's control socket, blocking and on an event loop.
 
-Owns which answer belongs to which order; events are kept until they are asked
-for. On an event loop it is `async_visit`'s.
-
-Reaching into a live session, from the side of a viewer that has an event loop.
-
-Owns which answer belongs to which order, whose answers come in any sequence,
-and the end, which everybody is told who waits.
+Both pair responses with commands and queue the events.
 """
 
 from __future__ import annotations
@@ -25,10 +19,10 @@ from mcpspy.io.control.server import MAX_LINE
 
 
 class ControlClient:
-    """A connection to a session. Use it with `with`."""
+    """A blocking connection to a session. Use it with `with`."""
 
     def __init__(self, path: str, viewer: str | None = None) -> None:
-        """Connect, and be greeted; raise CannotStart. `viewer` is what notes in the recording call us."""
+        """Connect; raise CannotStart. `viewer` is the name in the recording's notes."""
         self._numbers = 0
         self._framer = LineFramer()
         self._lines: deque[bytes] = deque()
@@ -49,11 +43,11 @@ class ControlClient:
         self.close()
 
     def close(self) -> None:
-        """Leave: what we held goes on."""
+        """Disconnect; the session releases what this viewer held."""
         self._socket.close()
 
     def order(self, order: str, **fields: Any) -> dict[str, Any]:
-        """Have something done; return the answer. Raises Refused, or CannotStart if nobody answers."""
+        """Send a command; return the response. Raises CommandRefused, or CannotStart without a response."""
         self._numbers += 1
         try:
             self._socket.settimeout(protocol.RESPONSE_TIMEOUT)
@@ -72,7 +66,7 @@ class ControlClient:
                 return accepted(message)
 
     def events(self, seconds: float | None = None) -> Iterator[dict[str, Any]]:
-        """Yield what happens, for so long, or until the session ends: the last event is `end` then."""
+        """Yield events for N seconds or until the session ends; the last event is then `end`."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             while self._events:
@@ -92,7 +86,7 @@ class ControlClient:
                 self._events.append(message)
 
     def _line(self, deadline: float | None) -> bytes | None:
-        """Return the next line; None if none came by then. Raises CannotStart at the end."""
+        """Return the next line; None if none came by the deadline. Raises CannotStart at the end."""
         while not self._lines:
             on_disconnect = None if deadline is None else deadline - time.monotonic()
             if on_disconnect is not None and on_disconnect <= 0:
@@ -111,7 +105,7 @@ class ControlClient:
 
 
 class AsyncControlClient:
-    """A connection to a session: orders may overlap, and events are a stream."""
+    """A connection on an event loop: commands may overlap."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]
@@ -127,7 +121,7 @@ class AsyncControlClient:
 
     @classmethod
     async def open(cls, path: str, viewer: str | None = None) -> AsyncControlClient:
-        """Connect, and be greeted; raise CannotStart."""
+        """Connect; raise CannotStart."""
         connection = await asyncio.to_thread(connected, path)
         connection.setblocking(False)
         reader, writer = await asyncio.open_connection(sock=connection, limit=4 * MAX_LINE)
@@ -153,7 +147,7 @@ class AsyncControlClient:
         return client
 
     async def order(self, order: str, **fields: Any) -> dict[str, Any]:
-        """Have something done; return the answer. Raises Refused, or CannotStart if nobody answers."""
+        """Send a command; return the response. Raises CommandRefused, or CannotStart without a response."""
         if self._is_over:
             raise ended(None)
         self._numbers += 1
@@ -169,7 +163,7 @@ class AsyncControlClient:
             self._pending.pop(number, None)
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what happens until the session ends: the last event is `end`."""
+        """Yield events until the session ends: the last one is `end`."""
         while True:
             event = await self._events.get()
             yield event
@@ -177,13 +171,13 @@ class AsyncControlClient:
                 return
 
     async def close(self) -> None:
-        """Leave: what we held goes on."""
+        """Disconnect; the session releases what this viewer held."""
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
         self._writer.close()
         try:
             await self._writer.wait_closed()
-        except OSError:  # It has gone first.
+        except OSError:  # The session closed it first.
             pass
 
     async def _listen(self) -> None:
@@ -194,7 +188,7 @@ class AsyncControlClient:
                     self._events.put_nowait(message)
                 elif (pending := self._pending.get(message.get("n", 0))) is not None and not pending.done():
                     pending.set_result(message)
-        except (OSError, ValueError, CannotStart):  # It has gone, or speaks no such language.
+        except (OSError, ValueError, CannotStart):  # The session is gone, or does not speak the protocol.
             pass
         self._is_over = True
         self._events.put_nowait({"event": "end"})

@@ -1,7 +1,6 @@
-"""What a viewer says to a live session and hears from it, as lines; and what goes wrong between them.
+"""The client side of the control protocol: commands, responses and their errors.
 
-Owns the greeting, the form of an order, and the errors of both. Waits for nothing
-but the connection itself. Specification: docs/control.md.
+Specification: docs/control.md.
 """
 
 from __future__ import annotations
@@ -16,28 +15,27 @@ from mcpspy.io.control.server import VERSION
 from mcpspy.io.control.socket import connect
 
 GREETING_TIMEOUT = 2.0
-"""Seconds a session has to say what it is: a stopped process never will."""
+"""Seconds for a session to greet: a stopped process never will."""
 
 RESPONSE_TIMEOUT = 10.0
-"""Seconds it has for an order. What an order sends to a peer is not waited for."""
+"""Seconds for a response. Peers that a command sends to are not waited for."""
 
 
 class CommandRefused(McpspyError):  # noqa: N818 - reads as what it says at every raise.
-    """The session has not done what it was told, and says why."""
+    """The session has refused a command, with the reason."""
 
 
 def order_line(number: int, order: str, fields: dict[str, Any]) -> bytes:
-    """Return an order as its line."""
+    """Return a command as its line."""
     return dumped({"n": number, "order": order, **fields})
 
 
 def dumped(value: Any) -> bytes:
-    """Return a value as a line of JSON."""
     return written(value) + b"\n"
 
 
 def accepted(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of an answer; raise Refused."""
+    """Return the fields of a response; raise CommandRefused."""
     if not answer.get("ok"):
         raise CommandRefused(str(answer.get("error", "refused")))
     return {key: value for key, value in answer.items() if key not in ("n", "ok")}
@@ -52,7 +50,7 @@ def connected(path: str) -> socket.socket:
 
 
 def greeted(line: bytes | None, path: str) -> dict[str, Any]:
-    """Return what a session says of itself; raise CannotStart if that is none, or nothing."""
+    """Return the greeting of a session; raise CannotStart if there is none or it is not one."""
     hello = {} if line is None else read(line)
     if not isinstance(version := hello.get("mcpspy"), int):
         raise CannotStart(f"{path}: does not answer as a session does", "is its mcpspy stopped?")
@@ -62,7 +60,7 @@ def greeted(line: bytes | None, path: str) -> dict[str, Any]:
 
 
 def read(line: bytes) -> dict[str, Any]:
-    """Return an answer or an event; raise CannotStart if it is neither."""
+    """Return a response or an event; raise CannotStart if it is neither."""
     message = loads(line)
     if not isinstance(message, dict):
         raise CannotStart("what answers is no session of mcpspy")
@@ -70,12 +68,10 @@ def read(line: bytes) -> dict[str, Any]:
 
 
 def unanswered() -> CannotStart:
-    """Return the error for an order that took too long."""
     return CannotStart(f"the session has not answered for {RESPONSE_TIMEOUT:g} s", "is its mcpspy stopped?")
 
 
 def ended(error: OSError | None) -> CannotStart:
-    """Return the error for a session that is there no more."""
     return CannotStart(
         "the session has ended" + (f": {error.strerror or error}" if error is not None else "")
     )

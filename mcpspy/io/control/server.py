@@ -1,7 +1,6 @@
-"""What is said between a live session and its visitors: JSON lines.
+"""The server side of the control protocol: greeting, commands, responses and events.
 
-Owns the conversation of each visitor: greeting, orders, answers, events. Knows
-neither sockets nor what orders mean. Specification: docs/control.md.
+Knows neither sockets nor the meaning of commands. Specification: docs/control.md.
 """
 
 from __future__ import annotations
@@ -14,33 +13,33 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class ControlTarget(Protocol):
-        """A live session."""
+        """The session that is controlled."""
 
         session: str
         tell: Callable[[str | None, dict[str, Any]], None]
-        """Set by the room: how a visitor, or everyone (None), is told an event."""
+        """Set by the server: send an event to a viewer, or to all (None)."""
 
         def hello(self) -> dict[str, Any]:
-            """Return what a visitor hears first."""
+            """Return the greeting."""
 
         def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
-            """Do as a visitor wants; return the answer's fields, or raise OrderError."""
+            """Execute a viewer's command; return the response's fields, or raise CommandError."""
 
         def viewer_left(self, viewer: str) -> None:
-            """A visitor has gone."""
+            """Handle the end of a viewer's connection."""
 
 
 VERSION = 1
 
 MAX_LINE = 64 << 20
-"""Bytes an order may have: as many as can be held."""
+"""Bytes a command may have: as many as can be held."""
 
 DEFAULT_NAME = "viewer"
-"""Who has not said who it is."""
+"""The name of a viewer that has not introduced itself."""
 
 
 class ControlServer:
-    """All visitors of a session."""
+    """All connections to a session."""
 
     def __init__(self, live: ControlTarget, token: bytes = b"") -> None:
         self.live = live
@@ -49,7 +48,7 @@ class ControlServer:
         live.tell = self.tell
 
     def accept(self, write: Callable[[bytes], None], disconnect: Callable[[], None]) -> Connection:
-        """Greet a visitor. `write` sends bytes to it; `show_out` ends the connection, later."""
+        """Greet a viewer. `write` sends bytes to it; `disconnect` ends the connection, later."""
         connection = Connection(self, write, disconnect)
         self.connections.append(connection)
         if not self.token:
@@ -57,18 +56,17 @@ class ControlServer:
         return connection
 
     def tell(self, viewer: str | None, event: dict[str, Any]) -> None:
-        """Tell one visitor, or all, what has happened."""
+        """Send an event to one viewer, or to all."""
         line = _line(event) if self.connections else b""
         for connection in self.connections:
             if connection.is_greeted and viewer in (None, connection.name):
                 connection.write(line)
 
     def end(self) -> None:
-        """Say that the session has ended."""
         self.tell(None, {"event": "end"})
 
     def name_for(self, wanted: str) -> str:
-        """Return a name that no visitor has: as wanted, or with a number."""
+        """Return an unused name: as wanted, or with a number."""
         taken = {connection.name for connection in self.connections}
         number = 1
         name = wanted
@@ -79,7 +77,7 @@ class ControlServer:
 
 
 class Connection:
-    """One visitor."""
+    """One viewer."""
 
     def __init__(
         self, server: ControlServer, write: Callable[[bytes], None], disconnect: Callable[[], None]
@@ -89,18 +87,16 @@ class Connection:
         self._disconnect = disconnect
         self.name = server.name_for(DEFAULT_NAME)
         self.is_greeted = False
-        """Whether it has shown that it may be here."""
+        """Whether it has shown the token, if one is needed."""
         self._is_disconnected = False
         self._framer = LineFramer()
         self._incomplete = 0
 
     def greet(self) -> None:
-        """Say what session this is."""
         self.is_greeted = True
         self.write(_line({"mcpspy": VERSION, **self._server.live.hello()}))
 
     def feed(self, data: bytes) -> None:
-        """Take what it has sent."""
         lines = self._framer.feed(data)
         self._incomplete = len(data) - data.rfind(b"\n") - 1 if lines else self._incomplete + len(data)
         for line in lines:
@@ -110,7 +106,7 @@ class Connection:
             self._disconnect()
 
     def on_disconnect(self) -> None:
-        """It has gone; what it held goes on."""
+        """Handle the end of the connection: what the viewer held is released."""
         if not self._is_disconnected:
             self._is_disconnected = True
             self._server.connections.remove(self)

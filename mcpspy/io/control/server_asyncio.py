@@ -1,7 +1,6 @@
-"""The visitors of a session, on an event loop of asyncio.
+"""The control socket on an asyncio loop, for `mcpspy http`.
 
-Owns the same as `polled`, for `mcpspy http`: nothing is waited for, and a
-visitor that does not read is shown out.
+Nothing is waited for, and a viewer that does not read is disconnected.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class AsyncioServer:
-    """The door of a session, and who has come in."""
-
     def __init__(self, control_socket: ControlSocket, live: ControlTarget) -> None:
         self._socket = control_socket
         self.path = control_socket.path
@@ -33,7 +30,7 @@ class AsyncioServer:
 
     @classmethod
     async def open(cls, live: ControlTarget, say: Callable[[str], None]) -> AsyncioServer | None:
-        """Listen; if that cannot be, say so and return None."""
+        """Listen; if that fails, report it and return None."""
         try:
             return cls(ControlSocket.open(live.session), live)
         except CannotStart as error:
@@ -41,11 +38,10 @@ class AsyncioServer:
             return None
 
     def tell(self, viewer: str | None, event: dict[str, Any]) -> None:
-        """Tell one visitor, or all, what has happened."""
         self._server.tell(viewer, event)
 
     async def close(self) -> None:
-        """Say that it is over, and close once it is sent to who reads it."""
+        """Send the end to all viewers and close."""
         self._accepting.cancel()
         await asyncio.gather(self._accepting, return_exceptions=True)
         self._socket.close()
@@ -63,13 +59,11 @@ class AsyncioServer:
                     await loop.connect_accepted_socket(
                         lambda: _SocketConnection(self._server, self._connections), connection
                     )
-            except OSError:  # It has left again, or there is no descriptor to spare.
+            except OSError:  # The client is gone again, or there is no free descriptor.
                 await asyncio.sleep(0.1)
 
 
 class _SocketConnection(asyncio.Protocol):
-    """One connection."""
-
     def __init__(self, server: ControlServer, connections: set[_SocketConnection]) -> None:
         self._server = server
         self._connections = connections
@@ -92,7 +86,7 @@ class _SocketConnection(asyncio.Protocol):
         self._protocol.on_disconnect()
 
     def close(self) -> None:
-        """End the connection, once what was said is sent."""
+        """End the connection once all is sent."""
         assert self._transport is not None
         self._transport.close()
 

@@ -1,12 +1,7 @@
-"""The visitors of a session, for a loop that calls when a descriptor is ready.
+"""The control socket on a poll loop, or in a thread for a session without one.
 
-Owns sockets that are never waited for: what a visitor does not read is kept up
-to a bound, and then the visitor is shown out. With nobody there it costs nothing.
-
-The visitors of a session, in a thread of their own: for a pump that has no loop.
-
-Owns that thread and nothing else: what is ready is `polled`'s business, and runs
-under the pump's lock, as everything does that touches the session.
+Sockets are never waited for: unread data is kept up to a bound, above which the viewer is
+disconnected. The thread runs everything that touches the session under the session's lock.
 """
 
 from __future__ import annotations
@@ -26,13 +21,13 @@ if TYPE_CHECKING:
     from mcpspy.io.control.server import ControlTarget
 
     class Loop(Protocol):
-        """The pump, or a thread that does the same."""
+        """The poll loop, or a thread that does the same."""
 
         def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
-            """Call the handler when the descriptor is ready, or has hung up."""
+            """Call the handler when the descriptor is ready or has hung up."""
 
         def unroute(self, fd: int) -> None:
-            """Wait for nothing more on it."""
+            """Stop watching the descriptor."""
 
 
 READABLE, WRITABLE = 1, 4
@@ -41,11 +36,11 @@ READABLE, WRITABLE = 1, 4
 CHUNK = 65536
 
 MAX_UNSENT = 128 << 20
-"""Bytes kept for a visitor that does not read: more than can be held at once."""
+"""Bytes kept for a viewer that does not read: more than can be held at once."""
 
 
 class PollServer:
-    """The door of a session, and who has come in."""
+    """The control socket on a poll loop."""
 
     def __init__(self, loop: Loop, live: ControlTarget) -> None:
         """Listen; raise CannotStart."""
@@ -57,7 +52,7 @@ class PollServer:
         loop.route(self._socket.fileno(), self._on_connect, READABLE)
 
     def close(self) -> None:
-        """Say that it is over, as far as they listen, and close."""
+        """Send the end to all viewers and close."""
         self._server.end()
         self._loop.unroute(self._socket.fileno())
         self._socket.close()
@@ -73,8 +68,6 @@ class PollServer:
 
 
 class _SocketConnection:
-    """One connection."""
-
     def __init__(
         self,
         loop: Loop,
@@ -91,7 +84,7 @@ class _SocketConnection:
         self._protocol = server.accept(self.write, self._disconnect)
 
     def write(self, data: bytes) -> None:
-        """Send, as far as it reads. Closes nothing: somebody may be in the middle of telling all of them."""
+        """Send what the viewer reads. Closes nothing: the caller may be iterating over all connections."""
         if len(self._unsent) > MAX_UNSENT:
             self._disconnect()
             return
@@ -99,7 +92,6 @@ class _SocketConnection:
         self._send()
 
     def close(self) -> None:
-        """End the connection."""
         self._connections.remove(self)
         self._loop.unroute(self._fd)
         self._socket.close()
@@ -126,26 +118,26 @@ class _SocketConnection:
                 del self._unsent[: self._socket.send(self._unsent)]
         except BlockingIOError:
             pass
-        except OSError:  # It has gone: reading will say so.
+        except OSError:  # The viewer is gone: reading will find out.
             self._unsent.clear()
         self._loop.route(self._fd, self._on_ready, READABLE | (WRITABLE if self._unsent else 0))
 
     def _disconnect(self) -> None:
-        """Have the next look at it find its end."""
+        """Make the next read find the end."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:  # It has gone already.
+        except OSError:  # It is gone already.
             pass
 
 
 class ThreadedServer:
-    """The door of a session, and who has come in."""
+    """The control socket in a thread."""
 
     def __init__(self, live: ControlTarget, lock: threading.Lock) -> None:
         """Listen; raise CannotStart. Call with the lock held."""
         self._lock = lock
         self._routes: dict[int, tuple[Callable[[int], None], int]] = {}
-        # What another thread changes is looked at once this one wakes.
+        # Wakes the thread after another one changed the routes.
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
         self._wake_writer.setblocking(False)
@@ -155,24 +147,22 @@ class ThreadedServer:
         threading.Thread(target=self._run, daemon=True).start()
 
     def close(self) -> None:
-        """Say that it is over, and close. Call with the lock held."""
+        """Send the end to all viewers and close. Call with the lock held."""
         self._server.close()
 
     def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
-        """Call the handler when the descriptor is ready."""
         if self._routes.get(fd, (None, 0))[1] != events:
             self._routes[fd] = handler, events
             self._wake()
 
     def unroute(self, fd: int) -> None:
-        """Wait for nothing more on it."""
         self._routes.pop(fd, None)
         self._wake()
 
     def _wake(self) -> None:
         try:
             self._wake_writer.send(b"!")
-        except BlockingIOError:  # It will wake up as it is.
+        except BlockingIOError:  # The thread is about to wake up anyway.
             pass
 
     def _on_alarm(self, _events: int) -> None:
@@ -186,7 +176,7 @@ class ThreadedServer:
             writers = [fd for fd, events in wanted.items() if events & WRITABLE]
             try:
                 readable, writable, _ = select.select(readers, writers, [])
-            except (OSError, ValueError):  # One of them was closed meanwhile: look again at which there are.
+            except (OSError, ValueError):  # One of them was closed meanwhile: start over.
                 continue
             with self._lock:
                 for fd in {*readable, *writable}:

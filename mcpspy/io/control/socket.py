@@ -1,14 +1,8 @@
-"""The socket of a live session, from both sides: who listens, and who knocks.
+"""The control socket of a live session, from both sides, and the folder it is in.
 
-Owns that nobody else comes in. Where there are Unix-domain sockets: a socket of
-0600 in a folder of 0700, and the system's word on who connects. Elsewhere: a
-port on loopback, and a token in a file of the user's own folder, to be said first.
-
-Where live sessions can be reached: a folder that is its owner's alone.
-
-Owns which folder, and the proof that nobody else can put anything in it: made
-by us, 0700, no link. A session goes into the first; who looks for one looks
-into all, since hosts drop the environment of what they start.
+Only the same user gets in. With Unix-domain sockets: a socket of 0600 in a folder of 0700 and the
+peer's credentials. Elsewhere: a port on loopback and a token in a file of the user's folder.
+A session uses the first folder; clients search all, because hosts drop the environment of their servers.
 """
 
 from __future__ import annotations
@@ -26,12 +20,11 @@ HAS_USERS = sys.platform != "win32"
 
 
 def socket_folder() -> str:
-    """Return the folder for a session that begins."""
     return socket_folders()[0]
 
 
 def socket_folders() -> list[str]:
-    """Return the folders in which sessions may be, without looking; the first is the one for a new one."""
+    """Return the possible folders of sessions, the one for a new session first."""
     if chosen := os.environ.get("MCPSPY_RUNTIME"):
         return [os.path.abspath(os.path.expanduser(chosen))]
     if not HAS_USERS:
@@ -40,7 +33,7 @@ def socket_folders() -> list[str]:
     user = os.getuid()
     bases = [os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user}"]
     found = [os.path.join(base, "mcpspy") for base in bases if os.path.isabs(base) and _is_of(base, user)]
-    # macOS has a TMPDIR for every user, which a host may drop, too.
+    # macOS has a TMPDIR per user, which a host may drop, too.
     found += [
         os.path.join(base, f"mcpspy-{user}")
         for base in (os.environ.get("TMPDIR", ""), "/tmp")  # noqa: S108 - checked before it is used.
@@ -50,7 +43,7 @@ def socket_folders() -> list[str]:
 
 
 def ensure_private(path: str) -> str:
-    """Make the folder, if it is not there; raise CannotStart if it is not ours alone."""
+    """Make the folder if it does not exist; raise CannotStart if others can access it."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except OSError as error:
@@ -60,7 +53,7 @@ def ensure_private(path: str) -> str:
 
 
 def check_private(path: str) -> None:
-    """Raise CannotStart if somebody else could have put something into this folder."""
+    """Raise CannotStart if another user could have written to this folder."""
     if not HAS_USERS:
         return
     try:
@@ -76,7 +69,7 @@ def check_private(path: str) -> None:
 
 
 def _is_of(base: str, user: int) -> bool:
-    """Whether there is such a folder, and it is this user's: `sudo` may keep the variable of another one."""
+    """Whether the folder exists and is this user's: `sudo` may keep the variable of another one."""
     try:
         found = os.stat(base)
     except OSError:
@@ -95,18 +88,18 @@ ROOT = 0
 
 
 class ControlSocket:
-    """A listening socket that a file leads to."""
+    """A listening socket and the path that leads to it."""
 
     def __init__(self, path: str, listening: socket.socket, token: bytes) -> None:
         self.path = path
         self.token = token
-        """What a visitor has to say first; empty where the system tells who it is."""
+        """The required first line of a viewer; empty where the system identifies the peer."""
         self._listening = listening
         listening.setblocking(False)
 
     @classmethod
     def open(cls, session: str) -> ControlSocket:
-        """Listen for visitors of a session; raise CannotStart."""
+        """Listen for viewers of a session; raise CannotStart."""
         folder = ensure_private(socket_folder())
         try:
             return _unix(folder, session) if HAS_UNIX else _loopback(folder, session)
@@ -117,16 +110,14 @@ class ControlSocket:
             ) from None
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when somebody knocks."""
         return self._listening.fileno()
 
     @property
     def listening(self) -> socket.socket:
-        """The socket, for an event loop."""
         return self._listening
 
     def accept(self) -> socket.socket | None:
-        """Let in who has knocked, if that is us."""
+        """Accept a connection if the peer is the same user."""
         try:
             connection, _ = self._listening.accept()
         except OSError:  # It has left again, or there is no descriptor to spare.
@@ -134,30 +125,28 @@ class ControlSocket:
         return connection if self.is_authorized(connection) else None
 
     def is_authorized(self, connection: socket.socket) -> bool:
-        """Whether it is one of us; else it is sent away."""
+        """Whether the peer is the same user; otherwise close the connection."""
         try:
             if is_same_user(connection):
                 connection.setblocking(False)
                 return True
-        except OSError:  # It has left again, and macOS does not say any more who it was.
+        except OSError:  # The peer is gone again, and macOS does not identify it any more.
             pass
         connection.close()
         return False
 
     def close(self) -> None:
-        """Let nobody in any more."""
         self._listening.close()
         try:
             os.unlink(self.path)
-        except OSError:  # Somebody has cleaned up.
+        except OSError:  # It was removed already.
             pass
 
 
 def connect(path: str, seconds: float) -> socket.socket:
-    """Return a socket to the session that a file leads to.
+    """Return a socket to a session.
 
-    Raises CannotStart; FileNotFoundError if the session is gone, and has left a
-    file, which is removed.
+    Raises CannotStart; FileNotFoundError if the session is gone, after its stale file is removed.
     """
     check_private(os.path.dirname(path))
     try:
@@ -185,9 +174,9 @@ def connect(path: str, seconds: float) -> socket.socket:
 
 
 def is_same_user(connection: socket.socket) -> bool:
-    """Whether it is a process of our user that has connected; True where the system does not say."""
+    """Whether the peer is a process of the same user; True if the system does not report that."""
     if connection.family == socket.AF_INET:
-        return True  # The token says it.
+        return True  # The token proves it.
     if hasattr(socket, "SO_PEERCRED"):
         _pid, user, _group = struct.unpack(
             "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
@@ -202,7 +191,7 @@ def is_same_user(connection: socket.socket) -> bool:
 
 def _unix(folder: str, session: str) -> ControlSocket:
     path = os.path.join(folder, session + SOCKET)
-    # Under its name only once it listens: who finds a socket that does not takes it for a dead one.
+    # Under its final name only once it listens: clients take one that does not for a dead session.
     temporary = os.path.join(folder, session)
     listening = socket.socket(socket.AF_UNIX)
     try:

@@ -1,14 +1,8 @@
-"""One HTTP exchange on its way through us.
+"""One proxied HTTP exchange.
 
-Owns what happens between a request's head and a response's end: the body is in
-the recording before its last byte goes on, an event of a stream before its
-blank line does, and neither waits for anything else. Bytes go on as they came;
-who hangs up is passed on at once, in both directions.
-
-An answer of a server as it goes on: under the head it came with, its body readable for the record.
-
-Owns what aiohttp would add to a head, and takes it out again, and how what is
-compressed is read without being changed.
+A body is recorded before its last byte is forwarded, and an event of a stream before its blank
+line; nothing else waits. Bytes and headers are forwarded unchanged, and a disconnect of one side
+is passed to the other at once.
 """
 
 from __future__ import annotations
@@ -53,16 +47,16 @@ if TYPE_CHECKING:
     from mcpspy.io.http.interception import HttpInterception
 
 ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, hdrs.SERVER, hdrs.DATE)
-"""Headers that aiohttp adds where there is none."""
+"""Headers that aiohttp adds if there is none."""
 
 
 class ProxiedResponse(web.StreamResponse):
-    """A response with the headers it came with, and no others."""
+    """A response with the headers that the server sent, and no others."""
 
     def __init__(self, response: aiohttp.ClientResponse, headers: Headers) -> None:
         super().__init__(status=response.status, reason=response.reason, headers=CIMultiDict(headers))
         self._given = response.headers
-        # A body that is all there goes in one packet with its head; for another the head does not wait.
+        # A complete body is sent in one packet with its head; otherwise the head does not wait.
         self._send_headers_immediately = not response.content.is_eof()
 
     async def _write_headers(self) -> None:
@@ -73,7 +67,7 @@ class ProxiedResponse(web.StreamResponse):
 
 
 def decoder(response: aiohttp.ClientResponse) -> Decoder:
-    """Return what makes a compressed body readable for the record, chunk by chunk; it goes on compressed."""
+    """Return a function that decompresses body chunks for the recording; they are forwarded compressed."""
     encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
     if encoding not in ("gzip", "x-gzip", "deflate"):
         return lambda data: data
@@ -83,7 +77,7 @@ def decoder(response: aiohttp.ClientResponse) -> Decoder:
         nonlocal inflate
         try:
             return inflate(data)
-        except zlib.error:  # Not what it says it is: recorded as it came from here on.
+        except zlib.error:  # Not compressed as declared: recorded unchanged from here on.
             inflate = bytes
             return data
 
@@ -95,7 +89,7 @@ JOIN_LIMIT = 1 << 18
 
 
 class HttpExchange:
-    """One request, from its head to its answer's end."""
+    """One request, from its head to the end of its response."""
 
     def __init__(
         self, context: ExchangeContext, interception: HttpInterception, request: web.BaseRequest
@@ -112,7 +106,7 @@ class HttpExchange:
         self._is_over = False
 
     async def run(self) -> web.StreamResponse:
-        """Carry it through. Cancelled when the client hangs up, and when we have to stop."""
+        """Proxy the exchange. Cancelled when the client hangs up and when the proxy stops."""
         try:
             data = await self._take_request()
             try:
@@ -126,13 +120,13 @@ class HttpExchange:
             try:
                 return await self._forward_response(response)
             finally:
-                # What the client no longer wants, the server should stop making: close() and not release().
+                # The server should stop producing what the client no longer wants: close(), not release().
                 if self._intercepted is None or not self._intercepted.is_draining:
                     response.close()
         except (asyncio.CancelledError, ConnectionResetError):
             await self._end(MCPSPY if self._context.is_stopping else CLIENT)
             raise
-        except Exception:  # A bug of ours: `io.http.listener` says it, and hangs up.
+        except Exception:  # A bug in mcpspy: `io.http.listener` reports it and hangs up.
             await self._end(MCPSPY)
             raise
         finally:
@@ -140,7 +134,7 @@ class HttpExchange:
                 self._intercepted.close()
 
     async def _take_request(self) -> bytes | AsyncIterator[bytes] | None:
-        """Return the body to send: recorded first if it is a message, a stream as it comes if not."""
+        """Return the body to send: a message, recorded, or the stream of any other body."""
         request, context, head = self._request, self._context, self._head
         if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -172,7 +166,7 @@ class HttpExchange:
         return self._request_body
 
     def _is_intercepted(self, pieces: list[bytes]) -> bool:
-        """Whether somebody wants to decide what becomes of a body that has come."""
+        """Whether a complete body is a message to decide on."""
         if self._interception.is_on and is_message(body := b"".join(pieces)):
             self._request_body = body
             self._intercepted = InterceptedExchange(self._context, self._interception, self._head, body)
@@ -193,7 +187,7 @@ class HttpExchange:
         self._end_session(response)
         await self._record_head(response.status, noted(response.headers.items()))
         if not response.content.is_eof():
-            # Most servers send a short answer in two packets: let the loop take the second, if it is there.
+            # Most servers send a short response in two packets: let the loop read the second, if it is there.
             await asyncio.sleep(0)
         headers = towards_client(response.headers.items(), context.upstream, head.public_origin)
         kind = response.content_type if head.is_mcp and request.method != hdrs.METH_HEAD else ""
@@ -206,13 +200,13 @@ class HttpExchange:
             if request.method == hdrs.METH_GET and response.ok and is_metadata(head.target):
                 return await self._forward_metadata(response, proxied)
             await self._forward_body(response, proxied, kind)
-            # Recorded before the last byte goes on, which some clients do not wait for.
+            # Recorded before the last byte is forwarded, which some clients do not wait for.
             await self._end(None)
             await proxied.write_eof()
-        except ConnectionError:  # Ours to the client: aiohttp's own class of it is a ClientError, too.
+        except ConnectionError:  # To the client; aiohttp's own subclass for the server is a ClientError, too.
             await self._end(CLIENT)
         except aiohttp.ClientError:
-            # A clean end would tell the client that this was all. It was not.
+            # A clean end would make the client take this for the whole body.
             await self._end(SERVER)
             if request.transport is not None:
                 request.transport.close()
@@ -228,7 +222,7 @@ class HttpExchange:
     async def _forward_body(
         self, response: aiohttp.ClientResponse, proxied: ProxiedResponse, kind: str
     ) -> None:
-        """Pass on what comes behind the head, as it comes, unless somebody decides on it."""
+        """Forward the body as it comes, unless its messages are intercepted."""
         if self._intercepted is not None:
             await self._forward_intercepted(response, proxied, kind, self._intercepted)
             return
@@ -248,7 +242,7 @@ class HttpExchange:
         kind: str,
         intercepted: InterceptedExchange,
     ) -> None:
-        """Pass on what somebody decides on, under a head that fits."""
+        """Forward the decided messages under a matching head."""
         if kind == JSON:
             body, is_unchanged = await intercepted.message(response, decoder(response))
             if not is_unchanged:
@@ -258,7 +252,7 @@ class HttpExchange:
             await proxied.write(body)
             return
         if kind == EVENTS:
-            proxied.headers.popall(hdrs.CONTENT_ENCODING, None)  # Events are cut apart, and not put back in.
+            proxied.headers.popall(hdrs.CONTENT_ENCODING, None)  # Events are sent one by one, uncompressed.
         await proxied.prepare(self._request)
         if kind == EVENTS:
             await self._forward_events(response, proxied)
@@ -267,7 +261,7 @@ class HttpExchange:
             await proxied.write(chunk)
 
     async def _respond(self) -> web.StreamResponse:
-        """Answer in the server's place; what is said is in the recording already."""
+        """Respond in the server's place; the messages are already recorded."""
         assert self._intercepted is not None
         status, body = self._intercepted.answer()
         if not self._has_head:
@@ -276,14 +270,14 @@ class HttpExchange:
         return web.Response(status=status, body=body, content_type=JSON if body else None)
 
     async def _disconnect(self, response: web.StreamResponse) -> web.StreamResponse:
-        """Leave the client without an answer, and without a connection."""
+        """Close the connection without a response."""
         await self._end(MCPSPY)
         if self._request.transport is not None:
             self._request.transport.abort()
         return response
 
     def _end_session(self, response: aiohttp.ClientResponse) -> None:
-        """Let go of a session that the server says is over."""
+        """Forget a session that the server has ended."""
         request = self._request
         session = request.headers.get(SESSION)
         is_deleted = request.method == hdrs.METH_DELETE and response.ok
@@ -293,7 +287,7 @@ class HttpExchange:
     async def _forward_metadata(
         self, response: aiohttp.ClientResponse, proxied: ProxiedResponse
     ) -> ProxiedResponse:
-        """Pass on a document about the server as one about us."""
+        """Forward a document about the server as one about the proxy."""
         body = moved_metadata(
             self._head.target, await response.read(), self._context.upstream.origin, self._head.public_origin
         )
@@ -305,7 +299,7 @@ class HttpExchange:
         return proxied
 
     async def _forward_message(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
-        """Hold back the last chunk, and only that, until the message is in the recording."""
+        """Forward a message; only its last chunk waits for the recording."""
         exchange = BodyEncoder(SERVER, self._head.fields)
         decode = decoder(response)
         held = b""
@@ -331,7 +325,7 @@ class HttpExchange:
             await proxied.write(held)
 
     async def _forward_events(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
-        """Pass each chunk on as it comes, its events in the recording before it."""
+        """Forward each chunk as it comes, after its events are recorded."""
         # HTTP+SSE (2024-11-05) names the address for messages in the first event of its one GET.
         may_name_endpoint = self._request.method == hdrs.METH_GET and SESSION not in self._request.headers
         routes = self._interception.routes
@@ -354,14 +348,14 @@ class HttpExchange:
     async def _forward_chunks(
         self, response: aiohttp.ClientResponse, proxied: ProxiedResponse, *, may_name_endpoint: bool
     ) -> bool:
-        """Pass chunks on until the end, or until somebody wants to decide on each event.
+        """Forward chunks until the end, or until each event is to be decided on.
 
         Return whether the event that names the address may still come.
         """
         exchange = SseEncoder(SERVER, self._head.fields)
         decode = decoder(response)
         held = b""
-        if hdrs.CONTENT_ENCODING not in response.headers:  # Of a compressed stream no part can be changed.
+        if hdrs.CONTENT_ENCODING not in response.headers:  # Compressed streams cannot be changed in part.
             self._interception.routes.add_uninspected(self)
         chunks = response.content.iter_any()
         try:
@@ -398,13 +392,12 @@ class HttpExchange:
         return may_name_endpoint
 
     def _learn_event_tools(self, events: list[SseEvent]) -> None:
-        """Have it kept what tools want in headers."""
         if self._head.lists_tools:
             for event in events:
                 self._interception.learn_tools(b"".join(event.data or ()))
 
     def inspect(self) -> None:
-        """Have the stream that goes by decided on, from its next event on: now, if it is waited for."""
+        """Decide on the events of this stream from the next one on; at once if it is being waited for."""
         self._intercepted = InterceptedExchange(
             self._context, self._interception, self._head, self._request_body or b""
         )
@@ -413,7 +406,7 @@ class HttpExchange:
             self._waiting_task.cancel()
 
     async def _respond_unreachable(self, error: Exception) -> web.StreamResponse:
-        """Answer for a server that cannot be reached, by name, in the client's own terms."""
+        """Respond in JSON-RPC for a server that cannot be reached."""
         upstream = self._context.upstream
         line = f"mcpspy: cannot reach {upstream.origin}{upstream.path}: {reason(error)}"
         await self._record_head(502, {}, error=line)
@@ -450,7 +443,7 @@ class HttpExchange:
 
 
 def json_error(status: int, request_id: str | None, line: str) -> web.Response:
-    """Return an answer of our own, in the client's terms; `asked` is the JSON text of an id."""
+    """Return a JSON-RPC error response by mcpspy; `request_id` is JSON text."""
     body = {
         "jsonrpc": "2.0",
         "id": orjson.Fragment(request_id) if request_id is not None else None,

@@ -1,8 +1,7 @@
-"""A request of ours to a server over HTTP: its POST, and what comes back.
+"""An injected request to a server over HTTP: its POST and the response.
 
-Owns that nothing of it reaches the client that did not ask: the answer is for
-whoever asked us, and the rest of what such a stream carries goes where the client
-listens, if it does.
+Nothing of it reaches the client that did not send it: the response belongs to the viewer, and
+other messages of its stream are forwarded to a stream on which the client listens, if there is one.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class InjectedRequest:
-    """One POST of ours."""
-
     is_answered_here = False
 
     def __init__(self, context: ExchangeContext, interception: HttpInterception, route: Route) -> None:
@@ -45,16 +42,16 @@ class InjectedRequest:
         self._is_stream = False
         self._is_over = False
         self._held: dict[int, bytes] = {}
-        """By ticket what has come with the answer, and has not gone on yet."""
+        """The messages that came with the response and are not forwarded yet, by ticket."""
         self.lists_tools = False
 
     @property
     def fields(self) -> dict[str, Value]:
-        """What the entries of this exchange say of it."""
+        """The fields of this exchange's entries in the recording."""
         return {"stream": self.stream, "http": self._number}
 
     def deliver(self, step: Step) -> None:
-        """Say what is to be said; pass on what comes back and is not for us."""
+        """Send the injected message, or forward a message that came back with the response."""
         if isinstance(step, Inject):
             self._request_id = step.id
             self._interception.spawn(self._run(step.data))
@@ -68,12 +65,12 @@ class InjectedRequest:
         self._leave()
 
     def release_all(self) -> None:
-        """Let all that is held go on as it came."""
+        """Forward all held messages unchanged."""
         for ticket, data in sorted(self._held.items()):
             self.deliver(Forward(SERVER, data, self, ticket))
 
     def _leave(self) -> None:
-        """End, once the answer has, and nothing of what came with it is held."""
+        """End, once the response has ended and none of its messages is held."""
         if self._is_over and not self._held:
             self._interception.remove_exchange(self)
 
@@ -94,7 +91,7 @@ class InjectedRequest:
             try:
                 await self._record_head(headers, response.status, noted(response.headers.items()))
                 await self._receive(response)
-                if response.status != 202:  # Of what was answered this is no news.
+                if response.status != 202:  # For an answered request this is a no-op.
                     self._report_failure(f"no answer, and HTTP {response.status}")
             except aiohttp.ClientError as error:
                 hung_up = SERVER
@@ -110,7 +107,6 @@ class InjectedRequest:
             await context.note("http-end", {**self.fields, "hung_up": hung_up, "by": MCPSPY})
 
     async def _receive(self, response: aiohttp.ClientResponse) -> None:
-        """Take what comes back."""
         self._is_stream = response.content_type == "text/event-stream"
         if self._is_stream:
             events = SseUnits()

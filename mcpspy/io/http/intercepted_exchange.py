@@ -1,9 +1,8 @@
-"""One HTTP exchange whose messages are decided on: its request, its answer, each event of a stream.
+"""One HTTP exchange whose messages are intercepted: its request, its response, each event of a stream.
 
-Owns that HTTP stays right whatever is decided: lengths and headers are those of
-the body that goes on, a held event stops no other, who waits for an answer is
-answered where it waits. Steps come in the order in which they are to be done;
-nothing is decided here.
+Keeps HTTP valid whatever is decided: lengths and headers match the forwarded body, a held event
+blocks no other, and a response is sent where the client waits for it. Steps are carried out in
+the order in which they are delivered; nothing is decided here.
 """
 
 from __future__ import annotations
@@ -43,87 +42,85 @@ EVENTS, JSON = "text/event-stream", "application/json"
 
 
 class ClientAnswered(Exception):  # noqa: N818 - an outcome, not an error.
-    """The client has had, or gets, its answer from us; nothing if there was nothing to answer."""
+    """The client gets its response from mcpspy, or needs none."""
 
 
 class ClientDisconnected(Exception):  # noqa: N818
-    """The connection to the client ends here."""
+    """The connection to the client is to be closed."""
 
 
 class _Raw(bytes):
-    """What goes on in its turn, and is no message."""
+    """Bytes that are forwarded in order and are not a message."""
 
 
 class _End:
-    """The server has said all."""
+    """The end of the server's stream."""
 
     def __init__(self, error: Exception | None) -> None:
         self.error = error
 
 
 class InterceptedExchange:
-    """The way of one exchange past the desk."""
+    """One exchange with an interceptor between its sides."""
 
     def __init__(
         self, context: ExchangeContext, interception: HttpInterception, head: ExchangeHead, body: bytes = b""
     ) -> None:
-        """`body` is what the client has said, if it said something."""
+        """`body` is the client's message, if there is one."""
         self._context = context
         self._interception = interception
         self._head = head
         self._body = body
         self._steps: asyncio.Queue[Step | _Raw | _End] = asyncio.Queue()
         self._held: dict[int, tuple[bytes, SseEvent | None]] = {}
-        """By ticket what has not gone on yet: its bytes, and the event that carried it."""
+        """The bytes of each message that is not forwarded yet, and its event, by ticket."""
         messages = read_frame(Frame(0.0, CLIENT, body)) if body else []
         self._unanswered = sum(isinstance(message, Request) for message in messages)
         self._answers: list[bytes] = []
         self._is_open = True
         self.is_draining = False
-        """Whether the server's response is still read, though the client has its answer."""
+        """Whether the server's response is still read after the client got another one."""
         self.is_get = head.request.method == hdrs.METH_GET
         self.stream = head.stream
         interception.add_exchange(self)
 
     @property
     def fields(self) -> dict[str, Value]:
-        """What the entries of this exchange say of it."""
+        """The fields of this exchange's entries in the recording."""
         return self._head.fields
 
     @property
     def lists_tools(self) -> bool:
-        """Whether it asks what tools there are."""
         return self._head.lists_tools
 
     @property
     def is_answered_here(self) -> bool:
-        """Whether its client waits here for what it asked. In HTTP+SSE (2024-11-05) it waits elsewhere."""
+        """Whether the client waits for its response here; in HTTP+SSE (2024-11-05) it waits on another stream."""
         return self._is_open and not self.is_get and not self._head.is_address
 
     def deliver(self, step: Step) -> None:
-        """Do this, in its turn; when the client has gone there is nothing left to do."""
+        """Queue a step; ignored once the client is gone."""
         if self._is_open:
             self._steps.put_nowait(step)
 
     def release_all(self) -> None:
-        """Let all that is held go on as it came."""
+        """Forward all held messages unchanged."""
         for ticket, (raw, _) in sorted(self._held.items()):
             self.deliver(Forward("", raw, self, ticket))
 
     def close(self) -> None:
-        """The client is there no more."""
+        """Handle the end of the client's connection."""
         if self._is_open:
             self._is_open = False
             self._interception.routes.close_stream(self)
             self._interception.remove_exchange(self)
 
     async def request(self) -> bytes:
-        """Return the body that goes to the server. Raises Answered, CutOff."""
+        """Return the body to send to the server. Raises ClientAnswered or ClientDisconnected."""
         await self._take(CLIENT, self._body, self._body, None, self.fields)
         return await self._decided_body(self._body)
 
     def headers(self, sent: bytes) -> list[tuple[str, str]]:
-        """Return the headers that go with it."""
         head = self._head
         headers = towards_server(head.request.headers.items(), self._context.upstream, head.public_origin)
         return (
@@ -131,7 +128,7 @@ class InterceptedExchange:
         )
 
     async def send_request(self, sent: bytes) -> aiohttp.ClientResponse:
-        """Return the server's response, unless something is said before it. Raises Answered, CutOff."""
+        """Return the server's response, unless one is injected first. Raises ClientAnswered or ClientDisconnected."""
         sending = asyncio.ensure_future(
             self._context.send_request(hdrs.METH_POST, self._head.target, self.headers(sent), sent)
         )
@@ -145,9 +142,9 @@ class InterceptedExchange:
                 sending.cancel()
 
     async def message(self, response: aiohttp.ClientResponse, decode: Decoder) -> tuple[bytes, bool]:
-        """Return the body that goes to the client, and whether it is the one that came, as it came.
+        """Return the body for the client, and whether it is unchanged.
 
-        Raises Answered, CutOff, and what kept it from coming.
+        Raises ClientAnswered, ClientDisconnected, or the error that ended the server's body.
         """
         pieces: list[bytes] = []
         reading = asyncio.ensure_future(_read_into(pieces, response))
@@ -179,7 +176,7 @@ class InterceptedExchange:
         *,
         may_name_endpoint: bool,
     ) -> None:
-        """Pass events on, each in its turn. Raises Answered, CutOff, and what the server's end was."""
+        """Forward events in order. Raises ClientAnswered, ClientDisconnected, or the error that ended the stream."""
         reading = asyncio.ensure_future(self._read(response, decode, may_name_endpoint=may_name_endpoint))
         end: _End | None = None
         try:
@@ -205,13 +202,11 @@ class InterceptedExchange:
                 await asyncio.gather(reading, return_exceptions=True)
 
     def answer(self) -> tuple[int, bytes]:
-        """Return the status and the body for a client that is answered by us."""
+        """Return the status and the body of a response by mcpspy."""
         if not self._answers:
             return 202, b""
         first, *more = self._answers
         return 200, b"[" + b",".join(self._answers) + b"]" if more else first
-
-    # How it is done.
 
     async def _take(
         self, side: str, raw: bytes, data: bytes, event: SseEvent | None, fields: dict[str, Value]
@@ -223,7 +218,7 @@ class InterceptedExchange:
         await self._interception.take(self, side, data, fields, keep)
 
     async def _decided_body(self, data: bytes) -> bytes:
-        """Return what goes on of the one message there is. Raises Answered, CutOff."""
+        """Return the decided body of the one message. Raises ClientAnswered or ClientDisconnected."""
         while True:
             step = await self._next()
             if isinstance(step, Forward):
@@ -236,7 +231,7 @@ class InterceptedExchange:
                 self._held.clear()
                 if step.side == CLIENT and (not self._unanswered or self._head.is_address):
                     raise ClientAnswered
-                await self._forever()  # What is dropped has no answer, until somebody gives up.
+                await self._forever()  # A dropped message has no response: wait until a side hangs up.
             self._apply(step)
 
     async def _forever(self) -> NoReturn:
@@ -249,8 +244,8 @@ class InterceptedExchange:
         return step
 
     async def _or_injected(self, work: asyncio.Future[T]) -> T:
-        """Return what something comes to, unless something is said before it. Raises Answered, CutOff."""
-        if not self._interception.has_watchdog:  # Nobody else answers a request that has gone.
+        """Await `work`, unless a response is injected first. Raises ClientAnswered or ClientDisconnected."""
+        if not self._interception.has_watchdog:  # Only the watchdog answers a forwarded request.
             return await work
         while not work.done():
             injected = asyncio.ensure_future(self._next())
@@ -263,7 +258,7 @@ class InterceptedExchange:
         return work.result()
 
     def _apply(self, step: object) -> None:
-        """Do what is the same wherever we are. Raises Answered, CutOff."""
+        """Carry out the steps that mean the same in every state. Raises ClientAnswered or ClientDisconnected."""
         if isinstance(step, Disconnect):
             raise ClientDisconnected
         if isinstance(step, Inject):
@@ -272,7 +267,7 @@ class InterceptedExchange:
                 raise ClientAnswered
 
     def _stream_bytes(self, step: object) -> bytes:
-        """Return what goes on the stream for a step. Raises CutOff."""
+        """Return the bytes that a step sends on the stream. Raises ClientDisconnected."""
         if isinstance(step, _Raw):
             return step
         if isinstance(step, Inject):
@@ -280,7 +275,7 @@ class InterceptedExchange:
             return written(step.data)
         if isinstance(step, Disconnect):
             raise ClientDisconnected
-        # Of what `let_go` has had go on, what was decided before may come as well.
+        # After `release_all`, a step that was decided before may come for the same message.
         if (
             isinstance(step, Forward | Substitute | Dropped)
             and (on_ticket := self._held.pop(step.ticket, None)) is not None
@@ -298,7 +293,7 @@ class InterceptedExchange:
     async def _read(
         self, response: aiohttp.ClientResponse, decode: Decoder, *, may_name_endpoint: bool
     ) -> None:
-        """Take events as they come, no faster than they are passed on."""
+        """Read events no faster than they are forwarded."""
         events = SseUnits()
         error: Exception | None = None
         try:
@@ -307,7 +302,7 @@ class InterceptedExchange:
                     may_name_endpoint = await self._take_unit(unit, may_name_endpoint=may_name_endpoint)
                 if self._is_open:
                     await self._steps.join()
-        except Exception as broken:  # Raised again where the events are waited for.
+        except Exception as broken:  # Raised again in `events`.
             error = broken
         finally:
             torn = events.close()
@@ -323,7 +318,7 @@ class InterceptedExchange:
             raise error
 
     async def _take_unit(self, unit: SseUnit, *, may_name_endpoint: bool) -> bool:
-        """Take what came; return whether the event that names an address (2024-11-05) may still come."""
+        """Handle one unit; return whether the event that names an address (2024-11-05) may still come."""
         message, event, raw = unit.message, unit.event, unit.raw
         if message is not None and is_message(message):
             assert event is not None
@@ -343,10 +338,8 @@ class InterceptedExchange:
         if self._is_open:
             self._steps.put_nowait(_Raw(raw))
 
-    # After the client has its answer.
-
     def _drain(self, draining: Coroutine[Any, Any, None]) -> None:
-        """Hear what the server says all the same: closing the request would not cancel it before 2026-07-28."""
+        """Read the rest of the server's response: before 2026-07-28, closing the request would not cancel it."""
         is_aborted = False
         while not self._steps.empty():
             is_aborted |= isinstance(self._steps.get_nowait(), AbortUpstream)
@@ -380,7 +373,7 @@ class InterceptedExchange:
             data = b"".join(pieces)
             if is_message(data):
                 await self._take(SERVER, data, data, None, self.fields)
-        except aiohttp.ClientError:  # It has hung up, and nobody waits for it.
+        except aiohttp.ClientError:  # The server hung up, and no one waits for it.
             pass
         finally:
             response.close()

@@ -1,9 +1,8 @@
-"""An HTTP session that somebody may reach into: rules, a watchdog, viewers.
+"""Interception of an HTTP session: rules, the watchdog and viewers.
 
-Owns the order of things for messages that are decided on: the decision, the
-entry and its notes in the recording, then what is done. With nothing to decide
-no exchange comes by here. What becomes of one exchange is `io.http.intercepted_exchange`'s, how
-each side is reached `io.http.routes`'.
+Each decision is recorded before it is carried out. While nothing is to be decided, exchanges do not
+use this module. `io.http.intercepted_exchange` carries out the steps of one exchange, and
+`io.http.routes` finds the exchange that reaches a side.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 Lines: TypeAlias = list[bytes | bytearray]
-"""Of the recording, in pieces."""
+"""Pieces of recording lines."""
 
 Actions: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
-"""What is done once that is written, and by whom."""
+"""Steps, and the exchange that carries out each once it is recorded."""
 
 
 class HttpInterception(SessionInterception):
-    """The desk of one proxy, and what it needs of HTTP."""
+    """The interception of one proxy."""
 
     transport = "http"
 
@@ -51,30 +50,30 @@ class HttpInterception(SessionInterception):
         name: str,
         inject: Callable[[ExchangeContext, HttpInterception, Route], ExchangeRoute],
     ) -> None:
-        """`inject` makes the exchange that sends a message of ours to the server."""
+        """`inject` makes the exchange that sends an injected message to the server."""
         super().__init__(context.recorder, interception, name)
         self._context = context
         self._inject = inject
         self._exchanges: set[ExchangeRoute] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        """What goes on until it is over, or we are."""
+        """Tasks that are cancelled at the end."""
         self._critical_tasks: set[asyncio.Task[None]] = set()
-        """What is soon done, and seen through."""
+        """Short tasks that are awaited at the end."""
         self._next_free_ticket = 0
-        """Counts down what goes by without a desk: tickets that no desk gives."""
+        """Counts down the tickets of messages without an interceptor, which gives positive ones."""
         self.routes = RouteTable()
         self.tools = ToolParamHeaders()
-        """What the server's tools want in the headers of a call."""
+        """The headers that the server's tools want in a call."""
 
     @property
     def has_watchdog(self) -> bool:
-        """Whether requests may be answered that have gone to the server."""
+        """Whether mcpspy may answer requests that were forwarded."""
         return self._options.call_timeout is not None
 
     @asynccontextmanager
     async def serving_viewers(self) -> AsyncIterator[None]:
-        """Do what was asked for on the command line, and let viewers in, while the context lasts."""
+        """Apply the rules of the command line and accept viewers while the context lasts."""
         if self._options.is_active:
             self._interceptor = self._options.interceptor()
             opening = self._interceptor.opening()
@@ -91,10 +90,8 @@ class HttpInterception(SessionInterception):
                 await control.close()
             await self._finish()
 
-    # What exchanges say.
-
     def learn_tools(self, data: bytes) -> None:
-        """Learn from the answer to a `tools/list` what a call of ours has to say in headers."""
+        """Learn the headers of tool calls from the response to a `tools/list`."""
         for message in read_frame(Frame(0.0, SERVER, data)):
             if isinstance(message, Result):
                 self.tools.learn(message)
@@ -107,9 +104,9 @@ class HttpInterception(SessionInterception):
         fields: dict[str, Value],
         on_ticket: Callable[[int], None],
     ) -> None:
-        """Have a message decided on, and in the recording, and the lane told what becomes of it.
+        """Decide on a message, record it, and deliver the steps to the exchange.
 
-        `kept` is told its ticket before that.
+        `on_ticket` is called with its ticket before that.
         """
         if exchange.lists_tools and side == SERVER:
             self.learn_tools(data)
@@ -123,36 +120,31 @@ class HttpInterception(SessionInterception):
         self._settle()
 
     def add_exchange(self, exchange: ExchangeRoute) -> None:
-        """An exchange comes by here."""
         self._exchanges.add(exchange)
 
     def remove_exchange(self, exchange: ExchangeRoute) -> None:
-        """An exchange is over."""
         self._exchanges.discard(exchange)
         self._run(lambda interceptor, at: interceptor.lane_left(at, exchange))
         self._settle()
 
     def failed(self, id: str, why: str) -> None:  # noqa: A002
-        """A request of ours could not be delivered."""
+        """Handle an injected request that could not be delivered."""
         self._run(lambda interceptor, at: interceptor.failed(at, id, why))
         self._settle()
 
     def end(self) -> None:
-        """Nothing more will come: what is held goes on."""
+        """Release all held messages: nothing more will come."""
         self._run(lambda interceptor, at: interceptor.end(at))
         self._settle()
         self.is_on = False
 
     async def _finish(self) -> None:
-        """Stop what is still going on."""
         if self._alarm is not None:
             self._alarm.cancel()
         while self._tasks or self._critical_tasks:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, *self._critical_tasks, return_exceptions=True)
-
-    # What viewers say.
 
     def _check_deliverable(self, interceptor: Interceptor, order: dict[str, Any]) -> None:
         stream = order.get("stream")
@@ -166,14 +158,12 @@ class HttpInterception(SessionInterception):
         elif self.routes.to_server(stream) is None:
             raise CommandError("no client has said anything yet: there is no way to the server to go after")
 
-    # How it is done.
-
     def record_to(self, recorder: Recorder) -> None:
-        """Go on in another recording: what may be a session is recorded once it is one."""
+        """Continue in another recording, which begins once a probe has turned out to be a session."""
         self._recorder, self._epoch = recorder, monotonic() - recorder.now()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside all exchanges, at most until we end."""
+        """Run a task beside all exchanges, at most until the end."""
         _start(work, self._tasks)
 
     def _spawn_critical(self, work: Coroutine[Any, Any, None]) -> None:
@@ -186,7 +176,7 @@ class HttpInterception(SessionInterception):
     def _decide(
         self, at: float, exchange: ExchangeRoute, side: str, data: bytes
     ) -> tuple[Decision, Lines, Actions]:
-        """Return what becomes of a message: what is to be recorded behind it, and then done."""
+        """Return the decision on a message, the lines to record after it, and the actions that follow."""
         if self._interceptor is not None:
             try:
                 decision = self._interceptor.take(
@@ -209,7 +199,7 @@ class HttpInterception(SessionInterception):
         self._execute(actions)
 
     def _plan(self, at: float, steps: Iterable[Step]) -> tuple[Lines, Actions]:
-        """Return what is to be recorded for these steps, and what is then done, and by whom."""
+        """Return the lines to record for these steps, and the actions that follow."""
         lines: Lines = []
         actions: Actions = []
         for step in steps:
@@ -219,14 +209,14 @@ class HttpInterception(SessionInterception):
             exchange: ExchangeRoute | None = None
             if isinstance(step, Inject):
                 exchange = self._injection_route(step)
-                if exchange is None:  # Whoever it was for has gone.
+                if exchange is None:  # The receiver is gone.
                     if step.id is not None:
                         self.failed(step.id, "there is no way to it any more")
                     continue
                 prefix = frame_prefix(step.side, {**exchange.fields, "by": MCPSPY})
                 lines += splice(prefix % at, [step.data], body=True)
             elif not isinstance(step, Notify):
-                exchange = step.lane  # type: ignore[assignment]  # What we gave it.
+                exchange = step.lane  # type: ignore[assignment]  # Always an ExchangeRoute.
             actions.append((exchange, step))
         return lines, actions
 
@@ -238,7 +228,7 @@ class HttpInterception(SessionInterception):
                 exchange.deliver(step)
 
     def _injection_route(self, step: Inject) -> ExchangeRoute | None:
-        """Return who says something of ours."""
+        """Return the exchange that carries an injected message."""
         if step.side == CLIENT:
             route = self.routes.to_server(step.stream)
             return None if route is None else self._inject(self._context, self, route)
@@ -248,7 +238,6 @@ class HttpInterception(SessionInterception):
         return self.routes.to_client(step.stream if exchange is None else exchange.stream)
 
     async def record_lines(self, lines: Iterable[bytes | bytearray]) -> None:
-        """Have lines in the recording."""
         entry = list(lines)
         if entry:
             await self._context.record(entry, sum(map(len, entry)))
@@ -256,7 +245,7 @@ class HttpInterception(SessionInterception):
     async def _record_message(
         self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: Lines
     ) -> None:
-        """Have a message in the recording, and its notes directly after it."""
+        """Record a message with its notes directly after it."""
         size = len(data) + sum(map(len, lines))
         entry = [*splice(frame_prefix(side, fields) % at, [data], body=True), *lines]
         await self._context.record(entry, size)
@@ -278,14 +267,13 @@ class HttpInterception(SessionInterception):
         self._interceptor = None
         self._failure = f"a bug in mcpspy: {type(error).__name__}: {error}; rules and holds are off"
         say(self._failure)
-        for exchange in list(self._exchanges):  # One that was kept by what is held leaves.
+        for exchange in list(self._exchanges):  # An exchange may leave when its messages are released.
             exchange.release_all()
         self._spawn_critical(self._context.note("error", {"text": self._failure}))
         self._settle()
 
 
 def _without_line_end(data: bytes) -> bytes:
-    """Return a body without the line end that it may have."""
     return data.removesuffix(b"\n").removesuffix(b"\r")
 
 

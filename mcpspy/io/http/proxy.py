@@ -1,8 +1,7 @@
 """`mcpspy http`: a listener in front of an MCP server that speaks HTTP.
 
-Owns the listener and the upstream client, and the end of both. One exchange is
-`io.http.exchange`'s, what all of them share `io.http.context`'. No timeout of ours: streams
-live for hours, and a slow server is the client's to give up on.
+Owns the listener and the upstream client. There are no timeouts: streams live for hours, and it is
+up to the client to give up on a slow server.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Context_co = TypeVar("Context_co", bound=ExchangeContext, covariant=True)
 
 
 class HttpOptions(RecordingTarget):
-    """What `mcpspy http` was asked to do."""
+    """The options of `mcpspy http`."""
 
     def __init__(self, upstream: Upstream, host: str, port: int) -> None:
         super().__init__()
@@ -50,7 +49,7 @@ class HttpOptions(RecordingTarget):
 
 
 class HttpProxy(Generic[Context_co]):
-    """The exchanges with one server, and the interception of them."""
+    """The exchanges with one server, and their interception."""
 
     def __init__(self, context: Context_co, options: HttpOptions) -> None:
         self.context = context
@@ -60,16 +59,15 @@ class HttpProxy(Generic[Context_co]):
         self._allowed = [*options.allowed_hosts, *(() if options.host in LOOPBACK else (options.host,))]
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Carry one request through, unless a stranger's page sent it."""
+        """Proxy one request, unless a foreign page sent it."""
         why = refusal(request.headers.get(hdrs.HOST), request.headers.get(hdrs.ORIGIN), self._allowed)
         return await (self.forward(request) if why is None else self._reject(request, why))
 
     def forward(self, request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
-        """Carry one request through."""
         return HttpExchange(self.context, self.interception, request).run()
 
     def stop(self) -> None:
-        """Release what is held: the listener is about to close."""
+        """Release held messages: the listener is about to close."""
         self.context.is_stopping = True
         self.interception.end()
 
@@ -105,7 +103,7 @@ async def _serve(options: HttpOptions) -> int:
 
 @asynccontextmanager
 async def proxying(options: HttpOptions) -> AsyncIterator[str]:
-    """Serve while the context lasts; yield the URL to give to clients. Raises CannotStart."""
+    """Serve while the context lasts; yield the URL for clients. Raises CannotStart."""
     with listening(options.host, options.port, "another --listen PORT, or :0") as listener:
         url = origin(options.host, listener) + options.upstream.path + options.upstream.query
         upstream = options.upstream
@@ -125,9 +123,9 @@ async def running_proxy(
     make: Callable[[aiohttp.ClientSession], Context_co],
     trusted: ssl.SSLContext | bool | None = None,
 ) -> AsyncIterator[HttpProxy[Context_co]]:
-    """Have what carries exchanges with one server, and end its recording after the context. Raises CannotStart.
+    """Yield a proxy for one server, and end its recording after the context. Raises CannotStart.
 
-    `trusted` is what `trust` said, if it was asked before: it takes its time.
+    `trusted` is the result of `trust`, if it is known: loading certificates takes time.
     """
     async with upstream_client(options, trusted) as client:
         proxy = HttpProxy(make(client), options)
@@ -139,18 +137,18 @@ async def running_proxy(
 def upstream_client(
     options: HttpOptions, trusted: ssl.SSLContext | bool | None = None
 ) -> aiohttp.ClientSession:
-    """Return the client that asks the server, and adds nothing of its own. Raises CannotStart."""
+    """Return the client for the server, which adds no headers. Raises CannotStart."""
     if trusted is None:
         trusted = trust(options.cacert, insecure=options.insecure)
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=trusted),
-        # A server that answers slowly is not ours to give up on.
+        # It is up to the client to give up on a slow server.
         timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
         skip_auto_headers=ADDED,
         # Not trust_env: it reads the environment for every request, in threads, and adds the
-        # Authorization of a .netrc, which no client of ours sent.
+        # Authorization of a .netrc, which no client sent.
         proxy=environment_proxy(URL(options.upstream.origin)),
         max_line_size=MAX_HEADER,
         max_field_size=MAX_HEADER,
@@ -158,7 +156,7 @@ def upstream_client(
 
 
 def recording(options: HttpOptions, listen: str) -> Recorder:
-    """Begin the recording of what is said to the server by way of `listen`."""
+    """Begin the recording of a server that clients reach at `listen`."""
     upstream = options.upstream
     fields: dict[str, Value] = {
         "transport": "http",

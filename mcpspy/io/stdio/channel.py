@@ -1,8 +1,8 @@
-"""One direction of the pump on POSIX: a source read, recorded, and written on.
+"""One forwarding direction on POSIX: a source is read, recorded and written to its target.
 
-Owns writing that never blocks: what does not fit is kept, and the source left
-alone until it does. What is read goes on as it is, or to a `Hand` that gives
-back what goes on. Never sets O_NONBLOCK on an inherited descriptor: others share it.
+Writing never blocks: what does not fit is kept, and the source is not read until it is
+written. Data is forwarded unchanged or through a `MessageChannel`. Never sets O_NONBLOCK on
+an inherited descriptor, because other processes share it.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     assert sys.platform != "win32"
 
 CHUNK = 65536
-"""Bytes a read: the size of a pipe. Larger reads gained nothing."""
+"""Bytes per read: the size of a pipe. Larger reads gained nothing."""
 
 _NO_NOWAIT = (EOPNOTSUPP, ENOSYS, EINVAL)
-"""What a kernel says that has no RWF_NOWAIT for pipes (before 6.4) or at all."""
+"""Errors of a kernel that has no RWF_NOWAIT for pipes (before 6.4) or at all."""
 
 _GONE = select.POLLERR | select.POLLNVAL
 _HUNG_UP = select.POLLHUP
 
 
 class Channel:
-    """One direction, with at most one chunk in hand unless somebody else has something to say in it."""
+    """One direction, with at most one chunk in memory unless data is injected into it."""
 
     def __init__(
         self, loop: Loop, source: int, target: int, tap: RecordingTap, *, is_shared: bool = False
     ) -> None:
-        """`is_shared`: another leg also writes to the target, even after this source's end: the pump closes it."""
+        """`is_shared`: another channel also writes to the target, even after this source's end; the loop closes it."""
         self._loop = loop
         self._tap = tap
         self._record = tap.feed
@@ -58,7 +58,7 @@ class Channel:
         self.ended = False
         self.is_counting = False
         self.bytes_read = 0
-        # A pipe of our own may be O_NONBLOCK. One we inherited may not, since others share it: it
+        # A pipe made by mcpspy may be O_NONBLOCK. An inherited one may not, since others share it: it
         # gets PIPE_BUF bytes after each POLLOUT, which never blocks.
         self._target_poll: select.poll | None = None
         self._nowait = False
@@ -75,25 +75,22 @@ class Channel:
 
     @property
     def backlog(self) -> int:
-        """Bytes that were to be written and have not been."""
         return len(self.pending) + self._queued
 
     @property
     def is_done(self) -> bool:
-        """Whether all that the source said is written, or no one reads the target any more."""
+        """Whether the source has ended and all its data is written, or the target is closed."""
         return not self.is_open or (self.ended and not self.pending)
 
     @property
     def is_writable(self) -> bool:
-        """Whether what is put still reaches somebody."""
         return self.is_open and not self.ended
 
     def divert(self, message_channel: MessageChannel | None) -> None:
-        """Have what is read go through a hand from now on; None: straight on again."""
         self._message_channel = message_channel
 
     def put(self, data: bytes) -> None:
-        """Write this after all that is pending; to a leg that is closed, in vain."""
+        """Write this after all that is pending; discard it if the channel is closed."""
         if not self.is_open or not data:
             return
         if self.pending:
@@ -105,13 +102,11 @@ class Channel:
             self._stall()
 
     def wait_for(self, other: Channel) -> None:
-        """Take nothing more from the source until the other leg has written what is pending."""
         if self.is_open and not self.ended and other.backlog:
             self._loop.unroute(self.source)
             other._waiting = self
 
     def finish(self) -> None:
-        """Take nothing more from the source, and close once all that is pending is written."""
         if self.is_open and not self.ended:
             self.ended = True
             self._loop.unroute(self.source)
@@ -120,7 +115,7 @@ class Channel:
                 self.close()
 
     def close(self) -> None:
-        """Pass the end on, and keep the line that never ended."""
+        """Close both ends and record the line that never ended."""
         if self.is_open:
             self.is_open = False
             if not self.ended:
@@ -135,9 +130,9 @@ class Channel:
     def _on_source(self, _events: int) -> None:
         try:
             data = os.read(self.source, CHUNK)
-        except BlockingIOError:  # Somebody who shares the descriptor was faster.
+        except BlockingIOError:  # Another process that shares the descriptor was faster.
             return
-        except OSError:  # A terminal that hung up says EIO, a socket ECONNRESET: all of them the end.
+        except OSError:  # EIO from a terminal that hung up, ECONNRESET from a socket: the end.
             data = b""
         if not data:
             self._on_end()
@@ -178,7 +173,7 @@ class Channel:
         elif events & _GONE:
             self._on_broken()
         elif events & _HUNG_UP:
-            # Sockets say so for a half-close too. The next write will know.
+            # Sockets report this for a half-close, too; the next write finds out.
             self._loop.unroute(self.target)
 
     def _resume_waiting(self) -> None:
@@ -214,7 +209,6 @@ class Channel:
             self._on_broken()
 
     def _on_end(self) -> None:
-        """The source has said all it will say."""
         self.ended = True
         self._loop.unroute(self.source)
         if self._message_channel is not None:
@@ -224,7 +218,7 @@ class Channel:
             self.close()
 
     def _on_broken(self) -> None:
-        """Nobody reads the target any more: let who writes to the source see that, as it would have directly."""
+        """Handle a target without a reader: the source's writer sees EPIPE, as without mcpspy."""
         if self._message_channel is not None:
             self._message_channel.torn()
         self._tap.broke(self.backlog)
@@ -238,7 +232,7 @@ class Channel:
 
 
 class TerminalWriter:
-    """A thread that writes to a terminal, which may block at any time, and a pipe that leads to it."""
+    """A thread that writes to a terminal, which may block at any time, fed by a pipe."""
 
     def __init__(self, target: int) -> None:
         import threading
@@ -249,7 +243,7 @@ class TerminalWriter:
         self._thread.start()
 
     def drain(self, is_over: Callable[[], bool]) -> None:
-        """Wait until all that came in is on the screen, or somebody asks us to leave."""
+        """Wait until all data is on the screen or `is_over` returns True."""
         while self._thread.is_alive() and not is_over():
             self._thread.join(0.05)
 
@@ -260,4 +254,4 @@ class TerminalWriter:
                     data = data[os.write(self._target, data) :]
         except OSError:  # The terminal is gone.
             pass
-        os.close(self._output_fd)  # What is still written sees EPIPE, as it would have directly.
+        os.close(self._output_fd)  # Later writes see EPIPE, as without mcpspy.

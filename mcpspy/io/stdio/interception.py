@@ -1,14 +1,8 @@
-"""A stdio session that somebody may reach into: rules, a watchdog, viewers.
+"""Interception of a stdio session: rules, the watchdog and viewers.
 
-Owns the order of things for a message that is decided on: the decision, the
-entry and its notes in the recording, then what is sent. Keeps the peers' own
-bytes of what is held, so that a bug in the deciding costs the rules and never
-the traffic. With nothing to decide the bytes go straight on, as if it were not there.
-
-What a message, an order or the clock leads to: first recorded, then sent.
-
-Owns that order, for several at once: one write for all that is recorded, one
-for all that goes to a peer.
+Each decision is recorded before its messages are sent, in one write per batch. The original
+bytes of held messages are kept, so a bug in the engine costs the rules and never the traffic.
+While nothing is to be decided, the channels forward bytes without this module.
 """
 
 from __future__ import annotations
@@ -31,44 +25,42 @@ if TYPE_CHECKING:
     from mcpspy.io.stdio.message_channel import ByteStream
 
 JOIN_LIMIT = 1 << 20
-"""Bytes of entries that are joined and written as one; larger messages are not copied once more."""
+"""Bytes of entries that are joined and written as one; larger messages are not copied again."""
 
 
 class ActionBatch:
-    """All of it or nothing: it is written down before any of it is done."""
+    """The results of one decision, recorded before any of them is carried out."""
 
     __slots__ = ("entries", "events", "is_disconnected", "released", "sent")
 
     def __init__(self, entries: Iterable[bytes | bytearray] = ()) -> None:
         self.entries = list(entries)
-        """Lines of the recording, in pieces."""
+        """Pieces of recording lines."""
         self.sent: list[tuple[Callable[[bytes], None], bytes]] = []
-        """Bytes, and who takes them."""
+        """Send functions and the bytes for each."""
         self.released: list[int] = []
-        """Tickets of what is not held any more."""
+        """Tickets of messages that are not held any more."""
         self.events: list[tuple[str | None, dict[str, Any]]] = []
-        """Events, and which viewer is told; None is all of them."""
+        """Events and the viewer of each; None is all viewers."""
         self.is_disconnected = False
-        """Whether the host is disconnected."""
 
     def forward(self, channel: MessageChannel, line: bytes) -> None:
-        """Have a peer's own line go on: not copied for its LF, it may be large."""
+        """Forward a peer's own line; it may be large, so it is not copied to append the LF."""
         self.sent += [(channel.send, line), (channel.send, b"\n")]
 
     def bytes_for(self, channel: MessageChannel) -> int:
-        """Return how many bytes go the way of a hand."""
         return sum(len(data) for write, data in self.sent if write == channel.send)
 
 
 def unchanged(at: float, channel: MessageChannel, line: bytes) -> ActionBatch:
-    """Return the turn in which a line goes on as it came."""
+    """Return the batch that forwards a line unchanged."""
     batch = ActionBatch(channel.frame(at, line, {}))
     batch.forward(channel, line)
     return batch
 
 
 def execute(batches: Sequence[ActionBatch], recorder: Recorder) -> None:
-    """Record what the turns lead to, then send it."""
+    """Record the batches, then send their data."""
     entries: list[bytes | bytearray] = []
     sent: dict[Callable[[bytes], None], list[bytes]] = {}
     for batch in batches:
@@ -84,17 +76,17 @@ def execute(batches: Sequence[ActionBatch], recorder: Recorder) -> None:
 BLANKS = b" \t"
 
 BATCH_SIZE = 64
-"""Messages that are recorded by one write, and sent by one."""
+"""Messages that are recorded and sent by one write."""
 
 MAX_UNREAD_INJECTED = 1 << 20
-"""Bytes of our answers that a peer has not read, after which we hear nothing more from it."""
+"""Bytes of generated responses that a peer has not read, above which mcpspy stops reading from it."""
 
 MAX_BACKLOG = 64 << 20
-"""Bytes a peer has not read yet, after which viewers can send it nothing more."""
+"""Unread bytes of a peer above which viewers can send it nothing more."""
 
 
 class StdioInterception(SessionInterception):
-    """The session. Nothing here raises but `order`."""
+    """Interception of both directions. Only `order` raises."""
 
     transport = "stdio"
 
@@ -116,17 +108,17 @@ class StdioInterception(SessionInterception):
         }
         self._stderr = streams[2]
         self._held: dict[int, tuple[MessageChannel, bytes]] = {}
-        """What is held, in its order: whose it is, and the peer's own line."""
+        """The channel and original line of each held message, in order of arrival."""
         self._is_disconnected = False
 
     @property
     def due_at(self) -> float | None:
-        """When `wake` is to be called, on the monotonic clock; None: not by the clock."""
+        """Monotonic time at which `wake` is due; None if it is not."""
         next_at = None if self._interceptor is None else self._interceptor.next_at
         return None if next_at is None else self._epoch + next_at
 
     def begin(self) -> None:
-        """Do what was asked for on the command line, from the first byte on."""
+        """Apply the rules of the command line from the first byte on."""
         if self._options.is_active:
             try:
                 self._interceptor = self._options.interceptor()
@@ -136,10 +128,8 @@ class StdioInterception(SessionInterception):
                 self._give_up(error)
         self._settle()
 
-    # What the pump says.
-
     def take(self, channel: MessageChannel, lines: list[bytes]) -> None:
-        """Decide on lines, without their LF, in their order."""
+        """Decide on lines, without their LF, in order."""
         at = self.now()
         for start in range(0, len(lines), BATCH_SIZE):
             batches = []
@@ -153,25 +143,22 @@ class StdioInterception(SessionInterception):
         self._settle()
 
     def end_side(self, channel: MessageChannel) -> None:
-        """Have what a side said and is held go on, in its order: nothing more comes."""
+        """Release the held messages of a side that has closed its end."""
         self._run(lambda interceptor, at: interceptor.end(at, channel.side))
         self._commit([self._release(lambda whose: whose is channel)])
 
     def wake(self) -> None:
-        """Do what is due by now."""
         next_at = None if self._interceptor is None else self._interceptor.next_at
         if next_at is not None and next_at <= self.now():
             super().wake()
 
     def finish(self) -> None:
-        """End: what is held goes on, if there is still somebody to take it, and half a line as well."""
+        """Release all held messages and incomplete lines, if their reader is still there."""
         self._run(lambda interceptor, at: interceptor.end(at))
         self._commit([self._release()])
         for channel in self._channels.values():
             channel.off()
         self.is_on = False
-
-    # What viewers say.
 
     def _check_deliverable(self, interceptor: Interceptor, order: dict[str, Any]) -> None:
         from mcpspy.core.intercept.actions import CommandError
@@ -182,15 +169,13 @@ class StdioInterception(SessionInterception):
                 raise CommandError(f"the {to} cannot be told anything any more: the way to it is closed")
             if stream.backlog > MAX_BACKLOG:
                 raise CommandError(f"the {to} does not read: {stream.backlog} bytes wait for it")
-        # Without a recording it is not known what was said before.
+        # Without a recording the earlier messages are unknown.
         is_silent = self._recorder.writer is not None and not interceptor.has_heard
         if interceptor.is_opening or is_silent:
             raise CommandError("the session has not begun: say it again when the handshake is over")
-        # Before anything is said: not in the middle of a line, and an answer to us is ours from its first byte.
+        # Before anything is sent: not inside a line, and the response is inspected from its first byte.
         for channel in self._channels.values():
             channel.on()
-
-    # How it is done.
 
     def _carry_out(self, at: float, steps: Iterable[Step]) -> None:
         batch = ActionBatch()
@@ -198,14 +183,14 @@ class StdioInterception(SessionInterception):
         self._commit([self._settled(batch)])
 
     def _decide(self, at: float, channel: MessageChannel, line: bytes) -> ActionBatch:
-        """Return what becomes of a line; raise whatever a bug raises, and leave all as it was then."""
+        """Return the result for one line. Any exception is a bug and leaves the state as it was."""
         data = line.removesuffix(b"\r")
         if self._is_disconnected:
             return ActionBatch(channel.frame(at, line, {"to": MCPSPY}))
         drops_noise = self._drops_noise(channel)
         if not _is_message(data, thoroughly=drops_noise):
             return self._without_noise(at, channel, line) if drops_noise else unchanged(at, channel, line)
-        if self._interceptor is None or not self.is_on:  # Then only noise is looked for.
+        if self._interceptor is None or not self.is_on:  # Only noise is filtered.
             return unchanged(at, channel, line)
         decision = self._interceptor.take(at, channel.side, data)
         if decision.is_untouched:
@@ -233,14 +218,14 @@ class StdioInterception(SessionInterception):
         return batch
 
     def _settled(self, batch: ActionBatch) -> ActionBatch:
-        """Take a turn as done, once all of it is written down: whatever breaks after it, it will be."""
+        """Update the state for a batch that is about to be executed."""
         for ticket in batch.released:
             self._held.pop(ticket, None)
         self._is_disconnected = self._is_disconnected or batch.is_disconnected
         return batch
 
     def _plan(self, batch: ActionBatch, at: float, steps: Iterable[Step]) -> None:
-        """Write down what is to be done for these steps."""
+        """Add the effects of these steps to a batch."""
         from mcpspy.core.intercept.actions import (
             AddNote,
             Disconnect,
@@ -271,7 +256,7 @@ class StdioInterception(SessionInterception):
                     batch.is_disconnected = True
 
     def _plan_injection(self, batch: ActionBatch, at: float, step: Inject) -> None:
-        """Say something ourselves, unless nobody is there any more to hear it."""
+        """Inject a message, unless its target is closed."""
         channel = self._channels[step.side]
         if channel.stream.is_writable:
             batch.entries += channel.frame(at, step.data, {"by": MCPSPY})
@@ -280,7 +265,7 @@ class StdioInterception(SessionInterception):
             self._plan(batch, at, self._interceptor.failed(at, step.id, "the way to it is closed"))
 
     def _commit(self, batches: Sequence[ActionBatch]) -> None:
-        """Do what is written down."""
+        """Record and send batches, then notify viewers."""
         execute(batches, self._recorder)
         for batch in batches:
             for viewer, event in batch.events:
@@ -290,7 +275,7 @@ class StdioInterception(SessionInterception):
                     channel.stream.finish()
 
     def _apply_backpressure(self, channel: MessageChannel, batches: Sequence[ActionBatch]) -> None:
-        """Take nothing more from who makes us answer, and does not read the answers: memory is not for that."""
+        """Stop reading from a peer that causes responses and does not read them."""
         (other,) = (each for each in self._channels.values() if each is not channel)
         answered = sum(batch.bytes_for(other) for batch in batches)
         if answered:
@@ -313,7 +298,7 @@ class StdioInterception(SessionInterception):
             self._alarm()
 
     def _release(self, of: Callable[[MessageChannel], bool] = lambda _: True) -> ActionBatch:
-        """Return the turn in which all that is held goes on, in its order."""
+        """Return the batch that forwards all held messages in order."""
         batch = ActionBatch()
         for ticket, (channel, line) in self._held.items():
             if of(channel):
@@ -325,7 +310,7 @@ class StdioInterception(SessionInterception):
         self._commit([self._failure_batch(error)])
 
     def _failure_batch(self, error: Exception) -> ActionBatch:
-        """Throw the desk away because of a bug of ours; return the turn in which all that is held goes on."""
+        """Discard the interceptor after a bug; return the batch that releases all messages."""
         self._interceptor = None
         self._failure = f"rules and holds stopped by a bug in mcpspy: {type(error).__name__}: {error}"
         say(f"{self._failure}; traffic goes on without them")
@@ -335,7 +320,7 @@ class StdioInterception(SessionInterception):
 
 
 def _is_message(line: bytes, *, thoroughly: bool) -> bool:
-    """Return whether a line is a JSON object or array; not `thoroughly`: whether it has the brackets of one."""
+    """Return whether a line is a JSON object or array; unless `thoroughly`, judge by the outer brackets alone."""
     from mcpspy.core.protocol.message import loads
 
     return is_message(line, BLANKS) and (not thoroughly or loads(line.strip(BLANKS)) is not None)

@@ -1,8 +1,8 @@
-"""One direction of a stdio session that somebody has a hand in: whole messages.
+"""One direction of an intercepted stdio session, as whole messages.
 
-Owns the change from bytes that go straight on to messages that are decided on,
-and back, at any moment: a line that has begun to go on goes on to its end, and
-what we have to say waits for it. What is decided is `io.stdio.interception`'s.
+Switches between forwarding bytes and deciding on messages at any moment: a line whose start was
+forwarded is forwarded to its end, and injected messages wait for that end.
+`io.stdio.interception` makes the decisions.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ if TYPE_CHECKING:
     from mcpspy.io.stdio.base import RecordingTap
 
     class ByteStream(Protocol):
-        """What moves the bytes of the direction: `io.stdio.channel`, or the threads of `io.stdio.windows`."""
+        """The transport below: `io.stdio.channel`, or the threads of `io.stdio.windows`."""
 
         @property
         def backlog(self) -> int:
-            """Bytes that wait for the reader."""
+            """Bytes put and not written yet."""
 
         @property
         def is_writable(self) -> bool:
-            """Whether what is put still reaches somebody."""
+            """Whether data that is put still reaches a reader."""
 
         def put(self, data: bytes) -> None:
             """Write after all that is pending."""
 
         def divert(self, channel: MessageChannel | None) -> None:
-            """Give what is read to the hand, or pass it on again."""
+            """Pass the data that is read to the message channel; None: forward it again."""
 
         def wait_for(self, other: Any) -> None:
-            """Read no more until that leg has written what waits there."""
+            """Stop reading until the other stream has written its backlog."""
 
         def finish(self) -> None:
-            """Read no more, and close once all is written."""
+            """Stop reading, and close once all is written."""
 
     class MessageHandler(Protocol):
-        """Who is asked what becomes of a message."""
+        """The owner of the decisions."""
 
         def take(self, channel: MessageChannel, lines: list[bytes]) -> None:
-            """Decide on these lines, without their LF, and on whether there is more to decide."""
+            """Decide on these lines, without their LF, and on whether interception continues."""
 
         def end_side(self, channel: MessageChannel) -> None:
-            """Have what this side said and is held go on: nothing more comes."""
+            """Release the held messages of this side, which has ended."""
 
 
 class MessageChannel:
-    """What `side` says, on its way."""
+    """The messages that `side` sends."""
 
     def __init__(self, side: str, stream: ByteStream, tap: RecordingTap, handler: MessageHandler) -> None:
         self.side = side
         self.stream = stream
         self.is_on = False
         self.unread_injected = 0
-        """Bytes of ours that wait for the reader because of what it said itself, or more."""
+        """An upper bound of injected bytes that wait for the reader."""
         self._tap = tap
         self._handler = handler
         self._framer = LineFramer()
@@ -67,7 +67,7 @@ class MessageChannel:
 
     @property
     def has_queued(self) -> bool:
-        """Whether something waits for the end of a line that is going on."""
+        """Whether data waits for the end of the line that is being forwarded."""
         return bool(self._queued)
 
     def on(self) -> None:
@@ -78,48 +78,45 @@ class MessageChannel:
             self.stream.divert(self)
 
     def off(self) -> None:
-        """Pass everything on as it comes again, what there is of an unfinished line first."""
+        """Forward the incomplete line and all later bytes without deciding."""
         if self.is_on:
             self.is_on = self._is_inside_line = False
             self.stream.divert(None)
             self._release()
 
     def feed(self, data: bytes) -> None:
-        """Take a chunk, as it was read."""
         was_inside_line = self._is_inside_line
         if was_inside_line:
             data = self._finish_line(data)
         lines = self._framer.feed(data)
-        if lines or (
-            was_inside_line and not self._is_inside_line
-        ):  # There may be no reason any more to be here.
+        if lines or (was_inside_line and not self._is_inside_line):  # Interception may be over.
             self._handler.take(self, lines)
 
     def send(self, data: bytes) -> None:
-        """Have whole lines go on: now, or when the line that is going on has ended."""
+        """Send whole lines now, or after the line that is being forwarded."""
         if self._is_inside_line:
             self._queued.append(data)
         else:
             self.stream.put(data)
 
     def eof(self) -> None:
-        """Have all go on that has been said: the end follows."""
+        """Release everything before the end of the stream."""
         self._handler.end_side(self)
         self._release()
 
     def torn(self) -> None:
-        """Keep the line that will never end."""
+        """Record the line that will never end."""
         if torn := b"".join(self._framer.close()):
             self._tap.feed(torn)
 
     def frame(self, at: float, line: bytes, fields: dict[str, str]) -> Iterable[bytes | bytearray]:
-        """Return the buffers of a line's entry. `fields`: `by` or `to` whom, if not from peer to peer."""
+        """Return the buffers of a line's entry. `fields` may hold `by` or `to`."""
         prefix = frame_prefix(self.side, fields) % at
         ordinary = plain(prefix + b'"msg":', line + b"\n")
         return splice(prefix, [line]) if ordinary is None else (ordinary,)
 
     def _finish_line(self, data: bytes) -> bytes:
-        """Let the line go on that had begun to; return what comes after it."""
+        """Forward the rest of the line that had begun; return the data after it."""
         end = data.find(b"\n") + 1 or len(data)
         rest = data[:end]
         self._tap.feed(rest)

@@ -1,12 +1,8 @@
-"""The pump on POSIX: one process, one thread, one poll().
+"""The poll loop of `mcpspy run` on POSIX: one process, one thread, one poll().
 
-Owns everything `run` does while the server runs: its three directions, signals,
-its last words, and when somebody may reach into the session: once it was quiet
-for a moment. What is recorded is `io.stdio.base`'s business; what goes through here
-is not looked at.
-
-Never does: block on one direction while another could flow, read what it cannot
-pass on, kill a server that the host still wants.
+Owns the three directions, signals, the server's final output, and the control socket, which is
+opened once traffic is quiet. Never blocks on one direction while another could flow, never
+reads what it cannot write, never kills a server that the host still wants.
 """
 
 from __future__ import annotations
@@ -39,28 +35,28 @@ LINGER = 0.25
 """Seconds that a grandchild may keep stdout open, silent, after the server's end. Contract: out within 0.5 s."""
 
 MAX_FINAL_OUTPUT = 1 << 20
-"""Bytes that may still be read after that: the most a pipe holds. Past it, it is the grandchild talking."""
+"""Bytes that may be read after that: the most a pipe holds. Anything beyond is a grandchild's output."""
 
 GROUP_SIGNAL_WAIT = 0.05
-"""Seconds we wait for the guard to say that a signal went to the whole group, before passing it on."""
+"""Seconds to wait for the guard to report a signal to the whole group before forwarding it."""
 
 EXIT_TIMEOUT = 1.0
-"""Seconds a host that told us to leave has to take the server's last words. Contract: gone within 2 s."""
+"""Seconds for the host to read the final output after it asked mcpspy to stop. Contract: gone within 2 s."""
 
 QUIET_TIME = 100
-"""Milliseconds without a byte after which the control socket is made: it takes some, and nobody waits for them."""
+"""Milliseconds without a byte after which the control socket is opened, which takes some time."""
 
 MAX_POLLS = 500
-"""Looks at our descriptors after which it is made in any case: one that may take so long costs 1.5 µs more."""
+"""Polls after which it is opened in any case: polling with a timeout costs 1.5 µs more."""
 
 NEVER = float("inf")
 
 TERMINATING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""Those that ask the server to leave, and so, once it has, us."""
+"""Signals that ask the server, and then mcpspy, to stop."""
 
 
 class PollLoop:
-    """Moves everything until the server has ended and its last words are delivered."""
+    """Forwards all directions until the server has ended and its final output is delivered."""
 
     def __init__(self, child: Child, recorder: Recorder, taps: Taps, options: RunOptions) -> None:
         self._child = child
@@ -73,8 +69,7 @@ class PollLoop:
         self._ended_at = 0.0
         self._stop_requested_at = 0.0
         self._exit_deadline = NEVER
-        # Until the first signal, SIGCHLD included, and unless somebody reaches in, there is nothing but bytes to
-        # look after.
+        # False until the first signal, SIGCHLD included, or alarm: then only bytes are forwarded.
         self._is_busy = False
         self._received: list[tuple[float, int]] = []
         self._relays: list[TerminalWriter] = []
@@ -86,7 +81,7 @@ class PollLoop:
         self._control: PollServer | None = None
 
     def run(self) -> int:
-        """Pump; return the server's wait status."""
+        """Run until the end; return the server's wait status."""
         taps = self._taps
         self.route(self._wake, self._on_signal, select.POLLIN)
         if self._guard is not None:
@@ -102,7 +97,7 @@ class PollLoop:
         # glibc gives the top of the heap back, and faults it in again, with every chunk, until it has once
         # seen a large block freed: 80 µs of 100 per chunk of a flood.
         bytes(1 << 22)
-        self._reap()  # It may have ended before we listened.
+        self._reap()  # It may have ended before SIGCHLD was watched.
         poll, routes = self._poller.poll, self._routes
         quiet_timeout: int | None = QUIET_TIME
         polls = 0
@@ -125,17 +120,15 @@ class PollLoop:
         return self._status
 
     def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
-        """Call the handler when poll() has `events` (errors and hang-ups, always) for the descriptor."""
         self._routes[fd] = handler
         self._poller.register(fd, events)
 
     def unroute(self, fd: int) -> None:
-        """Wait for nothing more on the descriptor."""
         if self._routes.pop(fd, None) is not None:
             self._poller.unregister(fd)
 
     def _writable(self, fd: int) -> int:
-        """Return what to write to in place of our own `fd`: a terminal blocks whatever poll() said."""
+        """Return a descriptor to write to instead of `fd`: a terminal blocks whatever poll() reports."""
         if not os.isatty(fd):
             return fd
         relay = TerminalWriter(fd)
@@ -143,11 +136,11 @@ class PollLoop:
         return relay.input_fd
 
     def alarm(self) -> None:
-        """Look at the clock from now on: something is to happen by itself."""
+        """Check deadlines from now on."""
         self._is_busy = True
 
     def _timeout(self, quiet_timeout: int | None) -> float | None:
-        """Return the milliseconds poll() may take; None is for ever, the usual case."""
+        """Return the milliseconds poll() may take; None, the usual case, is for ever."""
         now = time.monotonic()
         due = [at + GROUP_SIGNAL_WAIT for at, _ in self._received]
         if quiet_timeout is not None:
@@ -164,7 +157,7 @@ class PollLoop:
         return max(0.0, min(due) - now) * 1000 if due else None
 
     def _run_due(self, *, quiet: bool) -> bool:
-        """Do what is due by the clock; return whether all is done."""
+        """Run what is due by the clock; return whether the session is done."""
         if self._received:
             self._forward()
         if self._interception is not None:
@@ -177,7 +170,7 @@ class PollLoop:
         return False
 
     def _intercept(self) -> StdioInterception:
-        """Be able to have messages held, changed and said; nothing is before somebody asks."""
+        """Return the interception, which does nothing until a rule or a viewer needs it."""
         if self._interception is None:
             from mcpspy.io.stdio.interception import StdioInterception
 
@@ -187,7 +180,7 @@ class PollLoop:
         return self._interception
 
     def _open_control(self) -> None:
-        """Let viewers reach the session. Whatever goes wrong costs them, and nobody else."""
+        """Let viewers connect. A failure costs only them."""
         if self._status is not None:
             return
         try:
@@ -225,16 +218,16 @@ class PollLoop:
     def _on_group_signal(self, _events: int) -> None:
         assert self._guard is not None
         seen = os.read(self._guard.seen, 512)
-        if not seen:  # Somebody killed the guard. From now on we pass every signal on.
+        if not seen:  # The guard was killed: every signal is forwarded from now on.
             self.unroute(self._guard.seen)
         now = time.monotonic()
         self._group_signals += [(now, number) for number in seen]
 
     def _forward(self) -> None:
-        """Pass signals on to the server, each once: not those that the whole group got anyway."""
+        """Forward signals to the server once each, except those that the whole group received."""
         now = time.monotonic()
         waiting = []
-        # Two that came as one to us came as two to the guard: its second must not answer for a later one.
+        # mcpspy may get two signals as one and the guard both: the second must not count for a later one.
         self._group_signals = [
             (at, number) for at, number in self._group_signals if now < at + GROUP_SIGNAL_WAIT
         ]
@@ -270,7 +263,7 @@ class PollLoop:
             self._set_exit_deadline()
 
     def _finish(self) -> None:
-        if self._received:  # It has done its work on the server, and is meant for us too.
+        if self._received:  # The signal reached the server, and asks mcpspy to stop, too.
             self._exit_deadline = min(self._exit_deadline, time.monotonic() + EXIT_TIMEOUT)
         if self._interception is not None:
             self._interception.finish()

@@ -1,14 +1,8 @@
-"""The pump where there is no poll() over pipes: three blocking threads.
+"""The forwarding loop where pipes cannot be polled: three blocking threads.
 
-Owns on Windows what `io.stdio.process` owns elsewhere, and keeps less: no signal
-reaches a Windows process, and a server outlives a killed mcpspy only if it
-ignores the EOF on its stdin. Runs on POSIX too, so that it can be tested there.
-
-One descriptor that several threads have something to write to: whole, and in order.
-
-Owns whose turn it is. One thread writes by itself as long as nobody else has
-anything to say, which is nearly always; what others put is written by a thread
-of the outlet, which there is from then on.
+Replaces `io.stdio.process` and `poll_loop` on Windows with less: signals do not reach a Windows
+process, and a server outlives a killed mcpspy if it ignores EOF on its stdin.
+Also runs on POSIX, so that it can be tested there.
 """
 
 from __future__ import annotations
@@ -37,7 +31,11 @@ if TYPE_CHECKING:
 
 
 class PipeWriter:
-    """What leads to one reader. Blocking: the thread that writes waits for who reads."""
+    """A pipe that several threads write to, whole and in order.
+
+    A thread that reserves the pipe writes by itself. Data of the others is queued and written by
+    the writer's own thread, which is started when it is first needed.
+    """
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -49,11 +47,11 @@ class PipeWriter:
         self.backlog = 0
         """Bytes put and not written."""
         self.undelivered = 0
-        """Bytes that nobody took, because nobody reads any more."""
+        """Bytes left when the reader closed the pipe."""
         self.is_open = True
 
     def reserve(self) -> bool:
-        """Whether the caller may write by itself, and what others put from now on comes after that."""
+        """Return whether the caller may write by itself; data that is put later comes after that."""
         with self._change:
             if self._is_reserved or self.backlog or self._is_ending:
                 return False
@@ -61,14 +59,14 @@ class PipeWriter:
             return True
 
     def write(self, data: bytes) -> None:
-        """Write what a turn was reserved for."""
+        """Write after a successful `reserve`."""
         left = self._written(data)
         with self._change:
             self._is_reserved = False
             self._settle(left)
 
     def put(self, data: bytes) -> None:
-        """Have this written after all that is before it; in vain, if nobody reads any more."""
+        """Queue this for writing; discard it if the reader is gone."""
         with self._change:
             if self.is_open and not self._is_ending and data:
                 self._queue.append(data)
@@ -79,12 +77,12 @@ class PipeWriter:
                 self._change.notify_all()
 
     def wait(self) -> None:
-        """Wait until all that was put is written."""
+        """Wait until the queue is empty."""
         with self._change:
             self._change.wait_for(lambda: not self.backlog)
 
     def end(self) -> None:
-        """Take nothing more, and close once all is written."""
+        """Accept nothing more, and close once all is written."""
         with self._change:
             self._is_ending = True
             self._settle(0)
@@ -102,7 +100,7 @@ class PipeWriter:
                 self._settle(left)
 
     def _settle(self, left: int) -> None:
-        """Close, if that is due; tell all who wait. Called with the condition held."""
+        """Close if due; wake all waiting threads. Called with the condition held."""
         if left:
             self.undelivered = left + sum(map(len, self._queue))
             self._queue.clear()
@@ -125,16 +123,16 @@ class PipeWriter:
 CHUNK = 65536
 
 STARTUP_TIME = 0.2
-"""Seconds after which the server is up, or has failed: then viewers are let in."""
+"""Seconds after which the server runs or has failed; then viewers may connect."""
 
 LINGER = 0.25
 """Seconds that a grandchild may keep stdout open after the server's end."""
 
 QUIET_TIME = 0.005
-"""Seconds that a read had to wait, after that: what the server itself wrote has all been read."""
+"""Seconds that a later read had to wait when all of the server's own output has been read."""
 
 MAX_FINAL_OUTPUT = 1 << 17
-"""Bytes after the server's end that can still be its own: more than a pipe holds, and a chunk."""
+"""Bytes after the server's end that can still be its own: more than a pipe and a chunk hold."""
 
 Child = subprocess.Popen
 
@@ -149,31 +147,30 @@ def spawn(command: list[str]) -> subprocess.Popen[bytes]:
 
 
 def explain(error: OSError, program: str) -> tuple[int, str]:
-    """Return the exit code and the line for a server that did not start."""
+    """Return the exit code and the error line for a server that did not start."""
     if isinstance(error, FileNotFoundError):
         return NOT_FOUND, f"cannot start {program}: not found on PATH"
     return NOT_EXECUTABLE, f"cannot start {program}: {error.strerror}"
 
 
 def outcome(status: int) -> tuple[int | None, str | None]:
-    """Return the exit code, or the signal, that the server ended with."""
+    """Return the server's exit code, or the name of the signal that ended it."""
     return (status, None) if status >= 0 else (None, f"SIG{-status}")
 
 
 def leave(status: int) -> NoReturn:
-    """End with the server's exit code."""
     if status < 0:  # Not on Windows.
         status = 128 - status
     os._exit(status if status < 1 << 31 else status - (1 << 32))  # 0xC0000005 is more than a C int holds.
 
 
 class _ThreadChannel:
-    """One direction: a thread that reads, records and writes on."""
+    """One direction: a thread that reads, records and writes. Call its `MessageChannel` side with the lock held."""
 
     def __init__(
         self, source: int, target: int, tap: RecordingTap, lock: threading.Lock, *, is_shared: bool = False
     ) -> None:
-        """`is_shared`: another leg also writes to the target, even after this source's end."""
+        """`is_shared`: another channel also writes to the target, even after this source's end."""
         self._source = source
         self._writer = PipeWriter(target)
         self._tap = tap
@@ -189,45 +186,36 @@ class _ThreadChannel:
         self._has_final_output = False
         self.thread = threading.Thread(target=self._run, daemon=True)
 
-    # For a hand, with the lock held.
-
     @property
     def backlog(self) -> int:
-        """Bytes that wait for the reader."""
         return self._writer.backlog
 
     @property
     def is_writable(self) -> bool:
-        """Whether what is put still reaches somebody."""
         return not self._is_finished and self._writer.is_open
 
     def put(self, data: bytes) -> None:
-        """Write this after all that is pending."""
         self._writer.put(data)
 
     def divert(self, message_channel: MessageChannel | None) -> None:
-        """Give what is read to a hand, or pass it on again."""
         self._message_channel = message_channel
 
     def wait_for(self, other: _ThreadChannel) -> None:
-        """Read nothing more until the other leg has written what was put."""
         self._waits_for = other
 
     def finish(self) -> None:
-        """Pass nothing more on, and close once all is written. A read that waits is not disturbed."""
+        """Like `Channel.finish`; a blocked read is not interrupted."""
         if not self._is_finished:
             self._is_finished = True
             self.torn()
             self._writer.end()
 
-    # For the pump.
-
     def server_ended(self, ended_at: float) -> None:
-        """Begin to tell the server's last words from what a grandchild says."""
+        """Begin to separate the server's final output from a grandchild's."""
         self._ended_at = ended_at
 
     def has_delivered(self) -> bool:
-        """Whether all that the server itself said is with the host."""
+        """Whether all of the server's own output is delivered to the host."""
         if not self.thread.is_alive():
             return True
         if self._is_writing or self._writer.backlog:
@@ -235,11 +223,10 @@ class _ThreadChannel:
         return self._has_final_output or self._bytes_read >= MAX_FINAL_OUTPUT or self._has_waited()
 
     def wait(self) -> None:
-        """Wait until all that was put is written."""
         self._writer.wait()
 
     def torn(self) -> None:
-        """Keep the line whose end never came."""
+        """Record the line whose end never came."""
         if self._message_channel is not None:
             self._message_channel.torn()
         self._tap.torn()
@@ -272,7 +259,7 @@ class _ThreadChannel:
                 self._message_channel.feed(data)
             else:
                 self._tap.feed(data)
-                # With the lock held: what somebody else puts from now on comes after this.
+                # With the lock held: data that others put from now on comes after this.
                 is_reserved = self._writer.reserve()
                 if not is_reserved:
                     self._writer.put(data)
@@ -306,7 +293,7 @@ class _ThreadChannel:
 
 
 class ThreadedPump:
-    """Three threads, one lock around the recording and all that is decided."""
+    """Three threads, and one lock around the recording and all decisions."""
 
     def __init__(
         self, child: subprocess.Popen[bytes], recorder: Recorder, taps: Taps, options: RunOptions
@@ -322,7 +309,7 @@ class ThreadedPump:
         self._control: ThreadedServer | None = None
 
     def run(self) -> int:
-        """Pump until the server has ended and its last words are delivered; return its exit code."""
+        """Forward until the server has ended and its final output is delivered; return its exit code."""
         child = self._child
         assert child.stdin is not None
         assert child.stdout is not None
@@ -348,7 +335,7 @@ class ThreadedPump:
                 self._interception.finish()
         for channel in channels[1:]:
             channel.wait()
-        lock.acquire()  # For good: from here on the recording is being closed.
+        lock.acquire()  # Never released: the recording is closed next.
         if self._control is not None:
             self._control.close()
         for channel in channels:
@@ -356,7 +343,7 @@ class ThreadedPump:
         return status
 
     def _intercept(self) -> StdioInterception:
-        """Be able to have messages held, changed and said; nothing is before somebody asks."""
+        """Return the interception, which does nothing until a rule or a viewer needs it."""
         from mcpspy.io.stdio.interception import StdioInterception
 
         if self._interception is None:
@@ -376,7 +363,7 @@ class ThreadedPump:
             self._alarm.wait(None if due_at is None else max(0.0, due_at - time.monotonic()))
 
     def _open_control(self) -> None:
-        """Let viewers reach the session. Whatever goes wrong costs them, and nobody else."""
+        """Let viewers connect. A failure costs only them."""
         try:
             from mcpspy.io.control.server_poll import ThreadedServer
 
@@ -389,7 +376,7 @@ class ThreadedPump:
 
 
 def _deliver(channels: list[_ThreadChannel]) -> None:
-    """Wait for the server's last words, however slowly the host takes them, and not for a grandchild's."""
+    """Wait for the server's final output, however slowly the host reads it, but not for a grandchild's."""
     ended_at = time.monotonic()
     for channel in channels:
         channel.server_ended(ended_at)
