@@ -1,9 +1,8 @@
-"""A server that is spoken to over HTTP, in whichever era.
+"""A client connection over HTTP, in every revision.
 
-Owns the streams and their resumption (Streamable HTTP, 2025-03-26 to
-2025-11-25), the two endpoints of HTTP+SSE (2024-11-05), and the exchanges of
-2026-07-28, which have nothing in common. Source: MCP basic/transports of those revisions; where they leave it
-open, what the SDKs' clients do.
+Owns the streams and their resumption (Streamable HTTP, 2025-03-26 to 2025-11-25), the two endpoints
+of HTTP+SSE (2024-11-05), and the independent exchanges of 2026-07-28. Source: MCP basic/transports
+of those revisions; where they leave it open, the behaviour of the SDKs' clients.
 """
 
 from __future__ import annotations
@@ -37,25 +36,25 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 LISTEN_TIMEOUT = 1.0
-"""Seconds that the GET stream may take to open before we go on: what a server sends on it meanwhile may be lost."""
+"""Seconds to wait for the GET stream to open: messages that a server sends before that may be lost."""
 
 ENDPOINT_TIMEOUT = 5.0
-"""Seconds within which an HTTP+SSE server has to say where messages go."""
+"""Seconds for an HTTP+SSE server to name its endpoint."""
 
 DELETE_TIMEOUT = 2.0
-"""Seconds that the DELETE of a session may take: what a server on stdio has to leave."""
+"""Seconds for the DELETE of a session: as long as a stdio server has to exit."""
 
 RETRY = 1.0
-"""Seconds before a stream is taken up again, if the server names none; and …"""
+"""Seconds before a stream is resumed, if the server names none; and …"""
 
 ATTEMPTS = 2
-"""… how often in a row, as in the SDKs."""
+"""… the attempts in a row, as in the SDKs."""
 
 
 async def open_http(
     address: ServerAddress, recorder: Recorder | None = None, numbers: Iterator[int] | None = None
 ) -> HttpConnection:
-    """Connect to a server; raise CannotStart if nobody is there, or it is not what its address says."""
+    """Connect to a server; raise CannotStart if it is not reachable or not of the expected transport."""
     await check_reachable(address)
     connection = HttpConnection(address, client(address), recorder, numbers)
     is_sse = address.is_sse
@@ -71,7 +70,7 @@ async def open_http(
 
 
 class HttpConnection(ServerConnection):
-    """A client's view of one server: its session, if there is one, and its exchanges."""
+    """A client's session with one server, and its exchanges."""
 
     def __init__(
         self,
@@ -89,16 +88,15 @@ class HttpConnection(ServerConnection):
         """Requests under way by their id, and whether each is of a revision without sessions."""
         self._state = HttpState(dict(address.headers))
         self._messages_to: URL | None = None
-        """HTTP+SSE: where messages go."""
+        """HTTP+SSE: the endpoint for messages."""
         self._listening: asyncio.Task[None] | None = None
 
     @property
     def is_in_session(self) -> bool:
-        """Whether requests go into a session that the server may forget."""
+        """Whether requests belong to a session that the server may forget."""
         return self._state.session is not None and not self._state.is_modern
 
     async def send(self, data: bytes) -> None:
-        """See `Connection`."""
         if self.ended is not None:
             return
         messages = read_frame(Frame(0.0, CLIENT, data))
@@ -106,7 +104,7 @@ class HttpConnection(ServerConnection):
         if isinstance(first, Notification) and first.method == "notifications/cancelled":
             post = self._posts.get(text(first.body.request_id) or "")
             if self._state.is_modern if post is None else post[1]:
-                # From 2026-07-28 on, to hang up is to cancel, and no server takes the notification.
+                # From 2026-07-28 on, closing the exchange cancels it, and no server accepts the notification.
                 if post is not None:
                     post[0].cancel()
                 return
@@ -121,14 +119,13 @@ class HttpConnection(ServerConnection):
         for request_id in body_state.requests:
             self._posts[request_id] = task, state.is_modern
         if body_state.requests:
-            await asyncio.sleep(0)  # It is recorded now, whatever becomes of the task.
+            await asyncio.sleep(0)  # The task records the request before this returns.
         else:
             await asyncio.wait([task])
             if isinstance(first, Notification) and first.method == "notifications/initialized":
                 await self._listen()
 
     async def close(self) -> None:
-        """See `Connection`."""
         if self._client.closed:
             return
         try:
@@ -143,7 +140,7 @@ class HttpConnection(ServerConnection):
             self._hears(ConnectionEnded(monotonic(), why="closed"))
 
     async def begin_sse(self) -> None:
-        """Open the one stream of HTTP+SSE, and learn where messages go; raise CannotStart."""
+        """Open the one stream of HTTP+SSE and learn the endpoint for messages; raise CannotStart."""
         found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         exchange = self._exchange(None)
         self._state.stream = exchange.stream
@@ -197,7 +194,6 @@ class HttpConnection(ServerConnection):
                 self._posts.pop(request_id, None)
 
     async def _read_response(self, exchange: ClientExchange, body_state: BodyState) -> None:
-        """Take what a POST is answered with."""
         response = exchange.response
         if (
             response.ok
@@ -206,7 +202,7 @@ class HttpConnection(ServerConnection):
         ):
             self._state.session = session
         if self._messages_to is not None and response.ok:
-            return  # HTTP+SSE: the answer comes on the one stream.
+            return  # HTTP+SSE: the response comes on the one stream.
         body = b""
         async for event in exchange.events():
             body_state.last_id, body_state.retry = (
@@ -224,7 +220,7 @@ class HttpConnection(ServerConnection):
             self._report_lost(body_state, exchange, f"{why} without an answer")
 
     async def _take(self, data: bytes, body_state: BodyState, exchange: ClientExchange) -> None:
-        """Hear a message, once there is room for it."""
+        """Queue a message, and wait for space."""
         for message in read_frame(Frame(0.0, SERVER, data)):
             if isinstance(message, Result):
                 self._state.learn(message, body_state.requests.get(message.id or ""))
@@ -256,7 +252,7 @@ class HttpConnection(ServerConnection):
             self._hears(ExchangeLost(monotonic(), request_id, exchange.number, why))
 
     async def _resume_stream(self, body_state: BodyState) -> bool:
-        """Take a stream up again where it broke off; whether that brought what was waited for."""
+        """Resume a broken stream; return whether all pending requests were answered."""
         attempts = 0
         while body_state.pending and body_state.last_id is not None and attempts < ATTEMPTS:
             before = body_state.last_id
@@ -267,7 +263,7 @@ class HttpConnection(ServerConnection):
         return not body_state.pending
 
     async def _get(self, body_state: BodyState, opened: asyncio.Event | None = None) -> bool | None:
-        """Read one GET stream to its end; None if there will never be one. True if it ended by itself."""
+        """Read one GET stream to its end; True if it ended by itself, None if the server offers none."""
         exchange = self._exchange(self._state.stream)
         headers = {**self._state.headers(None), "Accept": EVENTS}
         if body_state.last_id is not None:
@@ -299,7 +295,7 @@ class HttpConnection(ServerConnection):
         return True
 
     async def _listen(self) -> None:
-        """Open the stream for what belongs to no request, if there is a session."""
+        """Open the stream for messages that belong to no request, if there is a session."""
         if self._state.session is None or self._state.is_modern or self._messages_to is not None:
             return
         opened = asyncio.Event()
@@ -321,7 +317,7 @@ class HttpConnection(ServerConnection):
         )
 
     async def _read_sse(self, exchange: ClientExchange, found: asyncio.Future[str]) -> None:
-        """Read the stream of HTTP+SSE to its end, which is the connection's."""
+        """Read the stream of HTTP+SSE to its end, which ends the connection."""
         body_state, hung_up, why = BodyState([], None), CLIENT, "closed"
         try:
             headers = {**self._state.headers(None), "Accept": EVENTS}
@@ -342,7 +338,7 @@ class HttpConnection(ServerConnection):
             self._hears(ConnectionEnded(monotonic(), why=why))
 
     async def _delete(self) -> None:
-        """End the session, as far as the server lets us."""
+        """End the session, if the server allows that."""
         exchange = self._exchange(self._state.stream)
         try:
             async with asyncio.timeout(DELETE_TIMEOUT):

@@ -1,7 +1,6 @@
-"""One HTTP exchange, from its request to its answer's end, and its place in the recording.
+"""One HTTP exchange of a client connection, and its entries in the recording.
 
-Owns the reading of a body as messages, JSON or server-sent events, each of
-them recorded before it is heard. What an exchange means is `io.client.http`'s.
+Reads a body as messages, JSON or server-sent events, each recorded before it is delivered.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 LONGEST_EXCERPT = 200
-"""Characters of a body that is no message, for people."""
+"""Characters of a body that is not a message, for the user."""
 
 EVENTS = "text/event-stream"
 
@@ -30,21 +29,21 @@ REDIRECTS = 5
 
 
 class ResponsePart(NamedTuple):
-    """A part of an answer: a message, or what only primes, names or paces a stream."""
+    """A part of a response: a message, or an event that only primes, names or paces a stream."""
 
     data: bytes | None
-    """The message; None of an event that is none."""
+    """The message; None of any other event."""
     kind: str | None = None
     """An event's `event` field …"""
     text: str = ""
-    """… its data, if it is no message …"""
+    """… its data, if it is not a message …"""
     id: str | None = None
     retry: int | None = None
-    """… and the milliseconds after which to come back."""
+    """… and the milliseconds after which to reconnect."""
 
 
 class ClientExchange:
-    """One request over HTTP, and what comes back."""
+    """One request over HTTP, and its response."""
 
     def __init__(self, recorder: Recorder | None, number: int, stream: str) -> None:
         self.number = number
@@ -60,7 +59,7 @@ class ClientExchange:
 
     @property
     def response(self) -> aiohttp.ClientResponse:
-        """The answer's head, once there is one."""
+        """The response's head, once there is one."""
         assert self._response is not None
         return self._response
 
@@ -72,7 +71,7 @@ class ClientExchange:
         headers: dict[str, str],
         data: bytes | None = None,
     ) -> aiohttp.ClientResponse:
-        """Send the request; return the answer's head. Raises what aiohttp raises."""
+        """Send the request; return the response's head. Raises what aiohttp raises."""
         self._method, self._url, self._request_headers = method, url, noted(headers.items())
         if self._recorder is not None:
             self._sent_at = self._recorder.now()
@@ -82,7 +81,7 @@ class ClientExchange:
                 self._recorder.write(encoder.close(self._sent_at))
         for _ in range(REDIRECTS):
             response = await client.request(method, url, headers=headers, data=data, allow_redirects=False)
-            # Those two repeat the request as it is; to another origin our headers are not for.
+            # These two repeat the request unchanged; its headers must not go to another origin.
             if response.status not in (307, 308) or "Location" not in response.headers:
                 break
             target = url.join(URL(response.headers["Location"]))
@@ -105,7 +104,7 @@ class ClientExchange:
             yield ResponsePart(data)
 
     def close(self, hung_up: str | None, error: str | None = None) -> None:
-        """The end of it; `hung_up` says who did. `error` is why there was no answer at all."""
+        """End the exchange; `hung_up` is the side that did. `error` is the reason for no response at all."""
         if self._is_over:
             return
         self._is_over = True
@@ -173,6 +172,6 @@ class ClientExchange:
 
 
 def excerpt(data: bytes) -> str:
-    """Return the beginning of a body for a person, on one line."""
+    """Return the beginning of a body for the user, on one line."""
     text = " ".join(data.decode("utf-8", "replace").split())
     return text if len(text) <= LONGEST_EXCERPT else text[:LONGEST_EXCERPT] + "…"

@@ -1,8 +1,7 @@
-"""A server that is started as a child process, and spoken to over its pipes.
+"""A client connection to a server that is started as a child process.
 
-Owns the process, a group of its own with all that it starts; ends it as SDK
-clients do: its stdin is closed, after two seconds it gets SIGTERM, after two
-more SIGKILL. Lines go to the server whole; what comes from it is cut at LF.
+The server and its children form a process group, which is ended as SDK clients do: stdin is closed,
+after two seconds comes SIGTERM, after two more SIGKILL.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 PATIENCE = 2.0
-"""Seconds between closing stdin and SIGTERM, and between that and SIGKILL: those of the SDKs' clients."""
+"""Seconds between closing stdin and SIGTERM, and between that and SIGKILL, as in the SDKs' clients."""
 
 LINGER = 0.25
 """Seconds that a grandchild may hold stdout open after the server's end."""
@@ -44,7 +43,7 @@ IN, OUT, ERR = 0, 1, 2
 
 
 async def start(command: ServerCommand, recorder: Recorder | None = None) -> StdioConnection:
-    """Start a server; raise CannotStart, with its name and why."""
+    """Start a server; raise CannotStart with its name and the reason."""
     connection = StdioConnection(command, recorder)
     loop = asyncio.get_running_loop()
     try:
@@ -78,12 +77,10 @@ class StdioConnection(ServerConnection):
         self._transport: asyncio.SubprocessTransport
 
     def started(self, transport: asyncio.SubprocessTransport) -> None:
-        """The process is there."""
         self._transport = transport
         self.pid = transport.get_pid()
 
     async def send(self, data: bytes) -> None:
-        """See `Connection`."""
         if not self._is_open:
             return
         line = one_line(data) + b"\n"
@@ -93,9 +90,8 @@ class StdioConnection(ServerConnection):
         await self.pipes.drained.wait()
 
     async def close(self) -> None:
-        """See `Connection`."""
         self._is_closing = True
-        self._resume()  # What it still says is wanted; a server that cannot write does not end.
+        self._resume()  # Its final output is wanted, and a server that cannot write does not end.
         try:
             self._close_stdin()
             if not await self._wait_for_exit(PATIENCE):
@@ -104,11 +100,10 @@ class StdioConnection(ServerConnection):
                     self._signal("SIGKILL")
                     await self._exited.wait()
         finally:
-            self._signal("SIGKILL")  # What it has started and left behind; itself, if we are in a hurry.
+            self._signal("SIGKILL")  # The children it left behind; the server itself, if this was cancelled.
             self._transport.close()
 
     def data_received(self, fd: int, data: bytes) -> None:
-        """The server wrote."""
         at, now = monotonic(), self._now()
         self._record((self._stdout_encoder if fd == OUT else self._stderr_encoder).feed(now, data))
         if fd == OUT:
@@ -121,7 +116,6 @@ class StdioConnection(ServerConnection):
                 self._hears(StderrLine(at, line.removesuffix(b"\r")))
 
     def pipe_closed(self, fd: int) -> None:
-        """A pipe has no other end any more."""
         now = self._now()
         if fd == IN:
             if self._is_open and self._recorder is not None:
@@ -139,7 +133,7 @@ class StdioConnection(ServerConnection):
                 self._hears(StderrLine(monotonic(), torn))
 
     def exited(self) -> None:
-        """The process is gone, and so are its pipes, or those it left them to have had their time."""
+        """Handle the exit: the pipes are closed, or their remaining holders had their time."""
         code = self._transport.get_returncode()
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -167,13 +161,13 @@ class StdioConnection(ServerConnection):
         return True
 
     def _signal(self, name: str) -> None:
-        """Send a signal to the server and all that it has started."""
+        """Send a signal to the server and all its children."""
         try:
             if sys.platform != "win32":
                 os.killpg(self.pid, getattr(signal, name))
             elif self._transport.get_returncode() is None:
                 self._transport.kill()
-        except (ProcessLookupError, PermissionError):  # Nobody is left; macOS says so of a zombie by EPERM.
+        except (ProcessLookupError, PermissionError):  # No process is left; macOS reports EPERM for a zombie.
             pass
 
     def _resume(self) -> None:
@@ -183,11 +177,11 @@ class StdioConnection(ServerConnection):
 
 
 class _Pipes(asyncio.SubprocessProtocol):
-    """What asyncio tells of a child, passed on; knows when its end is complete."""
+    """Passes on the callbacks of asyncio; knows when the end is complete."""
 
     def __init__(self, connection: StdioConnection) -> None:
         self.drained = asyncio.Event()
-        """Whether the server keeps up with what it is sent."""
+        """Set while the server reads what it is sent."""
         self.drained.set()
         self._connection = connection
         self._open = {OUT, ERR}

@@ -1,13 +1,8 @@
-"""The MCP endpoints that were met under way, each with a recording, and what carries their requests.
+"""The MCP endpoints found by the forward proxy, each with its recording.
 
-Owns the listener on loopback to which mitmproxy sends what is MCP's: there each
-request goes through the same core as those of `mcpspy http --upstream`. Nobody
-else gets in: the path of every request begins with a word that only we know.
-
-One MCP endpoint that was met under way, and one that may turn out to be one.
-
-Owns what differs from a server that was named: its clients know it by its own
-address, and HTTP+SSE (2024-11-05) shows only in what is answered.
+Owns the listener on loopback to which mitmproxy sends MCP requests; they are proxied like those of
+`mcpspy http --upstream`. The path of every request begins with a secret, so no one else can use it.
+Clients know an endpoint by its own address, and HTTP+SSE (2024-11-05) shows only in the response.
 """
 
 from __future__ import annotations
@@ -39,23 +34,21 @@ if TYPE_CHECKING:
 
 
 class McpEndpoint(ExchangeContext):
-    """One MCP endpoint."""
-
     number = 0
-    """What it is called between mitmproxy and us."""
+    """Its number in the paths of the listener."""
     is_mcp = True
     http2_upstream: Http2Upstream | None = None
-    """The way for one whose clients speak HTTP/2."""
+    """The upstream for clients that speak HTTP/2."""
     _has_warned = False
 
     def public_origin(self, request: web.BaseRequest) -> str:
-        """Return the server's own origin: nothing has to lead to us, all comes by here anyway."""
+        """Return the server's own origin: all requests pass the proxy anyway."""
         return self.upstream.origin
 
     async def send_request(
         self, method: str, target: str, headers: Headers, data: bytes | AsyncIterator[bytes] | None
     ) -> aiohttp.ClientResponse:
-        """Send a request to the server; say it, once, if its certificate is not trusted."""
+        """Send a request to the server; report an untrusted certificate once."""
         if self.http2_upstream is not None:
             return await self.http2_upstream.send_request(
                 self.client, method, self.url(target), headers, data
@@ -70,10 +63,10 @@ class McpEndpoint(ExchangeContext):
 
 
 class EndpointProbe(McpEndpoint):
-    """Carries one GET; an endpoint from the event on that names the address for messages.
+    """A GET that becomes an endpoint with the event that names the address for messages.
 
-    Until then the little there is to record is held, at the time 0 of the
-    recording that begins with that event; without it none of it is kept.
+    Until then its entries are held, at the time 0 of the recording that begins with that event;
+    without the event they are dropped.
     """
 
     is_reachable = False
@@ -88,19 +81,19 @@ class EndpointProbe(McpEndpoint):
         self.streams = _ObservedScopes(upstream.path, lambda: decided(self))
 
     async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
-        """Have lines in the file, if there is one. The first are those of the event that decides."""
+        """Record or hold the lines. The first ones are those of the event that decides."""
         await super().record(lines, size)
         self._held.is_full = True
 
     def record_to(self, recorder: Recorder) -> None:
-        """Begin this recording with what was held."""
+        """Begin this recording with the held lines."""
         self.recorder = recorder
         recorder.write(self._held.lines)
         self.is_mcp = True
 
 
 class _HoldingRecorder(Recorder):
-    """Holds what comes up to the first events of an answer, and nothing after them."""
+    """Holds all lines up to the first events of a response, and none after them."""
 
     def __init__(self) -> None:
         nowhere = RecordingTarget()
@@ -110,20 +103,18 @@ class _HoldingRecorder(Recorder):
         self.is_full = False
 
     def write(self, lines: Lines) -> None:
-        """Hold them, if they are not too late."""
         if not self.is_full:
             self.lines.append(lines if isinstance(lines, bytes) else b"".join(lines))
 
 
 class _ObservedScopes(SessionScopes):
-    """Tells when a server names the address for messages."""
+    """Reports when a server names the address for messages."""
 
     def __init__(self, endpoint: str, named: Callable[[], None]) -> None:
         super().__init__(endpoint)
         self._named = named
 
     def bind_address(self, target: str, stream: str) -> None:
-        """Keep the address."""
         super().bind_address(target, stream)
         self._named()
 
@@ -132,12 +123,12 @@ HOME = "127.0.0.1"
 
 
 class EndpointRegistry:
-    """All that were met. One that was met once is known by its path from then on."""
+    """All endpoints. A known one is recognised by its path."""
 
     def __init__(self, options: HttpOptions, listen: str, announce: Callable[[str], None] | None) -> None:
-        """`listen` is where clients reach us; `options` are those of every endpoint, but for its address.
+        """`listen` is the proxy's URL; `options` are those of every endpoint, except its address.
 
-        `announce` is told of each. Raises CannotStart if a certificate file cannot be read.
+        `announce` is called with a line for each. Raises CannotStart if a certificate file cannot be read.
         """
         self._options = options
         self._trusted = trust(options.cacert, insecure=options.insecure)
@@ -151,25 +142,25 @@ class EndpointRegistry:
         self._creating = asyncio.Lock()
         self.http2_upstream = Http2Upstream(listen)
         self.port = 0
-        """Of the listener, on 127.0.0.1."""
+        """The port of the listener on 127.0.0.1."""
 
     def __iter__(self) -> Iterator[McpEndpoint]:
         return iter([proxy.context for proxy in self._all.values() if proxy.context.is_mcp])
 
     def find(self, origin: str, target: str) -> McpEndpoint | None:
-        """Return the endpoint that a request belongs to."""
+        """Return the endpoint of a request."""
         here = [endpoint for endpoint in self if endpoint.upstream.origin == origin]
         for endpoint in here:
             if endpoint.streams.is_endpoint(target):
                 return endpoint
         if here and is_metadata(target):
-            # What is said about one of several stands under its path (RFC 9728, 3.1).
+            # The metadata of one of several is under its path (RFC 9728, 3.1).
             path = target.partition("?")[0]
             return next((known for known in here if path.endswith(known.upstream.path)), here[0])
         return None
 
     async def get_or_create(self, origin: str, host: str, target: str, *, http2: bool) -> McpEndpoint:
-        """Return an endpoint; begin its recording if it was not known. `http2`: its client speaks it."""
+        """Return an endpoint; begin its recording if it is new. `http2`: its client speaks it."""
         async with self._creating:
             if (known := self.find(origin, target)) is not None:
                 return known
@@ -189,11 +180,11 @@ class EndpointRegistry:
         return endpoint
 
     def path(self, endpoint: McpEndpoint, target: str) -> str:
-        """Return the path under which the listener takes a request for an endpoint."""
+        """Return the listener's path for a request to an endpoint."""
         return f"/{self._secret}/{endpoint.number}{target}"
 
     def probe(self, origin: str, host: str, target: str, *, http2: bool) -> str:
-        """Return the path for a request whose answer decides whether there is an endpoint."""
+        """Return the path for a request whose response decides whether there is an endpoint."""
         number = next(self._numbers)
         self._probes[number] = (
             self._options_for(origin, host, target),
@@ -203,7 +194,7 @@ class EndpointRegistry:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Take requests while the context lasts; end the recordings after it."""
+        """Serve requests while the context lasts; end the recordings after it."""
         with listening(HOME, 0, "free a port") as listener:
             self.port = listener.getsockname()[1]
             async with self._running, accepting(self._handle, listener):
@@ -255,7 +246,7 @@ class EndpointRegistry:
         return options
 
     def _http2_upstream_for(self, host: str, *, http2: bool) -> Http2Upstream | None:
-        """Return the way to a server whose client speaks HTTP/2, unless the environment has a proxy on it."""
+        """Return the upstream for an HTTP/2 client, unless the environment has a proxy for the server."""
         environment = any(environment_proxy(URL(f"{scheme}://{host}")) for scheme in ("http", "https"))
         return self.http2_upstream if http2 and not environment else None
 

@@ -1,12 +1,8 @@
-"""Which hosts are looked into: by `--allow` and `--ignore`, and not after one did not want it.
+"""Decrypted hosts, and the environment's proxies (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
 
-Owns names and globs. A glob has no port, and then means every port, or has one.
-
-The environment's own proxies on the way to a server: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
-
-mitmproxy has one for all servers or none, so the choice is made here, with a
-client's first line: a connection of a proxy's client is for one server, or all
-of it is in the clear.
+A host glob without a port means every port. mitmproxy has one upstream proxy for all servers or
+none, so it is chosen here by the first line of each client connection, which is for one server
+unless it is unencrypted.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ from mcpspy.io.client.aiohttp_session import environment_proxy
 
 
 class HostSet:
-    """Hosts, each as its name and port."""
+    """The hosts to decrypt, each as its name and port."""
 
     def __init__(self, allowed: Iterable[str] = (), ignored: Iterable[str] = ()) -> None:
         """`allowed`: only these, if there are any; `ignored`: none of these."""
@@ -36,14 +32,14 @@ class HostSet:
         self._doubted: set[tuple[str, int]] = set()
 
     def is_open(self, name: str, port: int) -> bool:
-        """Whether connections to it are looked into."""
+        """Whether connections to it are decrypted."""
         name = name.lower()
         if (name, port) in self._closed or _is_in(self._ignored, name, port):
             return False
         return not self._allowed or _is_in(self._allowed, name, port)
 
     def close(self, name: str, port: int) -> bool:
-        """Look into it no more; False if that was so already."""
+        """Stop decrypting it; return whether that is new."""
         key = (name.lower(), port)
         if key in self._closed:
             return False
@@ -51,7 +47,7 @@ class HostSet:
         return True
 
     def mark_doubted(self, name: str, port: int) -> bool:
-        """Whether a client has hung up on it before, with nobody trusting us since."""
+        """Return whether a client disconnected from it before, and none has trusted the CA since."""
         key = (name.lower(), port)
         if key in self._doubted:
             return True
@@ -59,7 +55,6 @@ class HostSet:
         return False
 
     def trust(self, name: str, port: int) -> None:
-        """Keep that a client trusts us with it."""
         self._doubted.discard((name.lower(), port))
 
 
@@ -71,23 +66,23 @@ AUTHORIZATION = "Proxy-Authorization"
 
 
 def proxy_for(data: bytes) -> URL | None:
-    """Return the proxy to the server that a client's first line names; None if there is none."""
+    """Return the proxy for the server in a client's first line; None if there is none."""
     method, _, rest = data.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")
     target = rest.partition(" ")[0]
     try:
         return environment_proxy(URL(f"https://{target}" if method == "CONNECT" else target))
-    except ValueError:  # No address: mitmproxy's to refuse.
+    except ValueError:  # Not an address: mitmproxy will reject it.
         return None
 
 
 def upstream_layer(proxy: URL, context: Context) -> layer.Layer:
-    """Have what a client asks for go through a proxy."""
+    """Return the layer that forwards a client's requests to a proxy."""
     context.client.proxy_mode = ProxyMode.parse(f"upstream:{proxy.scheme}://{proxy.host}:{proxy.port}")
     return HttpLayer(context, HTTPMode.upstream)
 
 
 def authorize(flow: http.HTTPFlow) -> None:
-    """Show our name to the proxy that a request itself goes to, if the environment has one for us."""
+    """Add the environment's credentials for the proxy that a request is sent to."""
     request = flow.request
     if not isinstance(flow.client_conn.proxy_mode, UpstreamMode):
         return

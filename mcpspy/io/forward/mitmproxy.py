@@ -1,13 +1,9 @@
-"""mitmproxy, embedded: its layers do CONNECT, TLS, HTTP/1.1 and HTTP/2, and its addons are ours.
+"""mitmproxy, embedded: CONNECT, TLS, HTTP/1.1 and HTTP/2.
 
-Owns how it is set up and fed with connections, and what of it is switched off:
-its own listeners, log and idle timeout, the reading and keeping of bodies. One
-engine a process: mitmproxy keeps its options in a global.
-
-Requests that are not a proxy's to answer.
-
-A page that a browser shows can send requests to loopback, and give it a name
-of its own (DNS rebinding). They name a path, where a proxy's name a server: RFC 9112, 3.2.
+Owns its setup, and switches off its listeners, log, idle timeout and the storing of bodies. There is
+one engine per process, because mitmproxy keeps its options in a global. Requests that are not for a
+proxy are rejected: a web page can send requests to loopback under its own name (DNS rebinding). They
+name a path, where a proxy's name a server: RFC 9112, 3.2.
 """
 
 from __future__ import annotations
@@ -36,17 +32,17 @@ from mcpspy.io.http.listener import GRACE
 from mcpspy.io.recording.recorder import say
 
 IDLE_TIMEOUT = 10 * 365 * 86400
-"""Seconds without a byte after which a connection is closed. mitmproxy has 600, and streams are silent for hours."""
+"""Seconds without a byte after which a connection is closed. mitmproxy has 600, but streams are silent for hours."""
 
 MAX_CONNECTIONS = 1 << 16
-"""Connections to one address for one client. mitmproxy has 5: an HTTP/2 client with as many streams open would hang."""
+"""Connections to one address for one client. mitmproxy has 5: more open HTTP/2 streams would hang."""
 
 MAX_HELD_BODY = "1m"
-"""Bytes up to which a body that may be MCP's is held until it has been looked at; a longer one passes."""
+"""Size up to which a body that may be MCP is held for detection; a longer one passes."""
 
 
 class Certificates(TlsConfig):
-    """TLS with certificates of our own authority."""
+    """TLS with certificates of mcpspy's authority."""
 
     def __init__(self, store: CertStore) -> None:
         self.certstore = store
@@ -59,26 +55,25 @@ class Certificates(TlsConfig):
 
 
 class PassthroughLayer(tcp.TCPLayer):
-    """Bytes that pass. mitmproxy would keep them, and take more while it asks whoever might want to see them."""
+    """Bytes that pass. mitmproxy would store them, and read more while its addons decide."""
 
     def __init__(self, context: Context, ignore: bool = True) -> None:
         super().__init__(context, ignore=True)
 
 
 class AfterNextLayer:
-    """Has what NextLayer takes for no HTTP pass unread."""
+    """Passes through what NextLayer does not take for HTTP."""
 
     def next_layer(self, nextlayer: layer.NextLayer) -> None:
-        """Have it kept nowhere."""
         if isinstance(nextlayer.layer, tcp.TCPLayer):
             nextlayer.layer.flow = None
 
 
 class MitmproxyEngine:
-    """Takes connections, and does with them what an addon says."""
+    """Accepts connections and calls an addon for each."""
 
     def __init__(self, addon: object, store: CertStore, trusted: str, *, insecure: bool) -> None:
-        """`trusted`: a PEM file of the authorities that servers' certificates are checked by."""
+        """`trusted`: a PEM file of the authorities for servers' certificates."""
         _configure_log()
         tcp.TCPLayer = PassthroughLayer  # type: ignore[misc]  # What HTTP becomes after 101.
         self._options = options.Options()
@@ -88,11 +83,11 @@ class MitmproxyEngine:
         addons: addonmanager.AddonManager = self._master.addons
         addons.add(Proxyserver(), addon, DisableH2C(), NextLayer(), AfterNextLayer(), Certificates(store))
         self._options.update(
-            # A server is reached when there is something to tell it, and not at all for what we take over.
+            # Connect to a server when there is something to send, and not at all for handed-over requests.
             connection_strategy="lazy",
             upstream_cert=False,
             stream_large_bodies=MAX_HELD_BODY,
-            # As bytes: mitmproxy would put WebSocket messages together, decompress and keep them.
+            # As bytes: mitmproxy would join, decompress and store WebSocket messages.
             websocket=False,
             rawtcp=True,
             ssl_insecure=insecure,
@@ -101,14 +96,14 @@ class MitmproxyEngine:
 
     @asynccontextmanager
     async def accepting(self, listener: socket.socket) -> AsyncIterator[None]:
-        """Serve what connects, while the context lasts."""
+        """Serve connections while the context lasts."""
         server = await asyncio.start_server(self._handle, sock=listener)
         try:
             yield
         finally:
             server.close()
             for client in self._clients:
-                await client.on_timeout()  # Ends it, and what it has open.
+                await client.on_timeout()  # Ends the client and its connections.
             if self._clients:
                 await asyncio.wait(self._clients.values(), timeout=GRACE)
             await self._master.done()
@@ -126,7 +121,7 @@ class MitmproxyEngine:
 
 
 class _OneLine(logging.Handler):
-    """Says what breaks in mitmproxy in one line."""
+    """Reports errors in mitmproxy in one line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -135,7 +130,7 @@ class _OneLine(logging.Handler):
 
 
 def _configure_log() -> None:
-    """Have mitmproxy keep its log to itself, but for what breaks in it."""
+    """Suppress mitmproxy's log, except its errors."""
     log = logging.getLogger("mitmproxy")
     log.propagate = False
     log.handlers = [_OneLine(logging.ERROR)]
@@ -150,13 +145,13 @@ ANSWER = (
 
 
 def is_proxy_request(data: bytes) -> bool:
-    """Whether what a client sent first can be meant for a proxy."""
+    """Return whether the first bytes of a client can be meant for a proxy."""
     words = data.split(b"\r\n", 1)[0].split(b" ")
     return len(words) < 2 or not words[1].startswith((b"/", b"*"))
 
 
 class NonProxyRejection(layer.Layer):
-    """Answers once, and hangs up."""
+    """Responds once, and hangs up."""
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         if isinstance(event, events.Start):

@@ -1,9 +1,6 @@
-"""`mcpspy http --forward`: a proxy for programs whose servers' addresses cannot be changed.
+"""`mcpspy http --forward`: a proxy for programs whose server addresses cannot be changed.
 
-Owns what has to be there while it runs, and in which order it ends. What TLS
-is opened, and what of that is recorded, is `interception`'s.
-
-The extra that all of this takes, asked for once, by name.
+Owns the parts of a running proxy and the order in which they end.
 """
 
 from __future__ import annotations
@@ -29,21 +26,21 @@ from mcpspy.io.http.listener import listening, origin, stop_on_signals
 from mcpspy.io.recording.recorder import say
 
 ANY_UPSTREAM = Upstream("", "", "", "")
-"""The server of a proxy for all of them."""
+"""Stands for the upstream of a proxy for all servers."""
 
 
 class ForwardOptions(proxy.HttpOptions):
-    """What `mcpspy http --forward` was asked to do; what it was asked of one server counts for each."""
+    """The options of `mcpspy http --forward`; those of one server apply to each."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(ANY_UPSTREAM, host, port)
         self.allowed: list[str] = []
-        """Globs of hosts; only these are looked into, if there are any."""
+        """Globs of hosts; only these are decrypted, if there are any."""
         self.ignored: list[str] = []
         self.authorities = b""
-        """Trusted besides the system's and those of `cacert`, as PEM."""
+        """Trusted in addition to the system's and those of `cacert`, as PEM."""
         self.announces = True
-        """Whether a person is told of each recording when it begins."""
+        """Whether each recording is reported when it begins."""
 
 
 def run(options: ForwardOptions) -> int:
@@ -69,7 +66,7 @@ class ForwardProxy:
         self.endpoints = endpoints
 
     def recordings(self) -> list[tuple[str, str]]:
-        """Return the address of each server that was met, and the file of its recording."""
+        """Return the address of each endpoint, and the file of its recording."""
         return [
             (known.upstream.origin + known.upstream.path, known.recorder.path)
             for known in self.endpoints
@@ -96,7 +93,7 @@ async def forwarding(options: ForwardOptions, ca: CertificateAuthority) -> Async
 
 
 def _extra_authorities(options: ForwardOptions, path: Path) -> str | None:
-    """Return a file of the authorities that are trusted besides the system's."""
+    """Return a file of the authorities that are trusted in addition to the system's."""
     if not options.authorities:
         return options.cacert
     try:
@@ -108,7 +105,7 @@ def _extra_authorities(options: ForwardOptions, path: Path) -> str | None:
 
 
 def _trusted(more: str | None, path: Path) -> str:
-    """Return a file of all that are trusted: mitmproxy takes one."""
+    """Return one file of all trusted authorities, as mitmproxy needs it."""
     path.write_bytes(system_authorities() + (b"" if more is None else Path(more).read_bytes()))
     return os.fspath(path)
 
