@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 HOLD_TIMEOUT = 300.0
 """Default seconds after which a held message is released."""
 
+HEAD = 1 << 16
+"""Bytes read from the beginning, where the peers introduce themselves."""
+
+TAIL = 1 << 18
+"""Bytes read from the end, where pending requests are."""
+
 
 class InterceptionOptions:
     """The interception options of `run` and `http`."""
@@ -200,26 +206,6 @@ def is_message(data: bytes, blanks: bytes | None = None) -> bool:
     return data[:1] + data[-1:] in (b"{}", b"[]")
 
 
-def _ignore(viewer: str | None, event: dict[str, Any]) -> None: ...
-
-
-def _read(file: str) -> str:
-    try:
-        with open(file, encoding="utf-8") as rules:
-            return rules.read()
-    except UnicodeDecodeError:
-        raise UsageError(f"{file}: not UTF-8", "TOML files are") from None
-    except OSError as error:
-        raise CannotStart(f"cannot read rules: {file}: {error.strerror}", "is the path right?") from None
-
-
-HEAD = 1 << 16
-"""Bytes read from the beginning, where the peers introduce themselves."""
-
-TAIL = 1 << 18
-"""Bytes read from the end, where pending requests are."""
-
-
 def frames(recorder: Recorder, since: float) -> Iterator[Frame]:
     """Yield the recorded messages after `since` seconds, in order: all, or the first and last ones of a large file.
 
@@ -233,6 +219,19 @@ def frames(recorder: Recorder, since: float) -> Iterator[Frame]:
         entry = read_entry(line)
         if isinstance(entry, Frame) and entry.at > since:
             yield entry
+
+
+def _ignore(viewer: str | None, event: dict[str, Any]) -> None: ...
+
+
+def _read(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8") as rules:
+            return rules.read()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file}: not UTF-8", "TOML files are") from None
+    except OSError as error:
+        raise CannotStart(f"cannot read rules: {file}: {error.strerror}", "is the path right?") from None
 
 
 def _lines(first: str, current: str) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -21,20 +22,27 @@ IDLE = 4.0
 """Seconds an idle connection is kept: less than the five after which uvicorn and Node close theirs."""
 
 MAX_HEADER = 1 << 16
-"""Bytes a header may have."""
+"""Bytes a header may have: tokens are long, and a proxy should not refuse them."""
 
 
 def client(address: ServerAddress) -> aiohttp.ClientSession:
     """Return a client for one server; raise CannotStart if a certificate file cannot be read."""
+    trusted = trust(address.cacert, insecure=address.insecure)
+    # Some balancers identify a session by a cookie.
+    return open_session(URL(address.url), trusted, cookie_jar=aiohttp.CookieJar(unsafe=True))
+
+
+def open_session(url: URL, trusted: ssl.SSLContext | bool, **more: Any) -> aiohttp.ClientSession:
+    """Return a client without timeouts; `more` are other arguments of `aiohttp.ClientSession`."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=IDLE, ssl=trust(address.cacert, insecure=address.insecure)
-        ),
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=trusted),
         timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
-        cookie_jar=aiohttp.CookieJar(unsafe=True),  # Some balancers identify a session by a cookie.
-        proxy=environment_proxy(URL(address.url)),
+        # Not trust_env: it reads the environment for every request, in threads, and adds the
+        # Authorization of a .netrc, which no client sent.
+        proxy=environment_proxy(url),
         max_line_size=MAX_HEADER,
         max_field_size=MAX_HEADER,
+        **more,
     )
 
 
@@ -75,8 +83,8 @@ def trust(cacert: str | None, *, insecure: bool) -> ssl.SSLContext | bool:
     if insecure:
         return False
     context = ssl.create_default_context()
-    # From Python 3.13 on the default also wants what RFC 5280 has a certificate say of its keys, which many
-    # private authorities leave out. Who is trusted does not change; the hosts' Node and curl do not ask either.
+    # From Python 3.13 on the default also wants fields of RFC 5280 that many private
+    # authorities leave out. The trusted authorities stay the same; Node and curl do not require the fields either.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if cacert is not None:
         try:

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 MAX_QUEUED = 1 << 20
 """Bytes that may be queued before the server has to wait."""
 
+LAST_WORDS = 10
+"""Lines of stderr that are kept for the user."""
+
+OURS = '"mcpspy-initialize"'
+"""JSON text of the id of an injected `initialize`, which no client uses."""
+
+INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+
 
 class ReceivedMessage(NamedTuple):
     """A message, or on stdio any line."""
@@ -122,16 +130,6 @@ class Inbound:
         await self._has_space.wait()
 
 
-def _size(event: InboundEvent) -> int:
-    if isinstance(event, ReceivedMessage):
-        return len(event.data) + 64
-    return len(event.line) + 64 if isinstance(event, StderrLine) else 0
-
-
-LAST_WORDS = 10
-"""Lines of stderr that are kept for the user."""
-
-
 class ServerCommand(NamedTuple):
     """A server to start."""
 
@@ -218,12 +216,12 @@ class ServerConnection(ABC):
         return self._recorder.now() if self._recorder is not None else monotonic()
 
 
-OURS = '"mcpspy-initialize"'
-"""JSON text of the id of an injected `initialize`, which no client uses."""
-
-INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
-
-
 def under_our_id(initialize: bytes) -> bytes:
     """Return a client's `initialize` under the id of mcpspy."""
     return replaced(one_line(initialize), ("id",), OURS.encode())
+
+
+def _size(event: InboundEvent) -> int:
+    if isinstance(event, ReceivedMessage):
+        return len(event.data) + 64
+    return len(event.line) + 64 if isinstance(event, StderrLine) else 0

@@ -14,7 +14,7 @@ from typing import Any
 from mcpspy.core.framing import LineFramer
 from mcpspy.errors import CannotStart
 from mcpspy.io.control import protocol
-from mcpspy.io.control.protocol import accepted, connected, ended, greeted, order_line, read, unanswered
+from mcpspy.io.control.protocol import accepted, connected, dumped, ended, greeted, read, unanswered
 from mcpspy.io.control.server import MAX_LINE
 
 
@@ -51,7 +51,7 @@ class ControlClient:
         self._numbers += 1
         try:
             self._socket.settimeout(protocol.RESPONSE_TIMEOUT)
-            self._socket.sendall(order_line(self._numbers, order, fields))
+            self._socket.sendall(dumped({"n": self._numbers, "order": order, **fields}))
         except OSError as error:
             raise ended(error) from None
         deadline = time.monotonic() + protocol.RESPONSE_TIMEOUT
@@ -152,7 +152,7 @@ class AsyncControlClient:
             raise ended(None)
         self._numbers += 1
         answer = self._pending[self._numbers] = asyncio.get_running_loop().create_future()
-        self._writer.write(order_line(self._numbers, order, fields))
+        self._writer.write(dumped({"n": self._numbers, "order": order, **fields}))
         number = self._numbers
         try:
             async with asyncio.timeout(protocol.RESPONSE_TIMEOUT):

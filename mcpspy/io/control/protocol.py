@@ -21,13 +21,8 @@ RESPONSE_TIMEOUT = 10.0
 """Seconds for a response. Peers that a command sends to are not waited for."""
 
 
-class CommandRefused(McpspyError):  # noqa: N818 - reads as what it says at every raise.
+class CommandRefused(McpspyError):  # noqa: N818 - an outcome, not an error.
     """The session has refused a command, with the reason."""
-
-
-def order_line(number: int, order: str, fields: dict[str, Any]) -> bytes:
-    """Return a command as its line."""
-    return dumped({"n": number, "order": order, **fields})
 
 
 def dumped(value: Any) -> bytes:

@@ -15,7 +15,6 @@ from mcpspy.io.control.socket import ControlSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from mcpspy.io.control.server import ControlTarget
 
@@ -36,9 +35,6 @@ class AsyncioServer:
         except CannotStart as error:
             say(f"no viewer can reach this session: {error}")
             return None
-
-    def tell(self, viewer: str | None, event: dict[str, Any]) -> None:
-        self._server.tell(viewer, event)
 
     async def close(self) -> None:
         """Send the end to all viewers and close."""

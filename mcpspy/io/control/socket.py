@@ -18,9 +18,15 @@ from mcpspy.errors import CannotStart
 HAS_USERS = sys.platform != "win32"
 """Whether files have an owner and a mode."""
 
+HAS_UNIX = sys.platform != "win32"
 
-def socket_folder() -> str:
-    return socket_folders()[0]
+SOCKET = ".sock"
+
+PORT = ".port"
+"""A file of two lines: the port, and the token."""
+
+ROOT = 0
+"""May open anything here anyway."""
 
 
 def socket_folders() -> list[str]:
@@ -68,25 +74,6 @@ def check_private(path: str) -> None:
         raise CannotStart(f"{path}: open to others", f"chmod 700 {path}")
 
 
-def _is_of(base: str, user: int) -> bool:
-    """Whether the folder exists and is this user's: `sudo` may keep the variable of another one."""
-    try:
-        found = os.stat(base)
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == user
-
-
-HAS_UNIX = sys.platform != "win32"
-
-SOCKET = ".sock"
-PORT = ".port"
-"""A file of two lines: the port, and the token."""
-
-ROOT = 0
-"""May open anything here anyway."""
-
-
 class ControlSocket:
     """A listening socket and the path that leads to it."""
 
@@ -94,13 +81,13 @@ class ControlSocket:
         self.path = path
         self.token = token
         """The required first line of a viewer; empty where the system identifies the peer."""
-        self._listening = listening
+        self.listening = listening
         listening.setblocking(False)
 
     @classmethod
     def open(cls, session: str) -> ControlSocket:
         """Listen for viewers of a session; raise CannotStart."""
-        folder = ensure_private(socket_folder())
+        folder = ensure_private(socket_folders()[0])
         try:
             return _unix(folder, session) if HAS_UNIX else _loopback(folder, session)
         except OSError as error:
@@ -110,17 +97,13 @@ class ControlSocket:
             ) from None
 
     def fileno(self) -> int:
-        return self._listening.fileno()
-
-    @property
-    def listening(self) -> socket.socket:
-        return self._listening
+        return self.listening.fileno()
 
     def accept(self) -> socket.socket | None:
         """Accept a connection if the peer is the same user."""
         try:
-            connection, _ = self._listening.accept()
-        except OSError:  # It has left again, or there is no descriptor to spare.
+            connection, _ = self.listening.accept()
+        except OSError:  # The client is gone again, or there is no free descriptor.
             return None
         return connection if self.is_authorized(connection) else None
 
@@ -136,7 +119,7 @@ class ControlSocket:
         return False
 
     def close(self) -> None:
-        self._listening.close()
+        self.listening.close()
         try:
             os.unlink(self.path)
         except OSError:  # It was removed already.
@@ -187,6 +170,15 @@ def is_same_user(connection: socket.socket) -> bool:
     else:
         return True
     return user in (os.getuid(), ROOT)
+
+
+def _is_of(base: str, user: int) -> bool:
+    """Whether the folder exists and is this user's: `sudo` may keep the variable of another one."""
+    try:
+        found = os.stat(base)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == user
 
 
 def _unix(folder: str, session: str) -> ControlSocket:

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 
 SESSION, METHOD, REVISION = "Mcp-Session-Id", "Mcp-Method", "MCP-Protocol-Version"
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+HTTP1, HTTP2 = b"http/1.1", b"h2"
+
+LENGTH, TRANSFER = FRAMING = ("Content-Length", "Transfer-Encoding")
+
+UNTRUSTED, DISCONNECTED = "does not trust", "disconnected"
+"""Parts of mitmproxy's error texts for a failed handshake with a client."""
+
+UNDECIDED, FOR_ENDPOINT = "mcpspy: its body decides", "mcpspy: for an endpoint"
+
 
 class DetectionVerdict(Enum):
     """The classification of a request by its head."""
@@ -64,22 +75,6 @@ def by_body(body: bytes) -> bool:
         isinstance(message, Request | Notification) and message.method in METHODS
         for message in read_frame(Frame(0.0, CLIENT, body))
     )
-
-
-def _media_type(value: str | None) -> str:
-    return "" if value is None else value.partition(",")[0].partition(";")[0].strip().lower()
-
-
-DEFAULT_PORTS = {"http": 80, "https": 443}
-
-HTTP1, HTTP2 = b"http/1.1", b"h2"
-
-LENGTH, TRANSFER = FRAMING = ("Content-Length", "Transfer-Encoding")
-
-UNTRUSTED, DISCONNECTED = "does not trust", "disconnected"
-"""Parts of mitmproxy's error texts for a failed handshake with a client."""
-
-UNDECIDED, FOR_ENDPOINT = "mcpspy: its body decides", "mcpspy: for an endpoint"
 
 
 class InterceptionAddon:
@@ -207,6 +202,10 @@ class InterceptionAddon:
         request.scheme, request.host, request.port = "http", HOME, self._endpoints.port
         # Setting the host sets the header, too.
         request.host_header = host
+
+
+def _media_type(value: str | None) -> str:
+    return "" if value is None else value.partition(",")[0].partition(";")[0].strip().lower()
 
 
 def _requested_server(context: Context, sni: str | None) -> tuple[str, int]:

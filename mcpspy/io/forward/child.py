@@ -14,7 +14,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
 
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
 from mcpspy.io.forward import proxy as forward_proxy
@@ -29,10 +28,6 @@ else:
 
 GROUP_SIGNAL_WAIT = 0.25
 """Seconds to wait for the guard to report a signal to the whole group before forwarding it."""
-
-
-def leave(status: int) -> NoReturn:
-    system.leave(status)
 
 
 def _report_start_failure(error: OSError, program: str) -> int:
@@ -50,7 +45,7 @@ def is_start_failure(status: int) -> bool:
 if sys.platform == "win32":
 
     async def run(command: list[str], environment: Mapping[str, str]) -> int:
-        """Run the program; return the status that `leave` takes."""
+        """Run the program; return its exit code."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program.
         try:
             process = await asyncio.create_subprocess_exec(*command, env=environment)
@@ -61,7 +56,7 @@ if sys.platform == "win32":
 else:
 
     async def run(command: list[str], environment: Mapping[str, str]) -> int:
-        """Run the program; return the status that `leave` takes."""
+        """Run the program; return its wait status."""
         loop = asyncio.get_running_loop()
         changed = asyncio.Event()
         loop.add_signal_handler(signal.SIGCHLD, changed.set)
@@ -196,7 +191,7 @@ class ExecOptions(forward_proxy.ForwardOptions):
 
 def run_program(options: ExecOptions) -> int:
     """Run the program, and exit as it did. Raises CannotStart."""
-    return leave(asyncio.run(_run(options)))
+    return system.leave(asyncio.run(_run(options)))
 
 
 async def _run(options: ExecOptions) -> int:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Lines
 
+HOME = "127.0.0.1"
+
 
 class McpEndpoint(ExchangeContext):
     number = 0
@@ -117,9 +119,6 @@ class _ObservedScopes(SessionScopes):
     def bind_address(self, target: str, stream: str) -> None:
         super().bind_address(target, stream)
         self._named()
-
-
-HOME = "127.0.0.1"
 
 
 class EndpointRegistry:

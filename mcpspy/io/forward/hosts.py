@@ -20,6 +20,8 @@ from yarl import URL
 
 from mcpspy.io.client.aiohttp_session import environment_proxy
 
+AUTHORIZATION = "Proxy-Authorization"
+
 
 class HostSet:
     """The hosts to decrypt, each as its name and port."""
@@ -58,13 +60,6 @@ class HostSet:
         self._doubted.discard((name.lower(), port))
 
 
-def _is_in(globs: list[str], name: str, port: int) -> bool:
-    return any(fnmatchcase(name, glob) or fnmatchcase(f"{name}:{port}", glob) for glob in globs)
-
-
-AUTHORIZATION = "Proxy-Authorization"
-
-
 def proxy_for(data: bytes) -> URL | None:
     """Return the proxy for the server in a client's first line; None if there is none."""
     method, _, rest = data.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")
@@ -93,3 +88,7 @@ def authorize(flow: http.HTTPFlow) -> None:
     if proxy is not None and proxy.user is not None:
         name = f"{proxy.user}:{proxy.password or ''}".encode()
         request.headers[AUTHORIZATION] = f"Basic {b64encode(name).decode()}"
+
+
+def _is_in(globs: list[str], name: str, port: int) -> bool:
+    return any(fnmatchcase(name, glob) or fnmatchcase(f"{name}:{port}", glob) for glob in globs)

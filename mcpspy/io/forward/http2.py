@@ -1,4 +1,4 @@
-"""The HTTP/2 way to a server: back through mitmproxy, since aiohttp speaks HTTP/1.1.
+"""Requests to a server over HTTP/2: back through mitmproxy, since aiohttp speaks HTTP/1.1.
 
 Marks these requests, and learns from mitmproxy why one failed, for which it would send a page.
 """

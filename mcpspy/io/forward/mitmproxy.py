@@ -40,6 +40,13 @@ MAX_CONNECTIONS = 1 << 16
 MAX_HELD_BODY = "1m"
 """Size up to which a body that may be MCP is held for detection; a longer one passes."""
 
+BODY = b"This is mcpspy, a forward proxy: start programs with HTTPS_PROXY set to this address, or by mcpspy exec.\n"
+
+ANSWER = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
+)
+
 
 class Certificates(TlsConfig):
     """TLS with certificates of mcpspy's authority."""
@@ -129,21 +136,6 @@ class _OneLine(logging.Handler):
         say(f"mitmproxy: {what!a}")
 
 
-def _configure_log() -> None:
-    """Suppress mitmproxy's log, except its errors."""
-    log = logging.getLogger("mitmproxy")
-    log.propagate = False
-    log.handlers = [_OneLine(logging.ERROR)]
-
-
-BODY = b"This is mcpspy, a forward proxy: start programs with HTTPS_PROXY set to this address, or by mcpspy exec.\n"
-
-ANSWER = (
-    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
-    b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
-)
-
-
 def is_proxy_request(data: bytes) -> bool:
     """Return whether the first bytes of a client can be meant for a proxy."""
     words = data.split(b"\r\n", 1)[0].split(b" ")
@@ -157,3 +149,10 @@ class NonProxyRejection(layer.Layer):
         if isinstance(event, events.Start):
             yield commands.SendData(self.context.client, ANSWER)
             yield commands.CloseConnection(self.context.client)
+
+
+def _configure_log() -> None:
+    """Suppress mitmproxy's log, except its errors."""
+    log = logging.getLogger("mitmproxy")
+    log.propagate = False
+    log.handlers = [_OneLine(logging.ERROR)]

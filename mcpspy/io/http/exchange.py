@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, hdrs.SERVER, hdrs.DATE)
 """Headers that aiohttp adds if there is none."""
 
+JOIN_LIMIT = 1 << 18
+"""Bytes up to which a request's body is sent as one piece; a longer one is not copied whole."""
+
 
 class ProxiedResponse(web.StreamResponse):
     """A response with the headers that the server sent, and no others."""
@@ -82,10 +85,6 @@ def decoder(response: aiohttp.ClientResponse) -> Decoder:
             return data
 
     return decode
-
-
-JOIN_LIMIT = 1 << 18
-"""Bytes up to which a request's body is sent as one piece; a longer one is not copied whole."""
 
 
 class HttpExchange:

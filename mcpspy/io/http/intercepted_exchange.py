@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import aiohttp
 from aiohttp import hdrs, web
 
-from mcpspy.core.intercept.actions import (
-    AbortUpstream,
-    Disconnect,
-    Dropped,
-    Forward,
-    Inject,
-    Step,
-    Substitute,
-)
+from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import SseUnit, SseUnits, for_body, written
 from mcpspy.core.protocol.http_headers import towards_server
 from mcpspy.core.protocol.message import Request, read_frame
@@ -71,7 +63,7 @@ class InterceptedExchange:
         self._interception = interception
         self._head = head
         self._body = body
-        self._steps: asyncio.Queue[Step | _Raw | _End] = asyncio.Queue()
+        self._steps: asyncio.Queue[actions.Step | _Raw | _End] = asyncio.Queue()
         self._held: dict[int, tuple[bytes, SseEvent | None]] = {}
         """The bytes of each message that is not forwarded yet, and its event, by ticket."""
         messages = read_frame(Frame(0.0, CLIENT, body)) if body else []
@@ -98,7 +90,7 @@ class InterceptedExchange:
         """Whether the client waits for its response here; in HTTP+SSE (2024-11-05) it waits on another stream."""
         return self._is_open and not self.is_get and not self._head.is_address
 
-    def deliver(self, step: Step) -> None:
+    def deliver(self, step: actions.Step) -> None:
         """Queue a step; ignored once the client is gone."""
         if self._is_open:
             self._steps.put_nowait(step)
@@ -106,7 +98,7 @@ class InterceptedExchange:
     def release_all(self) -> None:
         """Forward all held messages unchanged."""
         for ticket, (raw, _) in sorted(self._held.items()):
-            self.deliver(Forward("", raw, self, ticket))
+            self.deliver(actions.Forward("", raw, self, ticket))
 
     def close(self) -> None:
         """Handle the end of the client's connection."""
@@ -189,7 +181,7 @@ class InterceptedExchange:
                         await proxied.write(self._stream_bytes(step))
                 finally:
                     self._steps.task_done()
-                if isinstance(step, Inject) and step.lane is self and self._is_answered():
+                if isinstance(step, actions.Inject) and step.lane is self and self._is_answered():
                     raise ClientAnswered
             if end.error is not None:
                 raise end.error
@@ -221,13 +213,13 @@ class InterceptedExchange:
         """Return the decided body of the one message. Raises ClientAnswered or ClientDisconnected."""
         while True:
             step = await self._next()
-            if isinstance(step, Forward):
+            if isinstance(step, actions.Forward):
                 self._held.clear()
                 return data
-            if isinstance(step, Substitute):
+            if isinstance(step, actions.Substitute):
                 self._held.clear()
                 return step.data
-            if isinstance(step, Dropped):
+            if isinstance(step, actions.Dropped):
                 self._held.clear()
                 if step.side == CLIENT and (not self._unanswered or self._head.is_address):
                     raise ClientAnswered
@@ -238,7 +230,7 @@ class InterceptedExchange:
         while True:
             self._apply(await self._next())
 
-    async def _next(self) -> Step | _Raw | _End:
+    async def _next(self) -> actions.Step | _Raw | _End:
         step = await self._steps.get()
         self._steps.task_done()
         return step
@@ -259,9 +251,9 @@ class InterceptedExchange:
 
     def _apply(self, step: object) -> None:
         """Carry out the steps that mean the same in every state. Raises ClientAnswered or ClientDisconnected."""
-        if isinstance(step, Disconnect):
+        if isinstance(step, actions.Disconnect):
             raise ClientDisconnected
-        if isinstance(step, Inject):
+        if isinstance(step, actions.Inject):
             self._answers.append(step.data)
             if len(self._answers) >= self._unanswered:
                 raise ClientAnswered
@@ -270,20 +262,20 @@ class InterceptedExchange:
         """Return the bytes that a step sends on the stream. Raises ClientDisconnected."""
         if isinstance(step, _Raw):
             return step
-        if isinstance(step, Inject):
+        if isinstance(step, actions.Inject):
             self._answers.append(step.data)
             return written(step.data)
-        if isinstance(step, Disconnect):
+        if isinstance(step, actions.Disconnect):
             raise ClientDisconnected
         # After `release_all`, a step that was decided before may come for the same message.
         if (
-            isinstance(step, Forward | Substitute | Dropped)
+            isinstance(step, actions.Forward | actions.Substitute | actions.Dropped)
             and (on_ticket := self._held.pop(step.ticket, None)) is not None
         ):
             raw, event = on_ticket
-            if isinstance(step, Forward):
+            if isinstance(step, actions.Forward):
                 return raw
-            if isinstance(step, Substitute):
+            if isinstance(step, actions.Substitute):
                 return written(step.data, event)
         return b""
 
@@ -342,7 +334,7 @@ class InterceptedExchange:
         """Read the rest of the server's response: before 2026-07-28, closing the request would not cancel it."""
         is_aborted = False
         while not self._steps.empty():
-            is_aborted |= isinstance(self._steps.get_nowait(), AbortUpstream)
+            is_aborted |= isinstance(self._steps.get_nowait(), actions.AbortUpstream)
             self._steps.task_done()
         self.close()
         if is_aborted:

@@ -80,8 +80,6 @@ class HttpInterception(SessionInterception):
             await self._context.note(opening.kind, opening.fields)
             self._settle()
         control = await AsyncioServer.open(self, say) if self._context.is_reachable else None
-        if control is not None:
-            self.tell = control.tell
         try:
             yield
         finally:
@@ -166,12 +164,9 @@ class HttpInterception(SessionInterception):
         """Run a task beside all exchanges, at most until the end."""
         _start(work, self._tasks)
 
-    def _spawn_critical(self, work: Coroutine[Any, Any, None]) -> None:
-        _start(work, self._critical_tasks)
-
     def _carry_out(self, at: float, steps: list[Step]) -> None:
         if steps:
-            self._spawn_critical(self._perform(at, steps))
+            _start(self._perform(at, steps), self._critical_tasks)
 
     def _decide(
         self, at: float, exchange: ExchangeRoute, side: str, data: bytes
@@ -269,7 +264,7 @@ class HttpInterception(SessionInterception):
         say(self._failure)
         for exchange in list(self._exchanges):  # An exchange may leave when its messages are released.
             exchange.release_all()
-        self._spawn_critical(self._context.note("error", {"text": self._failure}))
+        _start(self._context.note("error", {"text": self._failure}), self._critical_tasks)
         self._settle()
 
 

@@ -14,13 +14,11 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from mcpspy.errors import CannotStart
+from mcpspy.io.client.aiohttp_session import MAX_HEADER
 from mcpspy.io.recording.recorder import say
 
 GRACE = 0.5
 """Seconds that exchanges under way get at the end; aiohttp waits this long twice, before and after it cancels."""
-
-MAX_HEADER = 1 << 16
-"""Bytes a header may have: tokens are long, and a proxy should not refuse them."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

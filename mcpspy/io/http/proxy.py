@@ -16,12 +16,12 @@ from aiohttp import hdrs, web
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, noted, refusal
-from mcpspy.io.client.aiohttp_session import IDLE, environment_proxy, trust
+from mcpspy.io.client.aiohttp_session import open_session, trust
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import ADDED, HttpExchange, json_error
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.interception import HttpInterception
-from mcpspy.io.http.listener import MAX_HEADER, accepting, listening, origin, stop_on_signals
+from mcpspy.io.http.listener import accepting, listening, origin, stop_on_signals
 from mcpspy.io.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
@@ -140,18 +140,12 @@ def upstream_client(
     """Return the client for the server, which adds no headers. Raises CannotStart."""
     if trusted is None:
         trusted = trust(options.cacert, insecure=options.insecure)
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=trusted),
-        # It is up to the client to give up on a slow server.
-        timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+    return open_session(
+        URL(options.upstream.origin),
+        trusted,
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
         skip_auto_headers=ADDED,
-        # Not trust_env: it reads the environment for every request, in threads, and adds the
-        # Authorization of a .netrc, which no client sent.
-        proxy=environment_proxy(URL(options.upstream.origin)),
-        max_line_size=MAX_HEADER,
-        max_field_size=MAX_HEADER,
     )
 
 

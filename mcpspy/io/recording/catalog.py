@@ -21,6 +21,21 @@ from mcpspy.io.settings import sessions_folder
 REST = 20
 """A file is not read again for this many times the duration of the last read."""
 
+PORTION = 1 << 16
+"""Bytes between two pauses: some two milliseconds of work."""
+
+PAUSE = 0.0005
+"""Seconds between two portions. Not 0: a thread that yields for no time gets the interpreter back at once."""
+
+LARGEST = 64 << 20
+"""Bytes of the largest session that is counted: counting takes seconds and that much memory."""
+
+AGAIN = 20
+"""A changed session that is not live is not counted again for this many times the duration of the last count."""
+
+SLICE = 0.1
+"""Seconds of work per call."""
+
 
 class FileStamp(NamedTuple):
     """Changes when a file does."""
@@ -58,13 +73,12 @@ class Catalog:
         """
         if anew:
             self._known = {}
-        trouble = ""
+        paths, trouble = [], ""
         try:
             paths = [path for path in self.folder.iterdir() if path.suffix == ".jsonl"]
         except FileNotFoundError:
-            paths = []
+            pass
         except OSError as error:
-            paths = []
             trouble = f"{self.folder}: {error.strerror}"
         self.trouble = trouble
         known = {}
@@ -102,13 +116,6 @@ class Catalog:
         if stamp == known.stamp and (summary is None or summary.state is not RecordingState.LIVE):
             return False
         return time.monotonic() >= known.again
-
-
-PORTION = 1 << 16
-"""Bytes between two pauses: some two milliseconds of work."""
-
-PAUSE = 0.0005
-"""Seconds between two portions. Not 0: a thread that yields for no time gets the interpreter back at once."""
 
 
 class SessionCounts(NamedTuple):
@@ -168,16 +175,6 @@ class SessionCounter:
     def _restart(self) -> None:
         self._index = Index()
         self._scan = RecordingScan(self._first, PORTION)
-
-
-LARGEST = 64 << 20
-"""Bytes of the largest session that is counted: counting takes seconds and that much memory."""
-
-AGAIN = 20
-"""A changed session that is not live is not counted again for this many times the duration of the last count."""
-
-SLICE = 0.1
-"""Seconds of work per call."""
 
 
 class _Done(NamedTuple):

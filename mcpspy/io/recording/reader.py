@@ -191,6 +191,41 @@ def headers(folder: Path) -> Iterator[tuple[Path, Header]]:
             yield path, header
 
 
+def files_of(summary: Summary) -> list[Path]:
+    """Return the existing files of a session, the first one first.
+
+    Parts are identified by their headers, because the note that leads from one to the next may be
+    missing. If the folder has a copy of the session, only parts named after this file are its own.
+    """
+    first = summary.path
+    found = _same_session(first.parent, summary.header)
+    own = [path for path, header in found if header.part == 1 and path == first]
+    parts = sorted((header.part, path) for path, header in found if header.part != 1)
+    if any(header.part == 1 and path != first for path, header in found):
+        parts = [(part, path) for part, path in parts if path.name.startswith(f"{first.stem}.part")]
+    return [*own, *(path for _, path in parts)]
+
+
+def delete(summary: Summary) -> None:
+    """Delete a session's files; raise McpspyError if one cannot be deleted.
+
+    The first is deleted last: if anything stays, the session stays in the list.
+    """
+    first = summary.path
+    files = files_of(summary)
+    if first not in files and os.path.lexists(first):
+        raise CannotStart(f"{first}: another file took its name", "look again")
+    for path in files:
+        with opened(path) as file:
+            if is_live(file.fileno()):
+                raise CannotStart(f"{path}: still written to", "its server runs")
+    for path in reversed(files):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CannotStart(f"cannot delete {path}: {error.strerror}") from None
+
+
 def _recordings(folder: Path) -> list[tuple[Path, Header]]:
     """Return the first parts of the sessions in a folder."""
     try:
@@ -235,41 +270,6 @@ def _parts(path: Path) -> Iterator[tuple[Path, RecordingState, Entry | None]]:
 def _count_lines(path: Path) -> int:
     with path.open("rb") as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(BLOCK), b""))
-
-
-def files_of(summary: Summary) -> list[Path]:
-    """Return the existing files of a session, the first one first.
-
-    Parts are identified by their headers, because the note that leads from one to the next may be
-    missing. If the folder has a copy of the session, only parts named after this file are its own.
-    """
-    first = summary.path
-    found = _same_session(first.parent, summary.header)
-    own = [path for path, header in found if header.part == 1 and path == first]
-    parts = sorted((header.part, path) for path, header in found if header.part != 1)
-    if any(header.part == 1 and path != first for path, header in found):
-        parts = [(part, path) for part, path in parts if path.name.startswith(f"{first.stem}.part")]
-    return [*own, *(path for _, path in parts)]
-
-
-def delete(summary: Summary) -> None:
-    """Delete a session's files; raise McpspyError if one cannot be deleted.
-
-    The first is deleted last: if anything stays, the session stays in the list.
-    """
-    first = summary.path
-    files = files_of(summary)
-    if first not in files and os.path.lexists(first):
-        raise CannotStart(f"{first}: another file took its name", "look again")
-    for path in files:
-        with opened(path) as file:
-            if is_live(file.fileno()):
-                raise CannotStart(f"{path}: still written to", "its server runs")
-    for path in reversed(files):
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise CannotStart(f"cannot delete {path}: {error.strerror}") from None
 
 
 def _same_session(folder: Path, mine: Header) -> list[tuple[Path, Header]]:

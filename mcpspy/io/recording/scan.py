@@ -182,7 +182,7 @@ class RecordingScan:
         return FileStatus.UNCHANGED if live else FileStatus.CLOSED
 
     def close(self) -> None:
-        """Close the current file. Reading opens it again; ask `status` first whether it still is the same."""
+        """Close the current file. Reading opens it again; check `status` first: the file may have been replaced."""
         if self._file is not None:
             self._file.close()
             self._file = None

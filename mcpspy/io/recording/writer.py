@@ -187,7 +187,7 @@ class Writer:
     def _write_one(self, data: bytes | bytearray | memoryview) -> None:
         written = os.write(self._fd, data)
         self._size += written
-        while written < len(data):  # A disk that is nearly full takes a part, then says why.
+        while written < len(data):  # A disk that is nearly full accepts a part, then raises.
             data = memoryview(data)[written:]
             written = os.write(self._fd, data)
             self._size += written

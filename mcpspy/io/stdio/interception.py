@@ -27,6 +27,17 @@ if TYPE_CHECKING:
 JOIN_LIMIT = 1 << 20
 """Bytes of entries that are joined and written as one; larger messages are not copied again."""
 
+BLANKS = b" \t"
+
+BATCH_SIZE = 64
+"""Messages that are recorded and sent by one write."""
+
+MAX_UNREAD_INJECTED = 1 << 20
+"""Bytes of generated responses that a peer has not read, above which mcpspy stops reading from it."""
+
+MAX_BACKLOG = 64 << 20
+"""Unread bytes of a peer above which viewers can send it nothing more."""
+
 
 class ActionBatch:
     """The results of one decision, recorded before any of them is carried out."""
@@ -71,18 +82,6 @@ def execute(batches: Sequence[ActionBatch], recorder: Recorder) -> None:
         recorder.write(b"".join(entries) if sum(map(len, entries)) < JOIN_LIMIT else entries)
     for write, pieces in sent.items():
         write(b"".join(pieces))
-
-
-BLANKS = b" \t"
-
-BATCH_SIZE = 64
-"""Messages that are recorded and sent by one write."""
-
-MAX_UNREAD_INJECTED = 1 << 20
-"""Bytes of generated responses that a peer has not read, above which mcpspy stops reading from it."""
-
-MAX_BACKLOG = 64 << 20
-"""Unread bytes of a peer above which viewers can send it nothing more."""
 
 
 class StdioInterception(SessionInterception):
@@ -210,9 +209,8 @@ class StdioInterception(SessionInterception):
         return channel.side == SERVER and self._noise != THROUGH
 
     def _without_noise(self, at: float, channel: MessageChannel, line: bytes) -> ActionBatch:
-        batch = ActionBatch(
-            (*channel.frame(at, line, {"to": MCPSPY}), note(at, "noise", {"did": self._noise}))
-        )
+        batch = ActionBatch(channel.frame(at, line, {"to": MCPSPY}))
+        batch.entries.append(note(at, "noise", {"did": self._noise}))
         if self._noise == STDERR:
             batch.sent.append((self._stderr.put, line + b"\n"))
         return batch
@@ -226,33 +224,25 @@ class StdioInterception(SessionInterception):
 
     def _plan(self, batch: ActionBatch, at: float, steps: Iterable[Step]) -> None:
         """Add the effects of these steps to a batch."""
-        from mcpspy.core.intercept.actions import (
-            AddNote,
-            Disconnect,
-            Dropped,
-            Forward,
-            Inject,
-            Notify,
-            Substitute,
-        )
+        from mcpspy.core.intercept import actions
 
         for step in steps:
             match step:
-                case Forward(ticket=ticket):
+                case actions.Forward(ticket=ticket):
                     batch.forward(*self._held[ticket])
                     batch.released.append(ticket)
-                case Substitute(side=side, data=data, ticket=ticket, raw=raw):
+                case actions.Substitute(side=side, data=data, ticket=ticket, raw=raw):
                     batch.sent.append((self._channels[side].send, data if raw else data + b"\n"))
                     batch.released.append(ticket)
-                case Inject():
+                case actions.Inject():
                     self._plan_injection(batch, at, step)
-                case AddNote(kind=kind, fields=fields):
+                case actions.AddNote(kind=kind, fields=fields):
                     batch.entries.append(note(at, kind, fields))
-                case Dropped(ticket=ticket):
+                case actions.Dropped(ticket=ticket):
                     batch.released.append(ticket)
-                case Notify(viewer=viewer, event=event):
+                case actions.Notify(viewer=viewer, event=event):
                     batch.events.append((viewer, event))
-                case Disconnect():
+                case actions.Disconnect():
                     batch.is_disconnected = True
 
     def _plan_injection(self, batch: ActionBatch, at: float, step: Inject) -> None:
@@ -279,9 +269,8 @@ class StdioInterception(SessionInterception):
         (other,) = (each for each in self._channels.values() if each is not channel)
         answered = sum(batch.bytes_for(other) for batch in batches)
         if answered:
-            other.unread_injected = (
-                answered if other.stream.backlog <= answered else other.unread_injected + answered
-            )
+            earlier = 0 if other.stream.backlog <= answered else other.unread_injected
+            other.unread_injected = earlier + answered
             if other.unread_injected > MAX_UNREAD_INJECTED:
                 channel.stream.wait_for(other.stream)
 

@@ -29,6 +29,22 @@ if TYPE_CHECKING:
     from mcpspy.io.stdio.interception import StdioInterception
     from mcpspy.io.stdio.message_channel import MessageChannel
 
+CHUNK = 65536
+
+STARTUP_TIME = 0.2
+"""Seconds after which the server runs or has failed; then viewers may connect."""
+
+LINGER = 0.25
+"""Seconds that a grandchild may keep stdout open after the server's end."""
+
+QUIET_TIME = 0.005
+"""Seconds that a later read had to wait when all of the server's own output has been read."""
+
+MAX_FINAL_OUTPUT = 1 << 17
+"""Bytes after the server's end that can still be its own: more than a pipe and a chunk hold."""
+
+Child = subprocess.Popen
+
 
 class PipeWriter:
     """A pipe that several threads write to, whole and in order.
@@ -118,23 +134,6 @@ class PipeWriter:
         except OSError:
             pass
         return len(data)
-
-
-CHUNK = 65536
-
-STARTUP_TIME = 0.2
-"""Seconds after which the server runs or has failed; then viewers may connect."""
-
-LINGER = 0.25
-"""Seconds that a grandchild may keep stdout open after the server's end."""
-
-QUIET_TIME = 0.005
-"""Seconds that a later read had to wait when all of the server's own output has been read."""
-
-MAX_FINAL_OUTPUT = 1 << 17
-"""Bytes after the server's end that can still be its own: more than a pipe and a chunk hold."""
-
-Child = subprocess.Popen
 
 
 def spawn(command: list[str]) -> subprocess.Popen[bytes]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def test_nobody_listening_is_said_with_the_address_and_what_to_do() -> None:
+async def test_no_one_listening_is_reported_with_the_address_and_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         await check_reachable(ServerAddress(f"http://127.0.0.1:{port}/mcp"))
@@ -33,7 +33,7 @@ async def test_nobody_listening_is_said_with_the_address_and_what_to_do() -> Non
     )
 
 
-async def test_a_certificate_file_that_is_none_is_said(tmp_path: Path) -> None:
+async def test_a_certificate_file_that_is_none_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("nothing", encoding="utf-8")
     for path in (tmp_path / "none.pem", tmp_path / "ca.pem"):
         with pytest.raises(CannotStart, match="--cacert takes a PEM file"):

@@ -135,7 +135,7 @@ async def test_a_session_is_begun_kept_listened_to_and_ended(site: Site, server:
     assert not [change.flaw for change in session.changes if change.flaw]
 
 
-async def test_a_session_that_is_lost_is_told_and_begun_anew_by_the_next_handshake(
+async def test_a_session_that_is_lost_is_reported_and_begun_again_by_the_next_handshake(
     site: Site, server: Server
 ) -> None:
     async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
@@ -358,7 +358,7 @@ async def test_http_with_sse_has_one_stream_for_all_answers(site: Site, kept: Ke
     ("endpoint", "why"),
     [("http://127.0.0.1:1/steal", "to another origin"), (None, "is no HTTP.SSE server: HTTP 405")],
 )
-async def test_what_is_no_http_with_sse_is_said(endpoint: str | None, why: str, site: Site) -> None:
+async def test_what_is_no_http_with_sse_is_reported(endpoint: str | None, why: str, site: Site) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:
         return await OldServer(endpoint)(request) if endpoint is not None else web.Response(status=405)
 

@@ -120,7 +120,7 @@ async def test_what_breaks_off_is_an_error_and_recorded_as_torn(site: Site, kept
     assert (torn.data, torn.frame.eol) == (PONG.encode(), "")
 
 
-async def test_nobody_there_is_an_error_and_a_head_without_a_status(kept: Kept) -> None:
+async def test_no_one_there_is_an_error_and_a_head_without_a_status(kept: Kept) -> None:
     async with aiohttp.ClientSession() as client:
         exchange = ClientExchange(kept.recorder, 1, "1")
         with pytest.raises(aiohttp.ClientError):

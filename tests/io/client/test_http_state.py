@@ -51,7 +51,7 @@ def test_after_a_handshake_everything_names_the_session_and_the_revision(agreed:
         assert ("Content-Type" in headers) == (each is not None)
 
 
-def test_another_handshake_begins_anew(agreed: HttpState) -> None:
+def test_another_handshake_begins_again(agreed: HttpState) -> None:
     assert agreed.begins(INITIALIZE)
 
     assert (agreed.session, agreed.stream) == (None, None)

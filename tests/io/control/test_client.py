@@ -48,12 +48,12 @@ def test_an_answer_that_never_comes_is_not_waited_for(
     other.close()
 
 
-def test_the_end_is_the_last_event_even_if_nobody_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_is_the_last_event_even_if_no_one_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
     session, other = socket.socketpair()
     other.sendall(b'{"mcpspy":1}\n{"event":"held"}\n')
     other.close()
     monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
-    with ControlClient("x.sock") as visiting:
-        assert [event["event"] for event in visiting.events()] == ["held", "end"]
+    with ControlClient("x.sock") as connected_client:
+        assert [event["event"] for event in connected_client.events()] == ["held", "end"]
         with pytest.raises(CannotStart, match="the session has ended"):
-            visiting.order("list")
+            connected_client.order("list")

@@ -41,7 +41,7 @@ class Visitor:
         return answer
 
 
-def test_a_visitor_is_greeted_first(live: ControlTarget) -> None:
+def test_a_viewer_is_greeted_first(live: ControlTarget) -> None:
     assert Visitor(ControlServer(live)).heard() == [{"mcpspy": 1, **live.hello()}]
 
 
@@ -51,7 +51,7 @@ def test_an_order_has_its_answer(live: ControlTarget) -> None:
     assert live.orders == [("viewer", {"n": 7, "order": "list"})]
 
 
-def test_what_is_refused_is_said_in_one_line(live: ControlTarget) -> None:
+def test_what_is_refused_is_reported_in_one_line(live: ControlTarget) -> None:
     assert Visitor(ControlServer(live)).ask(n="x", order="refuse") == {
         "n": "x",
         "ok": False,
@@ -84,7 +84,7 @@ def test_orders_may_come_in_pieces_and_several_at_once(live: ControlTarget) -> N
     assert [answer["n"] for answer in connection.heard()] == [1, 2]
 
 
-def test_visitors_have_names_of_their_own(live: ControlTarget) -> None:
+def test_viewers_have_names_of_their_own(live: ControlTarget) -> None:
     inside = ControlServer(live)
     first, second, third = (Visitor(inside) for _ in range(3))
     assert first.ask(order="hello", viewer="tui")["viewer"] == "tui"
@@ -115,7 +115,7 @@ def test_an_event_holds_whatever_a_peer_has_said(live: ControlTarget) -> None:
     assert connection.heard() == [{"event": "answer", "message": {"n": 10**30, "text": "\ud800"}}]
 
 
-def test_the_session_hears_once_that_a_visitor_has_left(live: ControlTarget) -> None:
+def test_the_session_hears_once_that_a_viewer_has_left(live: ControlTarget) -> None:
     inside = ControlServer(live)
     connection = Visitor(inside)
     connection.connection.on_disconnect()
@@ -143,7 +143,7 @@ def test_a_line_without_end_is_not_kept_for_ever(
     assert connection.heard()[-1]["error"] == "a line of more than 100 bytes"
 
 
-def test_where_a_token_is_asked_for_nothing_is_said_before_it(live: ControlTarget) -> None:
+def test_where_a_token_is_asked_for_nothing_is_sent_before_it(live: ControlTarget) -> None:
     inside = ControlServer(live, b"secret")
     stranger, friend = Visitor(inside), Visitor(inside)
     live.tell(None, {"event": "all"})

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.io.control.conftest import ControlTarget
 
 
-async def somebody_left(live: ControlTarget) -> None:
+async def viewer_gone(live: ControlTarget) -> None:
     on_disconnect = asyncio.Event()
     live.on_gone = on_disconnect.set
     async with asyncio.timeout(30):
@@ -32,7 +32,7 @@ def is_empty(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("has_unix", [True, False], ids=["unix", "loopback"])
-async def test_visitors_come_hear_and_go(
+async def test_viewers_come_hear_and_go(
     live: ControlTarget, runtime: Path, has_unix: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "HAS_UNIX", has_unix and socket.HAS_UNIX)
@@ -43,11 +43,11 @@ async def test_visitors_come_hear_and_go(
     answers = await asyncio.gather(first.order("list"), second.order("hold"))
     assert list(answers) == [{"did": "list"}, {"did": "hold"}]
     assert sorted(viewer for viewer, _ in live.orders) == ["tui", "tui-2"]
-    opened.tell("tui-2", {"event": "held"})
+    live.tell("tui-2", {"event": "held"})
     assert await anext(second.events()) == {"event": "held"}
     live.gone.clear()
     await first.close()
-    await somebody_left(live)
+    await viewer_gone(live)
     assert live.gone == ["tui"]
     await opened.close()
     assert [event async for event in second.events()] == [{"event": "end"}]
@@ -55,7 +55,7 @@ async def test_visitors_come_hear_and_go(
     assert is_empty(runtime)
 
 
-async def test_a_visitor_that_never_reads_is_shown_out(
+async def test_a_viewer_that_never_reads_is_disconnected(
     live: ControlTarget, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_asyncio, "MAX_UNSENT", 1_000_000)
@@ -65,8 +65,8 @@ async def test_a_visitor_that_never_reads_is_shown_out(
     await reader.readline()
     reader._transport.pause_reading()  # type: ignore[attr-defined]
     for _ in range(4):
-        opened.tell(None, {"event": "held", "text": "x" * 1_000_000})
-    await somebody_left(live)
+        live.tell(None, {"event": "held", "text": "x" * 1_000_000})
+    await viewer_gone(live)
     writer.close()
     await opened.close()
 
@@ -82,7 +82,7 @@ async def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
     assert "\n" not in line
 
 
-async def test_a_visitor_that_leaves_at_once_keeps_nobody_out(
+async def test_a_viewer_that_leaves_at_once_keeps_no_one_out(
     live: ControlTarget, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []

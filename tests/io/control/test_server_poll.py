@@ -59,7 +59,7 @@ def opened(loop: Loop, live: ControlTarget, runtime: Path) -> Iterator[PollServe
     assert list(runtime.iterdir()) == []
 
 
-def knocked(loop: Loop, opened: PollServer) -> socket.socket:
+def connected(loop: Loop, opened: PollServer) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(30)
     connection.connect(opened.path)
@@ -71,10 +71,10 @@ def test_the_events_are_those_of_poll() -> None:
     assert (READABLE, WRITABLE) == (select.POLLIN, select.POLLOUT)
 
 
-def test_a_visitor_is_greeted_and_answered_and_missed(
+def test_a_viewer_is_greeted_and_answered_and_missed(
     loop: Loop, opened: PollServer, live: ControlTarget
 ) -> None:
-    with knocked(loop, opened) as connection:
+    with connected(loop, opened) as connection:
         assert connection.recv(4096).startswith(b'{"mcpspy":1,"session":"0badcafe"')
         connection.sendall(b'{"n":1,"order":"list"}\n')
         loop.turn()
@@ -86,10 +86,10 @@ def test_a_visitor_is_greeted_and_answered_and_missed(
     assert len(loop.routes) == 1
 
 
-def test_what_a_visitor_does_not_read_waits_for_it(
+def test_what_a_viewer_does_not_read_waits_for_it(
     loop: Loop, opened: PollServer, live: ControlTarget
 ) -> None:
-    with knocked(loop, opened) as connection:
+    with connected(loop, opened) as connection:
         text = "x" * 1_000_000
         live.tell(None, {"event": "held", "text": text})
         got = b""
@@ -100,11 +100,11 @@ def test_what_a_visitor_does_not_read_waits_for_it(
     loop.turn()
 
 
-def test_a_visitor_that_never_reads_is_shown_out(
+def test_a_viewer_that_never_reads_is_disconnected(
     loop: Loop, opened: PollServer, live: ControlTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_poll, "MAX_UNSENT", 1_000_000)
-    with knocked(loop, opened):
+    with connected(loop, opened):
         for _ in range(4):
             live.tell(None, {"event": "held", "text": "x" * 1_000_000})
         assert live.gone == [], "nobody leaves while somebody is telling"
@@ -115,7 +115,7 @@ def test_a_visitor_that_never_reads_is_shown_out(
 def test_who_left_in_the_middle_of_an_event_is_noticed_later(
     loop: Loop, opened: PollServer, live: ControlTarget
 ) -> None:
-    knocked(loop, opened).close()
+    connected(loop, opened).close()
     live.tell(None, {"event": "held"})
     live.tell(None, {"event": "held"})
     assert live.gone == []
@@ -123,9 +123,9 @@ def test_who_left_in_the_middle_of_an_event_is_noticed_later(
     assert live.gone == ["viewer"]
 
 
-def test_the_end_is_said(loop: Loop, live: ControlTarget, runtime: Path) -> None:
+def test_the_end_is_reported(loop: Loop, live: ControlTarget, runtime: Path) -> None:
     opened = PollServer(loop, live)
-    with knocked(loop, opened) as connection:
+    with connected(loop, opened) as connection:
         connection.recv(4096)
         opened.close()
         assert connection.recv(4096) == b'{"event":"end"}\n'

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("has_unix", [True, False], ids=["unix", "loopback"])
-def test_a_visitor_comes_hears_and_goes(
+def test_a_viewer_comes_hears_and_goes(
     live: ControlTarget, runtime: Path, has_unix: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "HAS_UNIX", has_unix and socket.HAS_UNIX)

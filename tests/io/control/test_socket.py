@@ -52,7 +52,7 @@ def knocked_by(user: int, path: str) -> str:
     return ended.stdout.decode().strip()
 
 
-def test_who_knocks_is_let_in(runtime: Path, way: bool) -> None:
+def test_who_connects_is_let_in(runtime: Path, way: bool) -> None:
     opened = ControlSocket.open("0badcafe")
     with connect(opened.path, 5) as connection:
         inside = opened.accept()

@@ -65,7 +65,7 @@ def test_openssl_checks_a_certificate_by_it_as_strictly_as_it_can(
 @pytest.mark.parametrize(
     ("content", "why"), [(b"nonsense", "no certificate in it"), (None, "Is a directory")]
 )
-def test_a_file_that_is_none_is_said_with_the_way_out(
+def test_a_file_that_is_none_is_reported_with_the_way_out(
     content: bytes | None, why: str, tmp_path: Path
 ) -> None:
     if content is None:
@@ -76,13 +76,13 @@ def test_a_file_that_is_none_is_said_with_the_way_out(
         authority(tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CannotStart, match="file/ca: Not a directory"):
         authority(tmp_path / "file" / "ca")
 
 
-def test_one_that_has_expired_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_has_expired_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     until = authority(tmp_path).until
 
     class Later(datetime):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(60)
 
 
-async def test_each_endpoint_has_a_recording_and_what_is_said_about_it_is_noted_there(
+async def test_each_endpoint_has_a_recording_and_what_is_reported_about_it_is_noted_there(
     spying: Spying, serving: Serving
 ) -> None:
     async def describe(request: web.Request) -> web.Response:
@@ -44,7 +44,7 @@ async def test_each_endpoint_has_a_recording_and_what_is_said_about_it_is_noted_
     assert len(recorded) == 2
 
 
-async def test_nobody_but_mitmproxy_gets_at_the_core(spying: Spying, serving: Serving) -> None:
+async def test_no_one_but_mitmproxy_gets_at_the_core(spying: Spying, serving: Serving) -> None:
     async with serving(pong) as server, spying() as spy:
         await spy.post(f"{server}/mcp", PING)
         async with aiohttp.ClientSession() as other:

@@ -37,7 +37,7 @@ def test_one_that_was_closed_stays_closed_at_that_port() -> None:
     assert hosts.is_open("a.example", 8443)
 
 
-def test_a_doubt_is_one_until_somebody_trusts() -> None:
+def test_a_doubt_is_one_until_someone_trusts() -> None:
     hosts = HostSet()
     assert [hosts.mark_doubted("a", 1), hosts.mark_doubted("b", 1), hosts.mark_doubted("A", 1)] == [
         False,

@@ -263,7 +263,7 @@ async def test_a_server_that_is_down_or_not_trusted_is_a_502_in_the_clients_term
     assert complaint.startswith("mcpspy: 127.0.0.1: Certificate verify failed: ")
 
 
-async def test_the_mark_of_the_way_out_is_nobody_elses_to_use(
+async def test_the_mark_of_the_way_out_is_no_one_elses_to_use(
     spying: Spying, pki: Pki, ca: CertificateAuthority
 ) -> None:
     async with serving(pki, "h2") as server, spying() as spy, client(spy, ca) as http:

@@ -80,11 +80,11 @@ async def test_it_belongs_to_the_session_or_is_a_conversation_of_its_own(
     route = Route(
         "3", "/mcp?key=1", CIMultiDict({"Host": "here", "Authorization": "token"}), "http://here", is_session
     )
-    errand = InjectedRequest(proxy, interception, route)  # type: ignore[arg-type]
-    errand.deliver(Inject("client", MODERN, None, None, '"m-1"'))
+    injected = InjectedRequest(proxy, interception, route)  # type: ignore[arg-type]
+    injected.deliver(Inject("client", MODERN, None, None, '"m-1"'))
     await asyncio.gather(*interception.tasks)
 
-    assert errand.fields == {"stream": stream, "http": 7}
+    assert injected.fields == {"stream": stream, "http": 7}
     assert [kind for kind, _ in proxy.notes] == ["http", "http-end"]
     assert proxy.notes[0][1]["by"] == proxy.notes[1][1]["by"] == "mcpspy"
     assert proxy.notes[0][1]["request"]["authorization"] == "[redacted]"
@@ -96,8 +96,8 @@ async def test_it_belongs_to_the_session_or_is_a_conversation_of_its_own(
     assert not interception.exchanges
 
 
-async def test_what_comes_with_it_goes_nowhere_if_nobody_listens() -> None:
-    errand = InjectedRequest(Proxy(), Interception(), Route("3", "/mcp", {}, "", True))  # type: ignore[arg-type]
-    errand.deliver(Forward("server", b"{}", errand, 1))
-    errand.release_all()
-    assert not errand.is_answered_here
+async def test_what_comes_with_it_goes_nowhere_if_no_one_listens() -> None:
+    injected = InjectedRequest(Proxy(), Interception(), Route("3", "/mcp", {}, "", True))  # type: ignore[arg-type]
+    injected.deliver(Forward("server", b"{}", injected, 1))
+    injected.release_all()
+    assert not injected.is_answered_here

@@ -33,7 +33,7 @@ def posted(stream: str, *, is_session: bool = True) -> Route:
     return Route(stream, "/mcp", {}, "http://here", is_session)
 
 
-def test_to_the_server_a_conversation_goes_its_own_way_and_anybody_the_last_one() -> None:
+def test_to_the_server_a_conversation_goes_its_own_way_and_anyone_the_last_one() -> None:
     routes = RouteTable()
     assert routes.to_server(None) is routes.to_server("1") is None
     first, second = posted("1"), posted("2")
@@ -64,7 +64,7 @@ def test_only_so_many_conversations_are_remembered_those_that_spoke_last(
     assert [routes.has_session(stream) for stream in "123"] == [True, False, True]
 
 
-def test_a_client_is_told_where_it_listens_for_that_else_on_what_was_opened_last() -> None:
+def test_a_client_gets_messages_where_it_listens_for_that_else_on_what_was_opened_last() -> None:
     routes = RouteTable()
     assert routes.to_client(None) is None
     listening, first, last, other = Open("1", is_get=True), Open("1"), Open("1"), Open("2")
@@ -79,7 +79,7 @@ def test_a_client_is_told_where_it_listens_for_that_else_on_what_was_opened_last
     assert found == [last, other]
 
 
-def test_what_goes_by_is_looked_at_when_somebody_wants_to() -> None:
+def test_what_goes_by_is_looked_at_when_someone_wants_to() -> None:
     routes = RouteTable()
     gone = Passing(routes)
     routes.add_uninspected(gone)

@@ -61,7 +61,7 @@ def test_a_path_that_cannot_be_is_one_line(tmp_path: Path, capfd: pytest.Capture
 
 
 @pytest.mark.parametrize("method", ["__init__", "write", "note"])
-def test_a_bug_of_ours_is_one_line_and_ends_the_recording(
+def test_a_bug_in_mcpspy_is_one_line_and_ends_the_recording(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:

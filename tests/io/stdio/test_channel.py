@@ -169,7 +169,7 @@ def test_after_the_end_what_was_put_is_still_delivered(pump: Pump, line: Line) -
     line.channel.put(b"in vain")
 
 
-def test_a_leg_waits_for_another_until_that_has_written_all(pump: Pump, line: Line) -> None:
+def test_a_channel_waits_for_another_until_that_has_written_all(pump: Pump, line: Line) -> None:
     other = Line(pump)
     other.channel.put(b"a" * MB)
     line.channel.wait_for(other.channel)
@@ -190,7 +190,7 @@ def test_a_leg_waits_for_another_until_that_has_written_all(pump: Pump, line: Li
     other.close()
 
 
-def test_a_leg_does_not_wait_for_one_that_has_nothing_to_write(pump: Pump, line: Line) -> None:
+def test_a_channel_does_not_wait_for_one_that_has_nothing_to_write(pump: Pump, line: Line) -> None:
     other = Line(pump)
     line.channel.wait_for(other.channel)
     line.say(b"one")
@@ -199,7 +199,7 @@ def test_a_leg_does_not_wait_for_one_that_has_nothing_to_write(pump: Pump, line:
     other.close()
 
 
-def test_where_nobody_reads_any_more_the_source_is_closed_too(pump: Pump, line: Line) -> None:
+def test_where_no_one_reads_any_more_the_source_is_closed_too(pump: Pump, line: Line) -> None:
     channel = Hand()
     line.channel.divert(channel)  # type: ignore[arg-type]
     os.close(line.target)

@@ -139,7 +139,7 @@ def path(tmp_path: Path) -> Path:
 ODD = b'{"n":123456789012345678901234567890,"n":1.0}\r\n\nnoise\n\xff\xfe\n[1]\n{"\\ud800":1e2}\n{oops}\n'
 
 
-def test_what_no_rule_is_about_goes_on_byte_for_byte(path: Path) -> None:
+def test_what_no_rule_is_about_continues_byte_for_byte(path: Path) -> None:
     spy = Spy(path, flags=["tool:other => drop"])
     said = ODD + call(1) + ODD
     for at in range(0, len(said), 7):
@@ -149,7 +149,7 @@ def test_what_no_rule_is_about_goes_on_byte_for_byte(path: Path) -> None:
     assert b'"note":"rule"' not in spy.written()
 
 
-def test_with_nothing_to_do_nobody_has_a_hand_in_it(path: Path) -> None:
+def test_with_nothing_to_do_no_one_has_a_hand_in_it(path: Path) -> None:
     spy = Spy(path)
     assert not spy.to_server.is_diverted()
     spy.live.order("tui", {"order": "list"})
@@ -201,7 +201,7 @@ def test_a_disconnect_closes_both_pipes_of_the_host_after_what_came_before_it(pa
     assert [entry.get("to") for entry in spy.entries() if "msg" in entry] == [None, "mcpspy", "mcpspy"]
 
 
-def test_a_delay_goes_on_when_its_time_has_come(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delay_continues_when_its_time_has_come(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(interception, "monotonic", lambda: now[0])
     spy = Spy(path, flags=["tool:echo => delay 2s"])
@@ -239,7 +239,7 @@ def test_a_late_answer_to_a_call_that_was_answered_for_its_server_is_swallowed(
     assert "to" not in ordinary
 
 
-def test_what_is_held_goes_on_in_its_order_before_the_end(path: Path) -> None:
+def test_what_is_held_continues_in_its_order_before_the_end(path: Path) -> None:
     spy = Spy(path)
     spy.live.order("tui", {"order": "hold", "query": "tool:*"})
     spy.client(call(1) + b"{}\r\n" + call(2)[:-1] + b"\r\n" + call(3) + b'{"half"')
@@ -262,7 +262,7 @@ def test_the_end_of_one_side_keeps_what_the_other_said(path: Path) -> None:
     assert spy.to_server.bytes_read() == call(1)
 
 
-def test_what_was_answered_does_not_go_on_at_the_end(path: Path) -> None:
+def test_what_was_answered_does_not_continue_at_the_end(path: Path) -> None:
     spy = Spy(path)
     spy.live.order("tui", {"order": "hold", "query": "tool:*"})
     spy.client(call(1) + call(2))
@@ -292,7 +292,7 @@ def test_a_thousand_held_messages_keep_their_order(path: Path) -> None:
     assert not spy.to_server.is_diverted()
 
 
-def test_nothing_is_said_into_a_handshake(path: Path) -> None:
+def test_nothing_is_sent_into_a_handshake(path: Path) -> None:
     spy = Spy(path)
     with pytest.raises(CommandError, match="not begun"):
         spy.live.order("send", {"n": 2, "order": "request", "method": "tools/list"})
@@ -308,14 +308,14 @@ def test_an_answer_to_us_never_reaches_the_host(path: Path) -> None:
     spy.client(call(2))
     assert spy.to_server.bytes_read() == call(2)
     asked = spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})
-    ours = json.loads(asked["id"])
+    injected = json.loads(asked["id"])
     sent = json.loads(spy.to_server.bytes_read())
-    assert (sent["id"], sent["method"]) == (ours, "tools/list")
-    spy.server(call(1, "theirs") + result(ours) + result(2))
+    assert (sent["id"], sent["method"]) == (injected, "tools/list")
+    spy.server(call(1, "theirs") + result(injected) + result(2))
     assert spy.to_client.bytes_read() == call(1, "theirs") + result(2)
     ((viewer, event),) = [told for told in spy.told if told[1]["event"] == "answer"]
     assert viewer == "send"
-    assert (event["n"], event["message"]) == (3, json.loads(result(ours)))
+    assert (event["n"], event["message"]) == (3, json.loads(result(injected)))
     frames = [(entry["from"], entry.get("by"), entry.get("to")) for entry in spy.entries() if "msg" in entry]
     assert frames == [
         ("client", None, None),
@@ -340,7 +340,7 @@ def test_we_say_nothing_in_the_middle_of_a_line(path: Path) -> None:
     assert [entry["msg"].get("id") for entry in spy.entries() if "msg" in entry] == [1, None, 2, 3]
 
 
-def test_a_viewer_who_comes_late_finds_a_desk_that_knows_what_was_said(path: Path) -> None:
+def test_a_viewer_who_comes_late_finds_an_interceptor_that_knows_what_was_said(path: Path) -> None:
     spy = Spy(path)
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     spy.client(
@@ -355,7 +355,7 @@ def test_a_viewer_who_comes_late_finds_a_desk_that_knows_what_was_said(path: Pat
 
 
 @pytest.mark.parametrize("moment", ["take", "wake", "order", "viewer_left", "end"])
-def test_a_bug_in_the_desk_costs_the_rules_and_never_the_traffic(
+def test_a_bug_in_the_interceptor_costs_the_rules_and_never_the_traffic(
     path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], moment: str
 ) -> None:
     spy = Spy(path, flags=["tool:drop => drop", "tool:late => delay 1h"])
@@ -469,7 +469,7 @@ def test_who_makes_us_answer_and_does_not_read_is_not_listened_to(path: Path) ->
     assert spy.to_server.waited_for() == []
 
 
-def test_nobody_can_be_told_anything_where_the_way_is_closed_or_nobody_reads(path: Path) -> None:
+def test_no_one_can_be_told_anything_where_the_way_is_closed_or_no_one_reads(path: Path) -> None:
     spy = Spy(path)
     spy.to_server.is_writable = False
     with pytest.raises(CommandError, match="the server cannot be told anything any more"):

@@ -105,8 +105,8 @@ def test_whatever_is_switched_on_and_off_when_the_bytes_out_are_the_bytes_in(
         channel.eof()
     waits = channel.has_queued  # For the end of a line that never came.
     found = wire.out.split(b"\n")
-    ours = found.count(OURS[:-1])
-    assert waits or ours == spoken
+    injected = found.count(OURS[:-1])
+    assert waits or injected == spoken
     assert b"\n".join(line for line in found if line != OURS[:-1]) == said
 
 
@@ -146,7 +146,7 @@ def test_what_we_say_waits_for_the_end_of_a_line_that_is_going_on() -> None:
     assert wire.out.endswith(OURS + b'{"id":2}')
 
 
-def test_a_line_that_is_decided_on_does_not_go_on_before_it_is_whole() -> None:
+def test_a_line_that_is_decided_on_does_not_continue_before_it_is_whole() -> None:
     wire, channel, _ = wired()
     channel.on()
     wire.read(b'{"id":1')
@@ -155,7 +155,7 @@ def test_a_line_that_is_decided_on_does_not_go_on_before_it_is_whole() -> None:
     assert wire.out == b'{"id":1}\n'
 
 
-def test_the_end_lets_half_a_line_go_on() -> None:
+def test_the_end_lets_half_a_line_continue() -> None:
     wire, channel, _ = wired()
     channel.on()
     wire.read(b'{"half"')
