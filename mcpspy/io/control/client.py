@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 
 from mcpspy.core.framing import LineFramer
@@ -125,17 +126,13 @@ class AsyncControlClient:
         connection = await asyncio.to_thread(connected, path)
         connection.setblocking(False)
         reader, writer = await asyncio.open_connection(sock=connection, limit=4 * MAX_LINE)
+        line = b""
         try:
-            async with asyncio.timeout(protocol.GREETING_TIMEOUT):
-                line = await reader.readline()
-        except TimeoutError:
-            line = b""
-        except BaseException:
-            writer.close()
-            raise
-        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(protocol.GREETING_TIMEOUT):
+                    line = await reader.readline()
             client = cls(reader, writer, greeted(line or None, path))
-        except CannotStart:
+        except BaseException:
             writer.close()
             raise
         if viewer is not None:
@@ -175,10 +172,8 @@ class AsyncControlClient:
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
         self._writer.close()
-        try:
+        with suppress(OSError):  # The session closed it first.
             await self._writer.wait_closed()
-        except OSError:  # The session closed it first.
-            pass
 
     async def _listen(self) -> None:
         try:

@@ -145,18 +145,18 @@ class HttpExchange:
         self._interception.routes.add_post(
             Route(head.stream, head.target, request.headers, head.public_origin, is_session)
         )
-        exchange = BodyEncoder(CLIENT, head.fields)
+        encoder = BodyEncoder(CLIENT, head.fields)
         pieces: list[bytes] = []
         torn = True
         try:
             async for piece in request.content.iter_any():
                 pieces.append(piece)
-                exchange.feed(piece)
+                encoder.feed(piece)
             torn = False
         finally:
             if torn or not self._is_intercepted(pieces):
                 size = sum(map(len, pieces))
-                await context.record(exchange.close(self._now(), torn=torn), size)
+                await context.record(encoder.close(self._now(), torn=torn), size)
         if self._intercepted is not None:
             return None
         if size > JOIN_LIMIT:
@@ -168,8 +168,13 @@ class HttpExchange:
         """Whether a complete body is a message to decide on."""
         if self._interception.is_on and is_message(body := b"".join(pieces)):
             self._request_body = body
-            self._intercepted = InterceptedExchange(self._context, self._interception, self._head, body)
+            self._intercept()
         return self._intercepted is not None
+
+    def _intercept(self) -> InterceptedExchange:
+        body = self._request_body or b""
+        self._intercepted = InterceptedExchange(self._context, self._interception, self._head, body)
+        return self._intercepted
 
     async def _send_request(self, data: bytes | AsyncIterator[bytes] | None) -> aiohttp.ClientResponse:
         if self._intercepted is not None:
@@ -191,9 +196,7 @@ class HttpExchange:
         headers = towards_client(response.headers.items(), context.upstream, head.public_origin)
         kind = response.content_type if head.is_mcp and request.method != hdrs.METH_HEAD else ""
         if kind in (EVENTS, JSON) and self._interception.is_on and self._intercepted is None:
-            self._intercepted = InterceptedExchange(
-                self._context, self._interception, self._head, self._request_body or b""
-            )
+            self._intercept()
         proxied = ProxiedResponse(response, headers)
         try:
             if request.method == hdrs.METH_GET and response.ok and is_metadata(head.target):
@@ -299,7 +302,7 @@ class HttpExchange:
 
     async def _forward_message(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
         """Forward a message; only its last chunk waits for the recording."""
-        exchange = BodyEncoder(SERVER, self._head.fields)
+        encoder = BodyEncoder(SERVER, self._head.fields)
         decode = decoder(response)
         held = b""
         size = 0
@@ -310,14 +313,14 @@ class HttpExchange:
                 if held:
                     await proxied.write(held)
                 data = decode(chunk)
-                exchange.feed(data)
+                encoder.feed(data)
                 if self._head.lists_tools:
                     listed.append(data)
                 size += len(chunk)
                 held = chunk
             torn = False
         finally:
-            await self._context.record(exchange.close(self._now(), torn=torn), size)
+            await self._context.record(encoder.close(self._now(), torn=torn), size)
         if listed:
             self._interception.learn_tools(b"".join(listed))
         if held:
@@ -351,7 +354,7 @@ class HttpExchange:
 
         Return whether the event that names the address may still come.
         """
-        exchange = SseEncoder(SERVER, self._head.fields)
+        encoder = SseEncoder(SERVER, self._head.fields)
         decode = decoder(response)
         held = b""
         if hdrs.CONTENT_ENCODING not in response.headers:  # Compressed streams cannot be changed in part.
@@ -359,7 +362,7 @@ class HttpExchange:
         chunks = response.content.iter_any()
         try:
             while True:
-                is_between = not held and not exchange.is_inside_event
+                is_between = not held and not encoder.is_inside_event
                 if is_between and self._intercepted is not None:
                     break
                 self._waiting_task = asyncio.current_task() if is_between else None
@@ -368,12 +371,12 @@ class HttpExchange:
                 if chunk is None:
                     await proxied.write(held)
                     break
-                events, lines = exchange.feed(self._now(), decode(chunk))
+                events, lines = encoder.feed(self._now(), decode(chunk))
                 if lines:
                     await self._context.record(lines, len(chunk))
                 self._learn_event_tools(events)
                 held += chunk
-                if may_name_endpoint and not events and exchange.is_inside_event:
+                if may_name_endpoint and not events and encoder.is_inside_event:
                     continue
                 if may_name_endpoint and events:
                     may_name_endpoint = False
@@ -387,7 +390,7 @@ class HttpExchange:
                 raise
         finally:
             self._waiting_task = None
-            await self._context.record(exchange.close(self._now()), 0)
+            await self._context.record(encoder.close(self._now()), 0)
         return may_name_endpoint
 
     def _learn_event_tools(self, events: list[SseEvent]) -> None:
@@ -397,10 +400,7 @@ class HttpExchange:
 
     def inspect(self) -> None:
         """Decide on the events of this stream from the next one on; at once if it is being waited for."""
-        self._intercepted = InterceptedExchange(
-            self._context, self._interception, self._head, self._request_body or b""
-        )
-        self._interception.routes.open_stream(self._intercepted)
+        self._interception.routes.open_stream(self._intercept())
         if self._waiting_task is not None:
             self._waiting_task.cancel()
 

@@ -299,9 +299,9 @@ class InterceptedExchange:
         finally:
             torn = events.close()
             if torn is not None:
-                exchange = SseEncoder(SERVER, self.fields)
-                exchange.feed(self._interception.now(), torn.raw)
-                await self._interception.record_lines(exchange.close(self._interception.now()))
+                encoder = SseEncoder(SERVER, self.fields)
+                encoder.feed(self._interception.now(), torn.raw)
+                await self._interception.record_lines(encoder.close(self._interception.now()))
         if torn is not None:
             self._enqueue_raw(torn.raw)
         if self._is_open:
@@ -378,9 +378,9 @@ class InterceptedExchange:
             response.close()
 
     async def _record_body(self, data: bytes, *, torn: bool = False) -> None:
-        exchange = BodyEncoder(SERVER, self.fields)
-        exchange.feed(data)
-        await self._interception.record_lines(exchange.close(self._interception.now(), torn=torn))
+        encoder = BodyEncoder(SERVER, self.fields)
+        encoder.feed(data)
+        await self._interception.record_lines(encoder.close(self._interception.now(), torn=torn))
 
 
 async def _read_into(pieces: list[bytes], response: aiohttp.ClientResponse) -> None:

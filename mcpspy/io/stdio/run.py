@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from mcpspy.core.recording.encode import Value
-
 
 def run(options: RunOptions) -> NoReturn:
     """Start the server, forward until it has ended, and exit as it did."""
@@ -46,9 +44,4 @@ def run(options: RunOptions) -> NoReturn:
 
 
 def _open(options: RunOptions) -> Recorder:
-    fields: dict[str, Value] = {
-        "transport": "stdio",
-        "command": options.command,
-        "name": options.session_name,
-    }
-    return Recorder(options, fields)
+    return Recorder(options, {"transport": "stdio", "command": options.command, "name": options.session_name})
