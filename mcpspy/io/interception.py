@@ -1,14 +1,8 @@
-"""Interception of a session, on any transport: its options, and what viewers may order.
+"""Interception of a session on any transport: its options, viewer commands and message history.
 
-Owns the reading of rule files, and the random parts of a desk, which the core
-may not make: the seed of dice that have none, the ids of requests of ours. How
-its steps are carried out is `io.stdio.interception`'s on stdio and `io.http.interception`'s over HTTP.
-Imports next to nothing: `mcpspy run` reads its options before it starts the server.
-
-What was said before somebody reached into a session, read back from its own recording.
-
-Owns how much is read: the beginning, where the peers introduce themselves, and
-the end, where the requests stand that still wait. A bounded part of a file of any size.
+Owns what the pure engine may not do: reading rule files, random seeds and ids, and reading a bounded
+part of the session's own recording for an interceptor that starts late. Imports next to nothing:
+`mcpspy run` reads its options before it starts the server.
 """
 
 from __future__ import annotations
@@ -30,23 +24,29 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 HOLD_TIMEOUT = 300.0
-"""Seconds a message is held at most, unless asked otherwise."""
+"""Default seconds after which a held message is released."""
+
+HEAD = 1 << 16
+"""Bytes read from the beginning, where the peers introduce themselves."""
+
+TAIL = 1 << 18
+"""Bytes read from the end, where pending requests are."""
 
 
 class InterceptionOptions:
-    """The options of `run` and `http`."""
+    """The interception options of `run` and `http`."""
 
     def __init__(self) -> None:
         self.files: list[str] = []
         self.flags: list[str] = []
-        """Rules as they were written on the command line."""
+        """Rules as written on the command line."""
         self.call_timeout: float | None = None
         self.slow: float | None = None
         self.hold_timeout = HOLD_TIMEOUT
 
     @property
     def is_active(self) -> bool:
-        """Whether messages are looked at from the first one on."""
+        """Whether messages are inspected from the first one on."""
         return bool(self.files or self.flags) or self.call_timeout is not None or self.slow is not None
 
     def rules(self) -> Rules:
@@ -66,7 +66,7 @@ class InterceptionOptions:
         return Rules(tuple(rules), int.from_bytes(os.urandom(4)))
 
     def desk(self) -> Interceptor:
-        """Return a desk for one session. Raises what `rules` raises."""
+        """Return the engine of one session. Raises what `rules` raises."""
         from mcpspy.core.intercept.interceptor import Interceptor
 
         return Interceptor(
@@ -79,9 +79,9 @@ class InterceptionOptions:
 
 
 class SessionInterception:
-    """The desk of one session and the viewers it obeys; a subclass carries out its steps.
+    """The interception engine of one session and its viewers; a subclass carries out the steps.
 
-    Nothing raises but `order`.
+    Only `order` raises.
     """
 
     transport = ""
@@ -89,25 +89,23 @@ class SessionInterception:
 
     def __init__(self, recorder: Recorder, options: InterceptionOptions, name: str) -> None:
         self._recorder = recorder
-        self._interception = options
+        self._options = options
         self._name = name
         self._epoch = monotonic() - recorder.now()
-        self._desk: Interceptor | None = None
-        self._failed = ""
+        self._interceptor: Interceptor | None = None
+        self._failure = ""
         """The bug that ended interception, in one line."""
         self._known_until = 0.0
-        """Seconds from the start up to which the desk knows the traffic."""
+        """Seconds from the start up to which the interceptor knows the traffic."""
         self.is_on = False
-        """Whether messages are decided on."""
+        """Whether messages are intercepted."""
         self.session = recorder.id or os.urandom(4).hex()
         self.tell: Callable[[str | None, dict[str, Any]], None] = _ignore
-        """Send an event to a viewer; None: to all of them. Calls nothing here."""
+        """Send an event to a viewer, or to all (None). Must not call back."""
 
     def now(self) -> float:
         """Return the seconds since the session began, whether it is recorded or not."""
         return monotonic() - self._epoch
-
-    # Orders of viewers.
 
     def hello(self) -> dict[str, Any]:
         """Return the greeting for a viewer."""
@@ -117,74 +115,72 @@ class SessionInterception:
             "name": self._name,
             "transport": self.transport,
             "pid": os.getpid(),
-            "state": {} if self._desk is None else self._desk.describe(self.now()),
+            "state": {} if self._interceptor is None else self._interceptor.describe(self.now()),
         }
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
-        """Execute a viewer's order and return the answer; raise OrderError."""
+        """Execute a viewer's command and return the response; raise CommandError."""
         from mcpspy.core.intercept.actions import CommandError
 
-        if self._failed:
-            raise CommandError(self._failed)
+        if self._failure:
+            raise CommandError(self._failure)
         try:
-            desk = self._learned()
+            interceptor = self._synchronized()
             if order.get("order") in ("request", "notify"):
-                self._admit(desk, order)
+                self._check_deliverable(interceptor, order)
             at = self.now()
-            answer, steps = desk.order(at, viewer, order)
+            answer, steps = interceptor.order(at, viewer, order)
             self._carry_out(at, steps)
         except CommandError:
             raise
         except Exception as error:
             self._give_up(error)
-            raise CommandError(self._failed) from None
+            raise CommandError(self._failure) from None
         finally:
             self._settle()
         return answer
 
     def viewer_left(self, viewer: str) -> None:
         """Release everything this viewer held."""
-        self._run(lambda desk, at: desk.viewer_left(at, viewer))
+        self._run(lambda interceptor, at: interceptor.viewer_left(at, viewer))
         self._settle()
 
-    def _learned(self) -> Interceptor:
-        """Return a desk that has heard, from the recording, all messages that passed it by."""
-        desk = self._desk
-        if desk is None:
-            desk = self._desk = self._interception.desk()
+    def _synchronized(self) -> Interceptor:
+        """Return an interceptor that knows all messages of the recording so far."""
+        interceptor = self._interceptor
+        if interceptor is None:
+            interceptor = self._interceptor = self._options.desk()
         if not self.is_on:
             for frame in frames(self._recorder, self._known_until):
-                desk.hear(frame.at, frame.side, frame.data, stream=frame.stream)
-        return desk
-
-    # How it is done.
+                interceptor.hear(frame.at, frame.side, frame.data, stream=frame.stream)
+        return interceptor
 
     def wake(self) -> None:
         """Do everything that is due by now."""
-        self._run(lambda desk, at: desk.wake(at))
+        self._run(lambda interceptor, at: interceptor.wake(at))
         self._settle()
 
     def _run(self, decide: Callable[[Interceptor, float], list[Step]]) -> None:
         """Carry out the steps that follow from something other than a message."""
-        if self._desk is not None:
+        if self._interceptor is not None:
             at = self.now()
             try:
-                self._carry_out(at, decide(self._desk, at))
+                self._carry_out(at, decide(self._interceptor, at))
             except Exception as error:
                 self._give_up(error)
 
     def _settle(self) -> None:
-        """Intercept messages while there is something to decide, and set the alarm for the next deadline."""
-        desk, was_on = self._desk, self.is_on
-        self.is_on = self._switch(is_wanted=desk is not None and not desk.is_idle)
+        """Intercept while there is something to decide, and set the alarm for the next deadline."""
+        interceptor, was_on = self._interceptor, self.is_on
+        self.is_on = self._switch(is_wanted=interceptor is not None and not interceptor.is_idle)
         if was_on and not self.is_on:
             self._known_until = self.now()
-        self._set_alarm(None if desk is None else desk.next_at)
+        self._set_alarm(None if interceptor is None else interceptor.next_at)
 
-    # The transport's part.
+    # Implemented by each transport.
 
-    def _admit(self, desk: Interceptor, order: dict[str, Any]) -> None:
-        """Get ready to send a message of ours; raise OrderError if it cannot be delivered."""
+    def _check_deliverable(self, interceptor: Interceptor, order: dict[str, Any]) -> None:
+        """Prepare to inject a message; raise CommandError if it cannot be delivered."""
         raise NotImplementedError
 
     def _carry_out(self, at: float, steps: list[Step]) -> None:
@@ -192,15 +188,15 @@ class SessionInterception:
         raise NotImplementedError
 
     def _switch(self, *, is_wanted: bool) -> bool:
-        """Begin or end taking messages; return whether they are taken now."""
+        """Begin or end intercepting messages; return whether they are intercepted now."""
         raise NotImplementedError
 
     def _set_alarm(self, next_at: float | None) -> None:
-        """Have `wake` called at this time since the start; None: cancel that."""
+        """Have `wake` called at this time since the start; None cancels the alarm."""
         raise NotImplementedError
 
     def _give_up(self, error: Exception) -> None:
-        """Discard the desk because of a bug; release all messages."""
+        """Discard the interceptor because of a bug; release all messages."""
         raise NotImplementedError
 
 
@@ -210,8 +206,22 @@ def is_message(data: bytes, blanks: bytes | None = None) -> bool:
     return data[:1] + data[-1:] in (b"{}", b"[]")
 
 
-def _ignore(viewer: str | None, event: dict[str, Any]) -> None:
-    """Drop an event: no viewer is there."""
+def frames(recorder: Recorder, since: float) -> Iterator[Frame]:
+    """Yield the recorded messages after `since` seconds, in order: all, or the first and last ones of a large file.
+
+    Yields nothing if there is no recording or it cannot be read.
+    """
+    from mcpspy.core.recording.decode import Frame, read_entry
+
+    if recorder.writer is None or recorder.path is None:
+        return
+    for line in _lines(recorder.path, recorder.writer.path):
+        entry = read_entry(line)
+        if isinstance(entry, Frame) and entry.at > since:
+            yield entry
+
+
+def _ignore(viewer: str | None, event: dict[str, Any]) -> None: ...
 
 
 def _read(file: str) -> str:
@@ -224,43 +234,21 @@ def _read(file: str) -> str:
         raise CannotStart(f"cannot read rules: {file}: {error.strerror}", "is the path right?") from None
 
 
-HEAD = 1 << 16
-"""Bytes of the beginning."""
-
-TAIL = 1 << 18
-"""Bytes of the end."""
-
-
-def frames(recorder: Recorder, since: float) -> Iterator[Frame]:
-    """Yield the messages said after `since` seconds, in their order; of a long time the first and the last ones.
-
-    Nothing, if there is no recording, or it cannot be read.
-    """
-    from mcpspy.core.recording.decode import Frame, read_entry
-
-    if recorder.writer is None or recorder.path is None:
-        return
-    for line in _lines(recorder.path, recorder.writer.path):
-        entry = read_entry(line)
-        if isinstance(entry, Frame) and entry.at > since:
-            yield entry
-
-
 def _lines(first: str, current: str) -> Iterator[bytes]:
     """Yield whole lines of the first part's beginning and of the current part's end."""
     try:
         size = os.stat(current).st_size
         if first != current or size > HEAD + TAIL:
-            yield from _some(first, 0, HEAD)[1:-1]
-            yield from _some(current, max(0, size - TAIL), TAIL)[1:-1]
+            yield from _read_lines(first, 0, HEAD)[1:-1]
+            yield from _read_lines(current, max(0, size - TAIL), TAIL)[1:-1]
         else:
-            yield from _some(current, 0, size)[1:-1]
-    except OSError:  # A device, or a file that somebody has moved: then nothing is known.
+            yield from _read_lines(current, 0, size)[1:-1]
+    except OSError:  # A device, or a file that was moved: nothing is known.
         return
 
 
-def _some(path: str, start: int, size: int) -> list[bytes]:
-    """Return the lines; the first may be the header, or the end of one, and the last has not ended."""
+def _read_lines(path: str, start: int, size: int) -> list[bytes]:
+    """Return the lines; the first may be the header or incomplete, and the last has no end."""
     with open(path, "rb") as file:
         file.seek(start)
         return file.read(size).split(b"\n")

@@ -1,13 +1,7 @@
-"""The user's settings, in `mcpspy.toml`.
+"""The user's settings in `mcpspy.toml`, and the default folder and names of recordings.
 
-Owns reading the file, and saying in one line what is wrong with it. What a
-table means is its reader's.
-
-Where recordings live when nobody says where.
-
-Owns the default folder and the names of the files in it. Answers what
-`platformdirs.user_data_dir` answers (a test holds that), without its import:
-21 ms, and `mcpspy run` is started once per server by every host.
+Computes what `platformdirs.user_data_dir` returns (a test checks that) without its import, which
+takes 21 ms: every host starts `mcpspy run` once per server.
 """
 
 from __future__ import annotations
@@ -24,35 +18,27 @@ if TYPE_CHECKING:
 LAUNCHERS = frozenset(
     "bash bun bunx cmd deno docker env node npm npx pipx pnpm podman python python3 sh tsx uv uvx yarn".split()
 )
-"""Commands that start a server and are none: a session is not named after them."""
+"""Commands that start a server and are not one: sessions are not named after them."""
 
 LAUNCHER_WORDS = frozenset("dlx exec run tool x".split())
 
+_ENDINGS = frozenset("bat cjs cmd exe js mjs ps1 py rb sh ts".split())
+
 
 def config_file() -> str:
-    """Return where a person keeps settings: `mcpspy.toml` in the user's config folder."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
-    else:
-        home = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
-        base = _xdg("XDG_CONFIG_HOME") or os.path.expanduser(home)
-    return os.path.join(base, "mcpspy", "mcpspy.toml")
+    """Return the path of the user's `mcpspy.toml`."""
+    return os.path.join(_user_folder("XDG_CONFIG_HOME", "~/.config"), "mcpspy", "mcpspy.toml")
 
 
 def sessions_folder(chosen: str | None = None) -> str:
     """Return the folder of recordings: `chosen`, else `$MCPSPY_DIR`, else the user's data folder."""
     if chosen or (chosen := os.environ.get("MCPSPY_DIR")):
         return os.path.abspath(os.path.expanduser(chosen))
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
-    else:
-        home = "~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share"
-        base = _xdg("XDG_DATA_HOME") or os.path.expanduser(home)
-    return os.path.join(base, "mcpspy", "sessions")
+    return os.path.join(_user_folder("XDG_DATA_HOME", "~/.local/share"), "mcpspy", "sessions")
 
 
 def session_name(command: list[str]) -> str:
-    """Return what to call a session of this command: the server's name, not its launcher's.
+    """Return the name of a session of this command: the server's name, not its launcher's.
 
     `npx -y @modelcontextprotocol/server-memory` is `server-memory`;
     `python -m weather.server` is `weather.server`; `/opt/bin/thing --x` is `thing`.
@@ -68,21 +54,6 @@ def slug(name: str) -> str:
     """Return the name as a part of a file name."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in name)
     return kept.strip("-._")[:40] or "session"
-
-
-def _xdg(name: str) -> str:
-    base = os.environ.get(name, "")
-    return base if os.path.isabs(base) else ""  # A relative one counts as unset (XDG base directories).
-
-
-def _stem(word: str) -> str:
-    base = word.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    package, at, _version = base.partition("@")
-    stem, dot, ending = (package if at and package else base).rpartition(".")
-    return stem if dot and stem and ending.lower() in _ENDINGS else package or base
-
-
-_ENDINGS = frozenset("bat cjs cmd exe js mjs ps1 py rb sh ts".split())
 
 
 def table(name: str, path: str | None = None) -> dict[str, Any]:
@@ -106,3 +77,19 @@ def table(name: str, path: str | None = None) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UsageError(f"{file}: {name} is no table", f"write [{name}]")
     return found
+
+
+def _user_folder(variable: str, default: str) -> str:
+    if sys.platform == "win32":
+        return os.environ.get("LOCALAPPDATA") or os.path.expanduser(r"~\AppData\Local")
+    base = os.environ.get(variable, "")
+    if os.path.isabs(base):  # A relative one counts as unset (XDG base directories).
+        return base
+    return os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else default)
+
+
+def _stem(word: str) -> str:
+    base = word.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    package, at, _version = base.partition("@")
+    stem, dot, ending = (package if at and package else base).rpartition(".")
+    return stem if dot and stem and ending.lower() in _ENDINGS else package or base

@@ -12,7 +12,7 @@ from mcpspy.io.interception import InterceptionOptions
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}'
 
 
-def asked(*flags: str, files: tuple[Path, ...] = ()) -> InterceptionOptions:
+def options(*flags: str, files: tuple[Path, ...] = ()) -> InterceptionOptions:
     found = InterceptionOptions()
     found.flags = list(flags)
     found.files = [str(file) for file in files]
@@ -20,11 +20,11 @@ def asked(*flags: str, files: tuple[Path, ...] = ()) -> InterceptionOptions:
 
 
 def test_nothing_asked_for_is_nothing_to_do() -> None:
-    assert not asked().is_active
-    assert asked("a => drop").is_active
-    assert asked(files=(Path("x"),)).is_active
+    assert not options().is_active
+    assert options("a => drop").is_active
+    assert options(files=(Path("x"),)).is_active
     for name in ("call_timeout", "slow"):
-        watching = asked()
+        watching = options()
         setattr(watching, name, 1.0)
         assert watching.is_active
 
@@ -34,7 +34,7 @@ def test_rules_of_files_come_first_and_all_are_numbered(tmp_path: Path) -> None:
     one.write_text('[[rule]]\nwhen = "ä"\ndrop = true\n', encoding="utf-8")
     two.write_text('seed = 3\n[[rule]]\nname = "b"\nwhen = "b"\ndrop = true\n', encoding="utf-8")
 
-    rules = asked("c => drop", files=(one, two)).rules()
+    rules = options("c => drop", files=(one, two)).rules()
 
     assert [(rule.number, rule.query.text, rule.seed) for rule in rules.rules] == [
         (1, "ä", None),
@@ -45,32 +45,32 @@ def test_rules_of_files_come_first_and_all_are_numbered(tmp_path: Path) -> None:
 
 def test_a_name_is_one_rules(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match='two rules are called "x"'):
-        asked("a => name=x drop", "b => name=x drop").rules()
+        options("a => name=x drop", "b => name=x drop").rules()
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     latin = tmp_path / "latin.toml"
     latin.write_bytes(b"# \xe4")
     with pytest.raises(UsageError, match=r"latin\.toml: not UTF-8"):
-        asked(files=(latin,)).rules()
+        options(files=(latin,)).rules()
     with pytest.raises(CannotStart, match=r"nowhere\.toml: No such file or directory"):
-        asked(files=(tmp_path / "nowhere.toml",)).rules()
+        options(files=(tmp_path / "nowhere.toml",)).rules()
 
 
 def test_two_runs_have_other_dice_and_other_ids() -> None:
-    one, two = (asked("a => 50% drop").desk() for _ in range(2))
+    one, two = (options("a => 50% drop").desk() for _ in range(2))
     order = {"order": "request", "method": "ping"}
 
     assert one.opening().fields["seed"] != two.opening().fields["seed"]
     assert one.order(0.0, "x", order).answer != two.order(0.0, "x", order).answer
 
 
-def test_a_desk_does_what_was_asked_for() -> None:
-    found = asked("tool:echo => hold")
+def test_an_interceptor_does_what_was_asked_for() -> None:
+    found = options("tool:echo => hold")
     found.call_timeout, found.slow, found.hold_timeout = 3.0, 2.0, 7.0
-    desk = found.desk()
-    desk.take(1.0, "client", CALL)
+    interceptor = found.desk()
+    interceptor.take(1.0, "client", CALL)
 
-    assert desk.next_at == 8.0
-    assert desk.opening().fields["call_timeout"] == 3
-    assert desk.opening().fields["slow"] == 2
+    assert interceptor.next_at == 8.0
+    assert interceptor.opening().fields["call_timeout"] == 3
+    assert interceptor.opening().fields["slow"] == 2

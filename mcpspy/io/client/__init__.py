@@ -1,7 +1,7 @@
-"""A live server, reached as a client: over stdio as a child process, or over HTTP.
+"""A client connection to a live server: over stdio as a child process, or over HTTP.
 
-`connect` gives a `Connection`: `send` what is to be said, `hear` what is said,
-`close` it. What passes is recorded, if there is a recorder, before it goes on.
+`connect` returns a `ServerConnection`. Messages are recorded, if there is a recorder, before they
+are sent or delivered.
 """
 
 from __future__ import annotations
@@ -43,12 +43,11 @@ __all__ = [
 async def connect(
     target: ServerTarget, recorder: Recorder | None = None, numbers: Iterator[int] | None = None
 ) -> ServerConnection:
-    """Start a server, or reach one that runs; raise CannotStart, which names it and says why not.
+    """Start a server, or connect to a running one; raise CannotStart with its name and the reason.
 
-    `numbers` are those of HTTP exchanges, if several connections share a recording.
-
-    A server that starts and dies at once is no error here: it is heard as
-    `Ended`, and `Connection.last_words` has what it said on stderr.
+    `numbers` are those of HTTP exchanges, if several connections share a recording. A server that dies
+    right after its start raises nothing: the connection yields `ConnectionEnded`, and
+    `ServerConnection.last_words` has its stderr.
     """
     if isinstance(target, ServerCommand):
         from mcpspy.io.client.stdio import start

@@ -1,7 +1,6 @@
-"""The HTTP client that we are: its connections, the certificates it trusts, the proxies it takes.
+"""aiohttp client sessions: connections, trusted certificates, proxies, and the text of their errors.
 
-Owns how a server is reached, and how it is said that it is not. No timeout of
-ours: a slow server is the caller's to give up on.
+No timeouts: it is up to the caller to give up on a slow server.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -19,30 +19,37 @@ from mcpspy.errors import CannotStart
 from mcpspy.io.client.base import ServerAddress
 
 IDLE = 4.0
-"""Seconds an idle connection is kept: below the five after which uvicorn and Node close theirs."""
+"""Seconds an idle connection is kept: less than the five after which uvicorn and Node close theirs."""
 
-LONG_HEADER = 1 << 16
-"""Bytes a header may have."""
+MAX_HEADER = 1 << 16
+"""Bytes a header may have: tokens are long, and a proxy should not refuse them."""
 
 
 def client(address: ServerAddress) -> aiohttp.ClientSession:
     """Return a client for one server; raise CannotStart if a certificate file cannot be read."""
+    trusted = trust(address.cacert, insecure=address.insecure)
+    # Some balancers identify a session by a cookie.
+    return open_session(URL(address.url), trusted, cookie_jar=aiohttp.CookieJar(unsafe=True))
+
+
+def open_session(url: URL, trusted: ssl.SSLContext | bool, **more: Any) -> aiohttp.ClientSession:
+    """Return a client without timeouts; `more` are other arguments of `aiohttp.ClientSession`."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=IDLE, ssl=trust(address.cacert, insecure=address.insecure)
-        ),
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=trusted),
         timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
-        cookie_jar=aiohttp.CookieJar(unsafe=True),  # Some balancers tell a session by a cookie.
-        proxy=environments_proxy(URL(address.url)),
-        max_line_size=LONG_HEADER,
-        max_field_size=LONG_HEADER,
+        # Not trust_env: it reads the environment for every request, in threads, and adds the
+        # Authorization of a .netrc, which no client sent.
+        proxy=environment_proxy(url),
+        max_line_size=MAX_HEADER,
+        max_field_size=MAX_HEADER,
+        **more,
     )
 
 
-async def reach(address: ServerAddress) -> None:
-    """Raise CannotStart if nobody listens there."""
+async def check_reachable(address: ServerAddress) -> None:
+    """Raise CannotStart if the server does not listen."""
     url = URL(address.url)
-    if environments_proxy(url) is not None:
+    if environment_proxy(url) is not None:
         return
     try:
         _, writer = await asyncio.open_connection(url.host, url.port)
@@ -52,32 +59,32 @@ async def reach(address: ServerAddress) -> None:
 
 
 def reason(error: Exception) -> str:
-    """Say in a few words why a server cannot be reached, or went away."""
+    """Return in a few words why a server cannot be reached, or went away."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"its certificate is not trusted: {error.certificate_error} (--cacert FILE trusts one more)"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the server closed the connection"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    # An SSLError has numbers of its own.
+    # The numbers of an SSLError are not errno values.
     number = cause.errno if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) else None
     # asyncio's own text repeats the address; an errno below zero is the resolver's.
     return os.strerror(number) if number and number > 0 else str(cause) or type(cause).__name__
 
 
-def environments_proxy(url: URL) -> URL | None:
-    """Return the proxy that `http_proxy`, `https_proxy` and `no_proxy` name for a server; none for loopback."""
+def environment_proxy(url: URL) -> URL | None:
+    """Return the proxy that `http_proxy`, `https_proxy` and `no_proxy` name for a server; None for loopback."""
     found = getproxies().get(url.scheme)
     host = url.host or ""
     return None if found is None or host in LOOPBACK or proxy_bypass(host) else URL(found)
 
 
 def trust(cacert: str | None, *, insecure: bool) -> ssl.SSLContext | bool:
-    """Return how a server's certificate is checked: by the system's authorities, and one more."""
+    """Return the verification of certificates: by the system's authorities and those of `cacert`."""
     if insecure:
         return False
     context = ssl.create_default_context()
-    # From Python 3.13 on the default also wants what RFC 5280 has a certificate say of its keys, which many
-    # private authorities leave out. Who is trusted does not change; the hosts' Node and curl do not ask either.
+    # From Python 3.13 on the default also wants fields of RFC 5280 that many private
+    # authorities leave out. The trusted authorities stay the same; Node and curl do not require the fields either.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if cacert is not None:
         try:

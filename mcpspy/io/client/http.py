@@ -1,9 +1,8 @@
-"""A server that is spoken to over HTTP, in whichever era.
+"""A client connection over HTTP, in every revision.
 
-Owns the streams and their resumption (Streamable HTTP, 2025-03-26 to
-2025-11-25), the two endpoints of HTTP+SSE (2024-11-05), and the exchanges of
-2026-07-28, which have nothing in common. Source: MCP basic/transports of those revisions; where they leave it
-open, what the SDKs' clients do.
+Owns the streams and their resumption (Streamable HTTP, 2025-03-26 to 2025-11-25), the two endpoints
+of HTTP+SSE (2024-11-05), and the independent exchanges of 2026-07-28. Source: MCP basic/transports
+of those revisions; where they leave it open, the behaviour of the SDKs' clients.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from mcpspy.core.protocol.message import Failure, Notification, Result, read_fra
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import CannotStart
-from mcpspy.io.client.aiohttp_session import client, reach, reason
+from mcpspy.io.client.aiohttp_session import check_reachable, client, reason
 from mcpspy.io.client.base import (
     ConnectionEnded,
     ExchangeLost,
@@ -36,27 +35,27 @@ from mcpspy.io.client.http_state import SESSION, BodyState, HttpState
 if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
-OPENING = 1.0
-"""Seconds that the GET stream may take to open before we go on: what a server sends on it meanwhile may be lost."""
+LISTEN_TIMEOUT = 1.0
+"""Seconds to wait for the GET stream to open: messages that a server sends before that may be lost."""
 
-ENDPOINT = 5.0
-"""Seconds within which an HTTP+SSE server has to say where messages go."""
+ENDPOINT_TIMEOUT = 5.0
+"""Seconds for an HTTP+SSE server to name its endpoint."""
 
-GOODBYE = 2.0
-"""Seconds that the DELETE of a session may take: what a server on stdio has to leave."""
+DELETE_TIMEOUT = 2.0
+"""Seconds for the DELETE of a session: as long as a stdio server has to exit."""
 
 RETRY = 1.0
-"""Seconds before a stream is taken up again, if the server names none; and …"""
+"""Seconds before a stream is resumed, if the server names none; and …"""
 
 ATTEMPTS = 2
-"""… how often in a row, as in the SDKs."""
+"""… the attempts in a row, as in the SDKs."""
 
 
 async def open_http(
     address: ServerAddress, recorder: Recorder | None = None, numbers: Iterator[int] | None = None
 ) -> HttpConnection:
-    """Connect to a server; raise CannotStart if nobody is there, or it is not what its address says."""
-    await reach(address)
+    """Connect to a server; raise CannotStart if it is not reachable or not of the expected transport."""
+    await check_reachable(address)
     connection = HttpConnection(address, client(address), recorder, numbers)
     is_sse = address.is_sse
     if is_sse is None:
@@ -71,7 +70,7 @@ async def open_http(
 
 
 class HttpConnection(ServerConnection):
-    """A client's view of one server: its session, if there is one, and its exchanges."""
+    """A client's session with one server, and its exchanges."""
 
     def __init__(
         self,
@@ -87,48 +86,46 @@ class HttpConnection(ServerConnection):
         self._tasks: set[asyncio.Task[None]] = set()
         self._posts: dict[str, tuple[asyncio.Task[None], bool]] = {}
         """Requests under way by their id, and whether each is of a revision without sessions."""
-        self._era = HttpState(dict(address.headers))
+        self._state = HttpState(dict(address.headers))
         self._messages_to: URL | None = None
-        """HTTP+SSE: where messages go."""
+        """HTTP+SSE: the endpoint for messages."""
         self._listening: asyncio.Task[None] | None = None
 
     @property
     def is_in_session(self) -> bool:
-        """Whether requests go into a session that the server may forget."""
-        return self._era.session is not None and not self._era.is_modern
+        """Whether requests belong to a session that the server may forget."""
+        return self._state.session is not None and not self._state.is_modern
 
     async def send(self, data: bytes) -> None:
-        """See `Connection`."""
         if self.ended is not None:
             return
         messages = read_frame(Frame(0.0, CLIENT, data))
         first = messages[0]
         if isinstance(first, Notification) and first.method == "notifications/cancelled":
             post = self._posts.get(text(first.body.request_id) or "")
-            if self._era.is_modern if post is None else post[1]:
-                # From 2026-07-28 on, to hang up is to cancel, and no server takes the notification.
+            if self._state.is_modern if post is None else post[1]:
+                # From 2026-07-28 on, closing the exchange cancels it, and no server accepts the notification.
                 if post is not None:
                     post[0].cancel()
                 return
-        era = self._era
-        if era.begins(first) and self._listening is not None and not era.is_sse:
+        state = self._state
+        if state.begins(first) and self._listening is not None and not state.is_sse:
             self._listening.cancel()
-        exchange = self._exchange(None if era.is_modern else era.stream)
-        if not era.is_modern and era.stream is None:
-            era.stream = exchange.stream
-        call = BodyState(messages, None if era.is_modern else era.session)
-        task = self._start(self._post(exchange, call, era.headers(first), data))
-        for asked in call.asked:
-            self._posts[asked] = task, era.is_modern
-        if call.asked:
-            await asyncio.sleep(0)  # It is recorded now, whatever becomes of the task.
+        exchange = self._exchange(None if state.is_modern else state.stream)
+        if not state.is_modern and state.stream is None:
+            state.stream = exchange.stream
+        body_state = BodyState(messages, None if state.is_modern else state.session)
+        task = self._start(self._post(exchange, body_state, state.headers(first), data))
+        for request_id in body_state.requests:
+            self._posts[request_id] = task, state.is_modern
+        if body_state.requests:
+            await asyncio.sleep(0)  # The task records the request before this returns.
         else:
             await asyncio.wait([task])
             if isinstance(first, Notification) and first.method == "notifications/initialized":
                 await self._listen()
 
     async def close(self) -> None:
-        """See `Connection`."""
         if self._client.closed:
             return
         try:
@@ -136,30 +133,32 @@ class HttpConnection(ServerConnection):
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(self._tasks)
-            if self._era.session is not None:
+            if self._state.session is not None:
                 await self._delete()
         finally:
             await self._client.close()
             self._hears(ConnectionEnded(monotonic(), why="closed"))
 
     async def begin_sse(self) -> None:
-        """Open the one stream of HTTP+SSE, and learn where messages go; raise CannotStart."""
+        """Open the one stream of HTTP+SSE and learn the endpoint for messages; raise CannotStart."""
         found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         exchange = self._exchange(None)
-        self._era.stream = exchange.stream
-        self._listening = self._start(self._hear_sse(exchange, found))
+        self._state.stream = exchange.stream
+        self._listening = self._start(self._read_sse(exchange, found))
         try:
-            async with asyncio.timeout(ENDPOINT):
+            async with asyncio.timeout(ENDPOINT_TIMEOUT):
                 both: list[asyncio.Future[Any]] = [self._listening, found]
                 await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
             pass
         if not found.done():
             why = (
-                self.ended.why if self.ended is not None else f"it named no endpoint within {ENDPOINT:.0f} s"
+                self.ended.why
+                if self.ended is not None
+                else f"it named no endpoint within {ENDPOINT_TIMEOUT:.0f} s"
             )
             raise CannotStart(f"{self.name} is no HTTP+SSE server: {why}", "a Streamable HTTP one?")
-        self._era.is_sse = True
+        self._state.is_sse = True
         self._messages_to = self._url.join(URL(found.result()))
         if self._messages_to.origin() != self._url.origin():
             raise CannotStart(f"{self.name} sends messages to another origin: {self._messages_to}")
@@ -175,100 +174,117 @@ class HttpConnection(ServerConnection):
         return ClientExchange(self._recorder, number, stream or str(number))
 
     async def _post(
-        self, exchange: ClientExchange, call: BodyState, headers: dict[str, str], data: bytes
+        self, exchange: ClientExchange, body_state: BodyState, headers: dict[str, str], data: bytes
     ) -> None:
         hung_up: str | None = CLIENT
         try:
-            await exchange.ask(self._client, "POST", self._messages_to or self._url, headers, data)
-            await self._answered(exchange, call)
+            await exchange.send_request(self._client, "POST", self._messages_to or self._url, headers, data)
+            await self._read_response(exchange, body_state)
             hung_up = None
         except (aiohttp.ClientError, OSError) as error:
             hung_up = SERVER if exchange.status is not None else None
             if exchange.status is None:
                 exchange.close(None, f"cannot reach {self.name}: {reason(error)}")
-                self._lost(call, exchange, f"cannot reach {self.name}: {reason(error)}")
-            elif call.waits and not await self._resumed(call):
-                self._lost(call, exchange, f"the stream broke off: {reason(error)}")
+                self._report_lost(body_state, exchange, f"cannot reach {self.name}: {reason(error)}")
+            elif body_state.pending and not await self._resume_stream(body_state):
+                self._report_lost(body_state, exchange, f"the stream broke off: {reason(error)}")
         finally:
             exchange.close(hung_up)
-            for asked in call.asked:
-                self._posts.pop(asked, None)
+            for request_id in body_state.requests:
+                self._posts.pop(request_id, None)
 
-    async def _answered(self, exchange: ClientExchange, call: BodyState) -> None:
-        """Take what a POST is answered with."""
+    async def _read_response(self, exchange: ClientExchange, body_state: BodyState) -> None:
         response = exchange.response
-        if response.ok and (session := response.headers.get(SESSION)) is not None and call.is_initialize:
-            self._era.session = session
+        if (
+            response.ok
+            and (session := response.headers.get(SESSION)) is not None
+            and body_state.is_initialize
+        ):
+            self._state.session = session
         if self._messages_to is not None and response.ok:
-            return  # HTTP+SSE: the answer comes on the one stream.
+            return  # HTTP+SSE: the response comes on the one stream.
         body = b""
         async for event in exchange.events():
-            call.last_id, call.retry = event.id or call.last_id, event.retry or call.retry
+            body_state.last_id, body_state.retry = (
+                event.id or body_state.last_id,
+                event.retry or body_state.retry,
+            )
             if event.data is not None:
                 body = event.data
                 if response.content_type in (EVENTS, "application/json"):
-                    await self._take(event.data, call, exchange)
+                    await self._take(event.data, body_state, exchange)
         if not response.ok:
-            self._refused(exchange, call, body)
-        elif call.waits and not await self._resumed(call):
+            self._report_refused(exchange, body_state, body)
+        elif body_state.pending and not await self._resume_stream(body_state):
             why = "the stream ended" if response.content_type == EVENTS else f"HTTP {response.status}"
-            self._lost(call, exchange, f"{why} without an answer")
+            self._report_lost(body_state, exchange, f"{why} without an answer")
 
-    async def _take(self, data: bytes, call: BodyState, exchange: ClientExchange) -> None:
-        """Hear a message, once there is room for it."""
+    async def _take(self, data: bytes, body_state: BodyState, exchange: ClientExchange) -> None:
+        """Queue a message, and wait for space."""
         for message in read_frame(Frame(0.0, SERVER, data)):
             if isinstance(message, Result):
-                self._era.learn(message, call.asked.get(message.id or ""))
+                self._state.learn(message, body_state.requests.get(message.id or ""))
             if isinstance(message, Result | Failure):
-                call.settle(message, exchange.response.status)
-        self._hears(ReceivedMessage(monotonic(), data, call.only, exchange.number, exchange.response.status))
-        await self._inbox.room()
+                body_state.settle(message, exchange.response.status)
+        self._hears(
+            ReceivedMessage(
+                monotonic(), data, body_state.only_request_id, exchange.number, exchange.response.status
+            )
+        )
+        await self._inbox.wait_for_space()
 
-    def _refused(self, exchange: ClientExchange, call: BodyState, body: bytes) -> None:
+    def _report_refused(self, exchange: ClientExchange, body_state: BodyState, body: bytes) -> None:
         status = exchange.response.status
-        is_lost = status == 404 and call.session is not None
-        if is_lost or call.waits or not call.asked:
+        is_lost = status == 404 and body_state.session is not None
+        if is_lost or body_state.pending or not body_state.requests:
             is_page = exchange.response.content_type == "text/html"
-            said = f": {excerpt(body)}" if body and not is_page else ""
-            why = f"HTTP {status} {exchange.response.reason or ''}".rstrip() + said
-            self._hears(ExchangeRefused(monotonic(), call.only, exchange.number, status, why, is_lost))
+            text_excerpt = f": {excerpt(body)}" if body and not is_page else ""
+            why = f"HTTP {status} {exchange.response.reason or ''}".rstrip() + text_excerpt
+            self._hears(
+                ExchangeRefused(
+                    monotonic(), body_state.only_request_id, exchange.number, status, why, is_lost
+                )
+            )
 
-    def _lost(self, call: BodyState, exchange: ClientExchange, why: str) -> None:
-        waiting: list[str | None] = [*call.waits] if call.asked else [None]
-        for asked in waiting:
-            self._hears(ExchangeLost(monotonic(), asked, exchange.number, why))
+    def _report_lost(self, body_state: BodyState, exchange: ClientExchange, why: str) -> None:
+        waiting: list[str | None] = [*body_state.pending] if body_state.requests else [None]
+        for request_id in waiting:
+            self._hears(ExchangeLost(monotonic(), request_id, exchange.number, why))
 
-    async def _resumed(self, call: BodyState) -> bool:
-        """Take a stream up again where it broke off; whether that brought what was waited for."""
+    async def _resume_stream(self, body_state: BodyState) -> bool:
+        """Resume a broken stream; return whether all pending requests were answered."""
         attempts = 0
-        while call.waits and call.last_id is not None and attempts < ATTEMPTS:
-            before = call.last_id
-            await asyncio.sleep(RETRY if call.retry is None else call.retry / 1000)
-            if await self._get(call) is None:
+        while body_state.pending and body_state.last_id is not None and attempts < ATTEMPTS:
+            before = body_state.last_id
+            await asyncio.sleep(RETRY if body_state.retry is None else body_state.retry / 1000)
+            if await self._get(body_state) is None:
                 return False
-            attempts = 0 if call.last_id != before else attempts + 1
-        return not call.waits
+            attempts = 0 if body_state.last_id != before else attempts + 1
+        return not body_state.pending
 
-    async def _get(self, call: BodyState, opened: asyncio.Event | None = None) -> bool | None:
-        """Read one GET stream to its end; None if there will never be one. True if it ended by itself."""
-        exchange = self._exchange(self._era.stream)
-        headers = {**self._era.headers(None), "Accept": EVENTS}
-        if call.last_id is not None:
-            headers["Last-Event-ID"] = call.last_id
+    async def _get(self, body_state: BodyState, opened: asyncio.Event | None = None) -> bool | None:
+        """Read one GET stream to its end; True if it ended by itself, None if the server offers none."""
+        exchange = self._exchange(self._state.stream)
+        headers = {**self._state.headers(None), "Accept": EVENTS}
+        if body_state.last_id is not None:
+            headers["Last-Event-ID"] = body_state.last_id
         hung_up: str | None = CLIENT
         try:
-            response = await exchange.ask(self._client, "GET", self._url, headers)
+            response = await exchange.send_request(self._client, "GET", self._url, headers)
             if opened is not None:
                 opened.set()
             if not response.ok or response.content_type != EVENTS:
                 hung_up = None
-                if response.status == 404 and self._era.session is not None:
-                    self._refused(exchange, call, b"")
+                if response.status == 404 and self._state.session is not None:
+                    self._report_refused(exchange, body_state, b"")
                 return None
             async for event in exchange.events():
-                call.last_id, call.retry = event.id or call.last_id, event.retry or call.retry
+                body_state.last_id, body_state.retry = (
+                    event.id or body_state.last_id,
+                    event.retry or body_state.retry,
+                )
                 if event.data is not None:
-                    await self._take(event.data, call, exchange)
+                    await self._take(event.data, body_state, exchange)
             hung_up = None
         except (aiohttp.ClientError, OSError) as error:
             hung_up = SERVER if exchange.status is not None else None
@@ -279,33 +295,33 @@ class HttpConnection(ServerConnection):
         return True
 
     async def _listen(self) -> None:
-        """Open the stream for what belongs to no request, if there is a session."""
-        if self._era.session is None or self._era.is_modern or self._messages_to is not None:
+        """Open the stream for messages that belong to no request, if there is a session."""
+        if self._state.session is None or self._state.is_modern or self._messages_to is not None:
             return
         opened = asyncio.Event()
         self._listening = task = self._start(self._keep_listening(opened))
         waiting = asyncio.create_task(opened.wait())
-        await asyncio.wait([task, waiting], timeout=OPENING, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([task, waiting], timeout=LISTEN_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
 
     async def _keep_listening(self, opened: asyncio.Event) -> None:
-        call, attempts = BodyState([], self._era.session), 0
+        body_state, attempts = BodyState([], self._state.session), 0
         while attempts < ATTEMPTS:
-            ended = await self._get(call, opened)
+            ended = await self._get(body_state, opened)
             if ended is None:
                 return
             attempts = 0 if ended else attempts + 1
-            await asyncio.sleep(RETRY if call.retry is None else call.retry / 1000)
+            await asyncio.sleep(RETRY if body_state.retry is None else body_state.retry / 1000)
         self._hears(
             ExchangeLost(monotonic(), None, None, "the stream for what the server says unasked is gone")
         )
 
-    async def _hear_sse(self, exchange: ClientExchange, found: asyncio.Future[str]) -> None:
-        """Read the stream of HTTP+SSE to its end, which is the connection's."""
-        call, hung_up, why = BodyState([], None), CLIENT, "closed"
+    async def _read_sse(self, exchange: ClientExchange, found: asyncio.Future[str]) -> None:
+        """Read the stream of HTTP+SSE to its end, which ends the connection."""
+        body_state, hung_up, why = BodyState([], None), CLIENT, "closed"
         try:
-            headers = {**self._era.headers(None), "Accept": EVENTS}
-            response = await exchange.ask(self._client, "GET", self._url, headers)
+            headers = {**self._state.headers(None), "Accept": EVENTS}
+            response = await exchange.send_request(self._client, "GET", self._url, headers)
             if not response.ok or response.content_type != EVENTS:
                 why = f"HTTP {response.status} {response.reason or ''}".rstrip()
                 return
@@ -313,7 +329,7 @@ class HttpConnection(ServerConnection):
                 if event.kind == "endpoint" and not found.done():
                     found.set_result(event.text)
                 elif event.data is not None:
-                    await self._take(event.data, call, exchange)
+                    await self._take(event.data, body_state, exchange)
             hung_up, why = SERVER, "the server ended the stream"
         except (aiohttp.ClientError, OSError) as error:
             hung_up, why = SERVER, reason(error)
@@ -322,11 +338,11 @@ class HttpConnection(ServerConnection):
             self._hears(ConnectionEnded(monotonic(), why=why))
 
     async def _delete(self) -> None:
-        """End the session, as far as the server lets us."""
-        exchange = self._exchange(self._era.stream)
+        """End the session, if the server allows that."""
+        exchange = self._exchange(self._state.stream)
         try:
-            async with asyncio.timeout(GOODBYE):
-                await exchange.ask(self._client, "DELETE", self._url, self._era.headers(None))
+            async with asyncio.timeout(DELETE_TIMEOUT):
+                await exchange.send_request(self._client, "DELETE", self._url, self._state.headers(None))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             exchange.close(None, reason(error))
         finally:

@@ -1,7 +1,6 @@
-"""One HTTP exchange, from its request to its answer's end, and its place in the recording.
+"""One HTTP exchange of a client connection, and its entries in the recording.
 
-Owns the reading of a body as messages, JSON or server-sent events, each of
-them recorded before it is heard. What an exchange means is `io.client.http`'s.
+Reads a body as messages, JSON or server-sent events, each recorded before it is delivered.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 LONGEST_EXCERPT = 200
-"""Characters of a body that is no message, for people."""
+"""Characters of a body that is not a message, for the user."""
 
 EVENTS = "text/event-stream"
 
@@ -30,21 +29,21 @@ REDIRECTS = 5
 
 
 class ResponsePart(NamedTuple):
-    """A part of an answer: a message, or what only primes, names or paces a stream."""
+    """A part of a response: a message, or an event that only primes, names or paces a stream."""
 
     data: bytes | None
-    """The message; None of an event that is none."""
+    """The message; None of any other event."""
     kind: str | None = None
     """An event's `event` field …"""
     text: str = ""
-    """… its data, if it is no message …"""
+    """… its data, if it is not a message …"""
     id: str | None = None
     retry: int | None = None
-    """… and the milliseconds after which to come back."""
+    """… and the milliseconds after which to reconnect."""
 
 
 class ClientExchange:
-    """One request over HTTP, and what comes back."""
+    """One request over HTTP, and its response."""
 
     def __init__(self, recorder: Recorder | None, number: int, stream: str) -> None:
         self.number = number
@@ -53,18 +52,18 @@ class ClientExchange:
         self._recorder = recorder
         self._method = ""
         self._url = URL()
-        self._asked = 0.0
-        self._sent: dict[str, str] = {}
+        self._sent_at = 0.0
+        self._request_headers: dict[str, str] = {}
         self._is_over = False
         self._response: aiohttp.ClientResponse | None = None
 
     @property
     def response(self) -> aiohttp.ClientResponse:
-        """The answer's head, once there is one."""
+        """The response's head, once there is one."""
         assert self._response is not None
         return self._response
 
-    async def ask(
+    async def send_request(
         self,
         client: aiohttp.ClientSession,
         method: str,
@@ -72,17 +71,17 @@ class ClientExchange:
         headers: dict[str, str],
         data: bytes | None = None,
     ) -> aiohttp.ClientResponse:
-        """Send the request; return the answer's head. Raises what aiohttp raises."""
-        self._method, self._url, self._sent = method, url, noted(headers.items())
+        """Send the request; return the response's head. Raises what aiohttp raises."""
+        self._method, self._url, self._request_headers = method, url, noted(headers.items())
         if self._recorder is not None:
-            self._asked = self._recorder.now()
+            self._sent_at = self._recorder.now()
             if data is not None:
-                lane = BodyEncoder(CLIENT, self._fields())
-                lane.feed(data)
-                self._recorder.write(lane.close(self._asked))
+                encoder = BodyEncoder(CLIENT, self._fields())
+                encoder.feed(data)
+                self._recorder.write(encoder.close(self._sent_at))
         for _ in range(REDIRECTS):
             response = await client.request(method, url, headers=headers, data=data, allow_redirects=False)
-            # Those two repeat the request as it is; to another origin our headers are not for.
+            # These two repeat the request unchanged; its headers must not go to another origin.
             if response.status not in (307, 308) or "Location" not in response.headers:
                 break
             target = url.join(URL(response.headers["Location"]))
@@ -92,36 +91,36 @@ class ClientExchange:
             url = target
         self._response = response
         self.status = response.status
-        self._sent = noted(response.request_info.headers.items())
-        self._head(noted(response.headers.items()), None)
+        self._request_headers = noted(response.request_info.headers.items())
+        self._record_head(noted(response.headers.items()), None)
         return response
 
     async def events(self) -> AsyncIterator[ResponsePart]:
         """Yield the messages of the body as they come, recorded. Raises aiohttp.ClientError if it breaks off."""
         if self.response.content_type == EVENTS:
-            async for event in self._server_sent(self.response):
+            async for event in self._read_events(self.response):
                 yield event
-        elif data := await self._whole(self.response):
+        elif data := await self._read_body(self.response):
             yield ResponsePart(data)
 
     def close(self, hung_up: str | None, error: str | None = None) -> None:
-        """The end of it; `hung_up` says who did. `error` is why there was no answer at all."""
+        """End the exchange; `hung_up` is the side that did. `error` is the reason for no response at all."""
         if self._is_over:
             return
         self._is_over = True
         if self._response is None:
-            self._head({}, error)
+            self._record_head({}, error)
         elif hung_up:
             self._response.close()
         else:
             self._response.release()
         self._note("http-end", {**self._fields(), "hung_up": hung_up})
 
-    async def _server_sent(self, response: aiohttp.ClientResponse) -> AsyncIterator[ResponsePart]:
-        lane = SseEncoder(SERVER, self._fields())
+    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncIterator[ResponsePart]:
+        encoder = SseEncoder(SERVER, self._fields())
         try:
             async for chunk in response.content.iter_any():
-                events, lines = lane.feed(self._now(), chunk)
+                events, lines = encoder.feed(self._now(), chunk)
                 self._write(lines)
                 for event in events:
                     data = b"".join(event.data or ())
@@ -129,10 +128,10 @@ class ClientExchange:
                     text = "" if event.is_message else data.decode("utf-8", "replace")
                     yield ResponsePart(message, event.event, text, event.id, event.retry)
         finally:
-            self._write(list(lane.close(self._now())))
+            self._write(list(encoder.close(self._now())))
 
-    async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
-        lane = BodyEncoder(SERVER, self._fields())
+    async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
+        encoder = BodyEncoder(SERVER, self._fields())
         is_torn, data = True, bytearray()
         try:
             async for chunk in response.content.iter_any():
@@ -140,19 +139,19 @@ class ClientExchange:
             is_torn = False
         finally:
             if response.content_type == "application/json":
-                lane.feed(bytes(data))
-                self._write(list(lane.close(self._now(), torn=is_torn)))
+                encoder.feed(bytes(data))
+                self._write(list(encoder.close(self._now(), torn=is_torn)))
         return bytes(data)
 
-    def _head(self, answered: dict[str, str], error: str | None) -> None:
+    def _record_head(self, response_headers: dict[str, str], error: str | None) -> None:
         fields: dict[str, Value] = {
             **self._fields(),
             "method": self._method,
             "path": self._url.raw_path_qs,
             "status": self.status,
-            "asked_at": round(self._asked, 6),
-            "request": self._sent,
-            "response": answered,
+            "asked_at": round(self._sent_at, 6),
+            "request": self._request_headers,
+            "response": response_headers,
             **({} if error is None else {"error": error}),
         }
         self._note("http", fields)
@@ -173,6 +172,6 @@ class ClientExchange:
 
 
 def excerpt(data: bytes) -> str:
-    """Return the beginning of a body for a person, on one line."""
+    """Return the beginning of a body for the user, on one line."""
     text = " ".join(data.decode("utf-8", "replace").split())
     return text if len(text) <= LONGEST_EXCERPT else text[:LONGEST_EXCERPT] + "…"

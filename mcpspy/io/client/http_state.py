@@ -1,12 +1,6 @@
-"""What was agreed on with a server over HTTP, and the headers that follow from it.
+"""The negotiated state of an HTTP connection and of one body. Pure.
 
-Owns the session and the revision; the era of a message is in the message:
-requests of 2026-07-28 name their revision, `initialize` begins a session. Pure.
-
-What is known of a POST, or of a GET stream, while what it brings comes in.
-
-Owns which requests still wait for their answer, and where a stream would be
-taken up again. Pure.
+The revision of a message is in the message: requests of 2026-07-28 name it, `initialize` begins a session.
 """
 
 from __future__ import annotations
@@ -21,30 +15,30 @@ from mcpspy.core.protocol.spec import MODERN
 
 SESSION = "Mcp-Session-Id"
 
-BOTH = "application/json, text/event-stream"
+ACCEPTED_TYPES = "application/json, text/event-stream"
 
 OURS = {"Accept-Encoding": "identity", "User-Agent": f"mcpspy/{__version__}"}
-"""Identity, since what a person sees in a recording should be what was sent."""
+"""Identity, because the user should see in a recording what was sent."""
 
 
 class HttpState:
-    """The state of a connection, as far as it is in headers."""
+    """The state of a connection that determines its headers."""
 
     def __init__(self, extra: dict[str, str]) -> None:
         self.session: str | None = None
         self.stream: str | None = None
-        """What the recording calls the conversation of a revision with a handshake."""
+        """The recording's name for the session of a revision with a handshake."""
         self.is_modern = False
         """Whether the last request was of a revision without sessions."""
         self.is_sse = False
         """Whether it is HTTP+SSE (2024-11-05), which has neither sessions nor headers."""
         self._version: str | None = None
-        """Agreed on by `initialize`, or that of the last request that named its own."""
+        """Negotiated by `initialize`, or named by the last request."""
         self._extra = extra
         self._tools = ToolParamHeaders()
 
     def begins(self, message: AnyMessage) -> bool:
-        """Take what a message of ours says of its era; whether it begins a session anew."""
+        """Update the state for a message to be sent; return whether it begins a new session."""
         if not isinstance(message, Request):
             return False
         version = message.revision
@@ -60,16 +54,16 @@ class HttpState:
         return False
 
     def learn(self, result: Result, method: str | None) -> None:
-        """Take from an answer what later messages have to say again."""
+        """Learn from a response what later messages must repeat."""
         if method == "tools/list":
             self._tools.learn(result)
-        elif method == "initialize" and isinstance(said := result.result, dict):
-            version = said.get("protocolVersion")
+        elif method == "initialize" and isinstance(fields := result.result, dict):
+            version = fields.get("protocolVersion")
             self._version = version if isinstance(version, str) else None
 
     def headers(self, message: AnyMessage | None) -> dict[str, str]:
-        """Return the headers that a message goes with; None is for a GET or a DELETE."""
-        found = {"Accept": BOTH}
+        """Return the headers of a message; None is for a GET or a DELETE."""
+        found = {"Accept": ACCEPTED_TYPES}
         if message is not None:
             found["Content-Type"] = "application/json"
         if self.is_modern and isinstance(message, Request):
@@ -88,33 +82,32 @@ class HttpState:
 
 
 class BodyState:
-    """The messages of one body, or none of a GET."""
+    """The messages of one POST, or none of a GET."""
 
     def __init__(self, messages: Iterable[AnyMessage], session: str | None) -> None:
-        self.asked = {message.id: message.method for message in messages if isinstance(message, Request)}
+        self.requests = {message.id: message.method for message in messages if isinstance(message, Request)}
         """Requests by id."""
-        self.waits = list(self.asked)
-        """Those that have no answer yet."""
+        self.pending = list(self.requests)
+        """Requests without a response so far."""
         self.session = session
         """The session it was sent in."""
         self.last_id: str | None = None
-        """The event after which to come back."""
+        """The event after which to resume."""
         self.retry: int | None = None
         """Milliseconds to wait before that, if the server named them."""
 
     @property
-    def only(self) -> str | None:
-        """The id of its request, if it is one and no batch."""
-        return next(iter(self.asked)) if len(self.asked) == 1 else None
+    def only_request_id(self) -> str | None:
+        """The id of its request, if it is a single one."""
+        return next(iter(self.requests)) if len(self.requests) == 1 else None
 
     @property
     def is_initialize(self) -> bool:
-        """Whether it asks for a session."""
-        return "initialize" in self.asked.values()
+        return "initialize" in self.requests.values()
 
     def settle(self, answer: Result | Failure, status: int) -> None:
-        """Have a request answered: by its id, or with an error status by the exchange alone."""
-        if answer.id in self.waits:
-            self.waits.remove(answer.id)
+        """Mark a request as answered: by its id, or by an error status alone."""
+        if answer.id in self.pending:
+            self.pending.remove(answer.id)
         elif status >= 400:
-            self.waits.clear()
+            self.pending.clear()

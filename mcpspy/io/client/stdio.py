@@ -1,8 +1,7 @@
-"""A server that is started as a child process, and spoken to over its pipes.
+"""A client connection to a server that is started as a child process.
 
-Owns the process, a group of its own with all that it starts; ends it as SDK
-clients do: its stdin is closed, after two seconds it gets SIGTERM, after two
-more SIGKILL. Lines go to the server whole; what comes from it is cut at LF.
+The server and its children form a process group, which is ended as SDK clients do: stdin is closed,
+after two seconds comes SIGTERM, after two more SIGKILL.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 PATIENCE = 2.0
-"""Seconds between closing stdin and SIGTERM, and between that and SIGKILL: those of the SDKs' clients."""
+"""Seconds between closing stdin and SIGTERM, and between that and SIGKILL, as in the SDKs' clients."""
 
 LINGER = 0.25
 """Seconds that a grandchild may hold stdout open after the server's end."""
@@ -44,7 +43,7 @@ IN, OUT, ERR = 0, 1, 2
 
 
 async def start(command: ServerCommand, recorder: Recorder | None = None) -> StdioConnection:
-    """Start a server; raise CannotStart, with its name and why."""
+    """Start a server; raise CannotStart with its name and the reason."""
     connection = StdioConnection(command, recorder)
     loop = asyncio.get_running_loop()
     try:
@@ -66,80 +65,75 @@ class StdioConnection(ServerConnection):
         super().__init__(" ".join(command.arguments), recorder)
         self.pipes = _Pipes(self)
         self.pid = 0
-        self._sent = FrameEncoder(CLIENT)
-        self._said = FrameEncoder(SERVER)
-        self._complained = TextEncoder("stderr")
-        self._lines = LineFramer()
-        self._complaints = LineFramer()
+        self._stdin_encoder = FrameEncoder(CLIENT)
+        self._stdout_encoder = FrameEncoder(SERVER)
+        self._stderr_encoder = TextEncoder("stderr")
+        self._stdout_lines = LineFramer()
+        self._stderr_lines = LineFramer()
         self._is_open = True
         self._is_closing = False
-        self._gone = asyncio.Event()
-        self._inbox.on_room = self._resume
+        self._exited = asyncio.Event()
+        self._inbox.on_space = self._resume
         self._transport: asyncio.SubprocessTransport
 
     def started(self, transport: asyncio.SubprocessTransport) -> None:
-        """The process is there."""
         self._transport = transport
         self.pid = transport.get_pid()
 
     async def send(self, data: bytes) -> None:
-        """See `Connection`."""
         if not self._is_open:
             return
         line = one_line(data) + b"\n"
-        self._record(self._sent.feed(self._now(), line))
+        self._record(self._stdin_encoder.feed(self._now(), line))
         stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(IN))
         stdin.write(line)
         await self.pipes.drained.wait()
 
     async def close(self) -> None:
-        """See `Connection`."""
         self._is_closing = True
-        self._resume()  # What it still says is wanted; a server that cannot write does not end.
+        self._resume()  # Its final output is wanted, and a server that cannot write does not end.
         try:
-            self._hang_up()
-            if not await self._has_gone(PATIENCE):
+            self._close_stdin()
+            if not await self._wait_for_exit(PATIENCE):
                 self._signal("SIGTERM")
-                if not await self._has_gone(PATIENCE):
+                if not await self._wait_for_exit(PATIENCE):
                     self._signal("SIGKILL")
-                    await self._gone.wait()
+                    await self._exited.wait()
         finally:
-            self._signal("SIGKILL")  # What it has started and left behind; itself, if we are in a hurry.
+            self._signal("SIGKILL")  # The children it left behind; the server itself, if this was cancelled.
             self._transport.close()
 
-    def heard(self, fd: int, data: bytes) -> None:
-        """The server wrote."""
+    def data_received(self, fd: int, data: bytes) -> None:
         at, now = monotonic(), self._now()
-        self._record((self._said if fd == OUT else self._complained).feed(now, data))
+        self._record((self._stdout_encoder if fd == OUT else self._stderr_encoder).feed(now, data))
         if fd == OUT:
-            for line in self._lines.feed(data):
+            for line in self._stdout_lines.feed(data):
                 self._hears(ReceivedMessage(at, line.removesuffix(b"\r")))
             if self._inbox.is_full and not self._is_closing:
                 cast("asyncio.ReadTransport", self._transport.get_pipe_transport(OUT)).pause_reading()
         else:
-            for line in self._complaints.feed(data):
+            for line in self._stderr_lines.feed(data):
                 self._hears(StderrLine(at, line.removesuffix(b"\r")))
 
-    def closed(self, fd: int) -> None:
-        """A pipe has no other end any more."""
+    def pipe_closed(self, fd: int) -> None:
         now = self._now()
         if fd == IN:
             if self._is_open and self._recorder is not None:
                 self._recorder.note("closed", by=SERVER, pipe="stdin", undelivered=0)
             self._is_open = False
         elif fd == OUT:
-            self._record(self._said.close(now))
-            if torn := b"".join(self._lines.close()):
+            self._record(self._stdout_encoder.close(now))
+            if torn := b"".join(self._stdout_lines.close()):
                 self._hears(ReceivedMessage(monotonic(), torn))
             if self._recorder is not None:
                 self._recorder.note("eof", **{"from": SERVER})
         else:
-            self._record(self._complained.close(now))
-            if torn := b"".join(self._complaints.close()):
+            self._record(self._stderr_encoder.close(now))
+            if torn := b"".join(self._stderr_lines.close()):
                 self._hears(StderrLine(monotonic(), torn))
 
-    def left(self) -> None:
-        """The process is gone, and so are its pipes, or those it left them to have had their time."""
+    def exited(self) -> None:
+        """Handle the exit: the pipes are closed, or their remaining holders had their time."""
         code = self._transport.get_returncode()
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -147,9 +141,9 @@ class StdioConnection(ServerConnection):
         else:
             self._hears(ConnectionEnded(monotonic(), code, None, f"ended with exit code {code}"))
         self._is_open = False
-        self._gone.set()
+        self._exited.set()
 
-    def _hang_up(self) -> None:
+    def _close_stdin(self) -> None:
         if self._is_open:
             self._is_open = False
             if self._recorder is not None:
@@ -158,22 +152,22 @@ class StdioConnection(ServerConnection):
             if stdin is not None:
                 stdin.close()
 
-    async def _has_gone(self, seconds: float) -> bool:
+    async def _wait_for_exit(self, seconds: float) -> bool:
         try:
             async with asyncio.timeout(seconds):
-                await self._gone.wait()
+                await self._exited.wait()
         except TimeoutError:
             return False
         return True
 
     def _signal(self, name: str) -> None:
-        """Send a signal to the server and all that it has started."""
+        """Send a signal to the server and all its children."""
         try:
             if sys.platform != "win32":
                 os.killpg(self.pid, getattr(signal, name))
             elif self._transport.get_returncode() is None:
                 self._transport.kill()
-        except (ProcessLookupError, PermissionError):  # Nobody is left; macOS says so of a zombie by EPERM.
+        except (ProcessLookupError, PermissionError):  # No process is left; macOS reports EPERM for a zombie.
             pass
 
     def _resume(self) -> None:
@@ -183,11 +177,11 @@ class StdioConnection(ServerConnection):
 
 
 class _Pipes(asyncio.SubprocessProtocol):
-    """What asyncio tells of a child, passed on; knows when its end is complete."""
+    """Passes on the callbacks of asyncio; knows when the end is complete."""
 
     def __init__(self, connection: StdioConnection) -> None:
         self.drained = asyncio.Event()
-        """Whether the server keeps up with what it is sent."""
+        """Set while the server reads what it is sent."""
         self.drained.set()
         self._connection = connection
         self._open = {OUT, ERR}
@@ -195,12 +189,12 @@ class _Pipes(asyncio.SubprocessProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._connection.heard(fd, data)
+        self._connection.data_received(fd, data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd == IN:
             self.drained.set()
-        self._connection.closed(fd)
+        self._connection.pipe_closed(fd)
         self._open.discard(fd)
         if self._has_exited and not self._open:
             self._end()
@@ -222,4 +216,4 @@ class _Pipes(asyncio.SubprocessProtocol):
     def _end(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._connection.left()
+        self._connection.exited()

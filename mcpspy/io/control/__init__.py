@@ -1,1 +1,1 @@
-"""How somebody reaches into a live session: JSON lines on a socket that only its owner can open."""
+"""The control socket of a live session: JSON lines on a socket that only its owner can open."""

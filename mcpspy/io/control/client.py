@@ -1,12 +1,6 @@
-"""Reaching into a live session, from the viewer's side.
+"""Connections to a live session's control socket, blocking and on an event loop.
 
-Owns which answer belongs to which order; events are kept until they are asked
-for. On an event loop it is `async_visit`'s.
-
-Reaching into a live session, from the side of a viewer that has an event loop.
-
-Owns which answer belongs to which order, whose answers come in any sequence,
-and the end, which everybody is told who waits.
+Both pair responses with commands and queue the events.
 """
 
 from __future__ import annotations
@@ -15,27 +9,28 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 
 from mcpspy.core.framing import LineFramer
 from mcpspy.errors import CannotStart
 from mcpspy.io.control import protocol
-from mcpspy.io.control.protocol import accepted, connected, ended, greeted, order_line, read, unanswered
-from mcpspy.io.control.server import LONGEST
+from mcpspy.io.control.protocol import accepted, connected, dumped, ended, greeted, read, unanswered
+from mcpspy.io.control.server import MAX_LINE
 
 
 class ControlClient:
-    """A connection to a session. Use it with `with`."""
+    """A blocking connection to a session. Use it with `with`."""
 
     def __init__(self, path: str, viewer: str | None = None) -> None:
-        """Connect, and be greeted; raise CannotStart. `viewer` is what notes in the recording call us."""
+        """Connect; raise CannotStart. `viewer` is the name in the recording's notes."""
         self._numbers = 0
         self._framer = LineFramer()
         self._lines: deque[bytes] = deque()
         self._events: deque[dict[str, Any]] = deque()
-        self._connection = connected(path)
+        self._socket = connected(path)
         try:
-            self.hello = greeted(self._line(time.monotonic() + protocol.GREETING), path)
+            self.hello = greeted(self._line(time.monotonic() + protocol.GREETING_TIMEOUT), path)
             if viewer is not None:
                 self.order("hello", viewer=viewer)
         except BaseException:
@@ -49,30 +44,30 @@ class ControlClient:
         self.close()
 
     def close(self) -> None:
-        """Leave: what we held goes on."""
-        self._connection.close()
+        """Disconnect; the session releases what this viewer held."""
+        self._socket.close()
 
     def order(self, order: str, **fields: Any) -> dict[str, Any]:
-        """Have something done; return the answer. Raises Refused, or CannotStart if nobody answers."""
+        """Send a command; return the response. Raises CommandRefused, or CannotStart without a response."""
         self._numbers += 1
         try:
-            self._connection.settimeout(protocol.ANSWER)
-            self._connection.sendall(order_line(self._numbers, order, fields))
+            self._socket.settimeout(protocol.RESPONSE_TIMEOUT)
+            self._socket.sendall(dumped({"n": self._numbers, "order": order, **fields}))
         except OSError as error:
             raise ended(error) from None
-        deadline = time.monotonic() + protocol.ANSWER
+        deadline = time.monotonic() + protocol.RESPONSE_TIMEOUT
         while True:
             line = self._line(deadline)
             if line is None:
                 raise unanswered()
-            said = read(line)
-            if "event" in said:
-                self._events.append(said)
-            elif said.get("n") == self._numbers:
-                return accepted(said)
+            message = read(line)
+            if "event" in message:
+                self._events.append(message)
+            elif message.get("n") == self._numbers:
+                return accepted(message)
 
     def events(self, seconds: float | None = None) -> Iterator[dict[str, Any]]:
-        """Yield what happens, for so long, or until the session ends: the last event is `end` then."""
+        """Yield events for N seconds or until the session ends; the last event is then `end`."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             while self._events:
@@ -87,19 +82,19 @@ class ControlClient:
                 continue
             if line is None:
                 return
-            said = read(line)
-            if "event" in said:
-                self._events.append(said)
+            message = read(line)
+            if "event" in message:
+                self._events.append(message)
 
     def _line(self, deadline: float | None) -> bytes | None:
-        """Return the next line; None if none came by then. Raises CannotStart at the end."""
+        """Return the next line; None if none came by the deadline. Raises CannotStart at the end."""
         while not self._lines:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
+            on_disconnect = None if deadline is None else deadline - time.monotonic()
+            if on_disconnect is not None and on_disconnect <= 0:
                 return None
-            self._connection.settimeout(left)
+            self._socket.settimeout(on_disconnect)
             try:
-                data = self._connection.recv(1 << 16)
+                data = self._socket.recv(1 << 16)
             except TimeoutError:
                 return None
             except OSError as error:
@@ -111,7 +106,7 @@ class ControlClient:
 
 
 class AsyncControlClient:
-    """A connection to a session: orders may overlap, and events are a stream."""
+    """A connection on an event loop: commands may overlap."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hello: dict[str, Any]
@@ -120,56 +115,52 @@ class AsyncControlClient:
         self._writer = writer
         self.hello = hello
         self._numbers = 0
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._is_over = False
         self._listening = asyncio.ensure_future(self._listen())
 
     @classmethod
     async def open(cls, path: str, viewer: str | None = None) -> AsyncControlClient:
-        """Connect, and be greeted; raise CannotStart."""
+        """Connect; raise CannotStart."""
         connection = await asyncio.to_thread(connected, path)
         connection.setblocking(False)
-        reader, writer = await asyncio.open_connection(sock=connection, limit=4 * LONGEST)
+        reader, writer = await asyncio.open_connection(sock=connection, limit=4 * MAX_LINE)
+        line = b""
         try:
-            async with asyncio.timeout(protocol.GREETING):
-                line = await reader.readline()
-        except TimeoutError:
-            line = b""
+            with suppress(TimeoutError):
+                async with asyncio.timeout(protocol.GREETING_TIMEOUT):
+                    line = await reader.readline()
+            client = cls(reader, writer, greeted(line or None, path))
         except BaseException:
-            writer.close()
-            raise
-        try:
-            visit = cls(reader, writer, greeted(line or None, path))
-        except CannotStart:
             writer.close()
             raise
         if viewer is not None:
             try:
-                await visit.order("hello", viewer=viewer)
+                await client.order("hello", viewer=viewer)
             except BaseException:
-                await visit.close()
+                await client.close()
                 raise
-        return visit
+        return client
 
     async def order(self, order: str, **fields: Any) -> dict[str, Any]:
-        """Have something done; return the answer. Raises Refused, or CannotStart if nobody answers."""
+        """Send a command; return the response. Raises CommandRefused, or CannotStart without a response."""
         if self._is_over:
             raise ended(None)
         self._numbers += 1
-        answer = self._waiting[self._numbers] = asyncio.get_running_loop().create_future()
-        self._writer.write(order_line(self._numbers, order, fields))
+        answer = self._pending[self._numbers] = asyncio.get_running_loop().create_future()
+        self._writer.write(dumped({"n": self._numbers, "order": order, **fields}))
         number = self._numbers
         try:
-            async with asyncio.timeout(protocol.ANSWER):
+            async with asyncio.timeout(protocol.RESPONSE_TIMEOUT):
                 return accepted(await answer)
         except TimeoutError:
             raise unanswered() from None
         finally:
-            self._waiting.pop(number, None)
+            self._pending.pop(number, None)
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield what happens until the session ends: the last event is `end`."""
+        """Yield events until the session ends: the last one is `end`."""
         while True:
             event = await self._events.get()
             yield event
@@ -177,27 +168,25 @@ class AsyncControlClient:
                 return
 
     async def close(self) -> None:
-        """Leave: what we held goes on."""
+        """Disconnect; the session releases what this viewer held."""
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
         self._writer.close()
-        try:
+        with suppress(OSError):  # The session closed it first.
             await self._writer.wait_closed()
-        except OSError:  # It has gone first.
-            pass
 
     async def _listen(self) -> None:
         try:
             while line := await self._reader.readline():
-                said = read(line)
-                if "event" in said:
-                    self._events.put_nowait(said)
-                elif (waiting := self._waiting.get(said.get("n", 0))) is not None and not waiting.done():
-                    waiting.set_result(said)
-        except (OSError, ValueError, CannotStart):  # It has gone, or speaks no such language.
+                message = read(line)
+                if "event" in message:
+                    self._events.put_nowait(message)
+                elif (pending := self._pending.get(message.get("n", 0))) is not None and not pending.done():
+                    pending.set_result(message)
+        except (OSError, ValueError, CannotStart):  # The session is gone, or does not speak the protocol.
             pass
         self._is_over = True
         self._events.put_nowait({"event": "end"})
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(ended(None))
+        for pending in self._pending.values():
+            if not pending.done():
+                pending.set_exception(ended(None))

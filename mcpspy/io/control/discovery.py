@@ -1,7 +1,6 @@
-"""Which sessions are live, and where each is reached.
+"""Discovery of live sessions by id, by recording, or as a list.
 
-Owns finding one by its id or its recording, and the list of all. Removes what
-dead sessions have left behind.
+Removes the files that dead sessions left behind.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from mcpspy.io.recording.reader import read_header_of
 
 
 class LiveSession(NamedTuple):
-    """A live session, as it introduces itself."""
+    """A live session and its greeting."""
 
     path: str
-    """Where it is reached."""
+    """The path of its control socket."""
     hello: dict[str, Any]
 
 
 def find(which: str | os.PathLike[str]) -> str:
-    """Return where a session is reached: by its id, or by its recording. Raises UsageError or CannotStart."""
+    """Return the control socket of a session, by its id or its recording. Raises UsageError or CannotStart."""
     name = os.fspath(which)
     is_file = os.sep in name or name.endswith(".jsonl")
     session = read_header_of(Path(name)).id if is_file else name
@@ -41,25 +40,25 @@ def find(which: str | os.PathLike[str]) -> str:
 
 
 def sessions() -> list[LiveSession]:
-    """Return the live sessions of this user, the newest last; what dead ones have left is removed."""
+    """Return this user's live sessions, the newest last; remove the files of dead ones."""
     found = []
     for path in _files():
         try:
-            with ControlClient(path) as visit:
-                found.append(LiveSession(path, visit.hello))
-        except (OSError, McpspyError):  # Dead, and removed; or it ended meanwhile, or is stopped.
+            with ControlClient(path) as client:
+                found.append(LiveSession(path, client.hello))
+        except (OSError, McpspyError):  # It is dead, ended meanwhile, or is stopped.
             continue
     return found
 
 
 def _files() -> list[str]:
-    """Return what leads to sessions, the newest last, from folders that are ours."""
+    """Return the control sockets, the newest last, in folders that only this user can write to."""
     found = []
     for folder in socket.socket_folders():
         try:
-            socket.check(folder)
+            socket.check_private(folder)
             entries = list(os.scandir(folder))
-        except (OSError, CannotStart):  # There is none, or nobody should trust it.
+        except (OSError, CannotStart):  # It does not exist, or cannot be trusted.
             continue
         for entry in entries:
             if entry.name.endswith((SOCKET, PORT)):

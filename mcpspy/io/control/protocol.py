@@ -1,7 +1,6 @@
-"""What a viewer says to a live session and hears from it, as lines; and what goes wrong between them.
+"""The client side of the control protocol: commands, responses and their errors.
 
-Owns the greeting, the form of an order, and the errors of both. Waits for nothing
-but the connection itself. Specification: docs/control.md.
+Specification: docs/control.md.
 """
 
 from __future__ import annotations
@@ -13,31 +12,25 @@ from mcpspy.core.protocol.message import loads
 from mcpspy.core.rules.edit import written
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.control.server import VERSION
-from mcpspy.io.control.socket import knock
+from mcpspy.io.control.socket import connect
 
-GREETING = 2.0
-"""Seconds a session has to say what it is: a stopped process never will."""
+GREETING_TIMEOUT = 2.0
+"""Seconds for a session to greet: a stopped process never will."""
 
-ANSWER = 10.0
-"""Seconds it has for an order. What an order sends to a peer is not waited for."""
-
-
-class CommandRefused(McpspyError):  # noqa: N818 - reads as what it says at every raise.
-    """The session has not done what it was told, and says why."""
+RESPONSE_TIMEOUT = 10.0
+"""Seconds for a response. Peers that a command sends to are not waited for."""
 
 
-def order_line(number: int, order: str, fields: dict[str, Any]) -> bytes:
-    """Return an order as its line."""
-    return dumped({"n": number, "order": order, **fields})
+class CommandRefused(McpspyError):  # noqa: N818 - an outcome, not an error.
+    """The session has refused a command, with the reason."""
 
 
 def dumped(value: Any) -> bytes:
-    """Return a value as a line of JSON."""
     return written(value) + b"\n"
 
 
 def accepted(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of an answer; raise Refused."""
+    """Return the fields of a response; raise CommandRefused."""
     if not answer.get("ok"):
         raise CommandRefused(str(answer.get("error", "refused")))
     return {key: value for key, value in answer.items() if key not in ("n", "ok")}
@@ -46,13 +39,13 @@ def accepted(answer: dict[str, Any]) -> dict[str, Any]:
 def connected(path: str) -> socket.socket:
     """Return a socket to a session; raise CannotStart."""
     try:
-        return knock(path, GREETING)
+        return connect(path, GREETING_TIMEOUT)
     except FileNotFoundError:
         raise CannotStart("the session has ended", "mcpspy send --list shows those that are live") from None
 
 
 def greeted(line: bytes | None, path: str) -> dict[str, Any]:
-    """Return what a session says of itself; raise CannotStart if that is none, or nothing."""
+    """Return the greeting of a session; raise CannotStart if there is none or it is not one."""
     hello = {} if line is None else read(line)
     if not isinstance(version := hello.get("mcpspy"), int):
         raise CannotStart(f"{path}: does not answer as a session does", "is its mcpspy stopped?")
@@ -62,20 +55,18 @@ def greeted(line: bytes | None, path: str) -> dict[str, Any]:
 
 
 def read(line: bytes) -> dict[str, Any]:
-    """Return an answer or an event; raise CannotStart if it is neither."""
-    said = loads(line)
-    if not isinstance(said, dict):
+    """Return a response or an event; raise CannotStart if it is neither."""
+    message = loads(line)
+    if not isinstance(message, dict):
         raise CannotStart("what answers is no session of mcpspy")
-    return said
+    return message
 
 
 def unanswered() -> CannotStart:
-    """Return the error for an order that took too long."""
-    return CannotStart(f"the session has not answered for {ANSWER:g} s", "is its mcpspy stopped?")
+    return CannotStart(f"the session has not answered for {RESPONSE_TIMEOUT:g} s", "is its mcpspy stopped?")
 
 
 def ended(error: OSError | None) -> CannotStart:
-    """Return the error for a session that is there no more."""
     return CannotStart(
         "the session has ended" + (f": {error.strerror or error}" if error is not None else "")
     )

@@ -1,7 +1,6 @@
-"""What is said between a live session and its visitors: JSON lines.
+"""The server side of the control protocol: greeting, commands, responses and events.
 
-Owns the conversation of each visitor: greeting, orders, answers, events. Knows
-neither sockets nor what orders mean. Specification: docs/control.md.
+Knows neither sockets nor the meaning of commands. Specification: docs/control.md.
 """
 
 from __future__ import annotations
@@ -13,63 +12,62 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
-    class Live(Protocol):
-        """A live session."""
+    class ControlTarget(Protocol):
+        """The session that is controlled."""
 
         session: str
         tell: Callable[[str | None, dict[str, Any]], None]
-        """Set by the room: how a visitor, or everyone (None), is told an event."""
+        """Set by the server: send an event to a viewer, or to all (None)."""
 
         def hello(self) -> dict[str, Any]:
-            """Return what a visitor hears first."""
+            """Return the greeting."""
 
         def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
-            """Do as a visitor wants; return the answer's fields, or raise OrderError."""
+            """Execute a viewer's command; return the response's fields, or raise CommandError."""
 
         def viewer_left(self, viewer: str) -> None:
-            """A visitor has gone."""
+            """Handle the end of a viewer's connection."""
 
 
 VERSION = 1
 
-LONGEST = 64 << 20
-"""Bytes an order may have: as many as can be held."""
+MAX_LINE = 64 << 20
+"""Bytes a command may have: as many as can be held."""
 
-STRANGER = "viewer"
-"""Who has not said who it is."""
+DEFAULT_NAME = "viewer"
+"""The name of a viewer that has not introduced itself."""
 
 
 class ControlServer:
-    """All visitors of a session."""
+    """All connections to a session."""
 
-    def __init__(self, live: Live, token: bytes = b"") -> None:
+    def __init__(self, live: ControlTarget, token: bytes = b"") -> None:
         self.live = live
         self.token = token
-        self.guests: list[Connection] = []
+        self.connections: list[Connection] = []
         live.tell = self.tell
 
-    def enter(self, write: Callable[[bytes], None], show_out: Callable[[], None]) -> Connection:
-        """Greet a visitor. `write` sends bytes to it; `show_out` ends the connection, later."""
-        guest = Connection(self, write, show_out)
-        self.guests.append(guest)
+    def accept(self, write: Callable[[bytes], None], disconnect: Callable[[], None]) -> Connection:
+        """Greet a viewer. `write` sends bytes to it; `disconnect` ends the connection, later."""
+        connection = Connection(self, write, disconnect)
+        self.connections.append(connection)
         if not self.token:
-            guest.greet()
-        return guest
+            connection.greet()
+        return connection
 
     def tell(self, viewer: str | None, event: dict[str, Any]) -> None:
-        """Tell one visitor, or all, what has happened."""
-        line = _line(event) if self.guests else b""
-        for guest in self.guests:
-            if guest.is_known and viewer in (None, guest.name):
-                guest.write(line)
+        """Send an event to one viewer, or to all."""
+        line = _line(event) if self.connections else b""
+        for connection in self.connections:
+            if connection.is_greeted and viewer in (None, connection.name):
+                connection.write(line)
 
     def end(self) -> None:
-        """Say that the session has ended."""
         self.tell(None, {"event": "end"})
 
     def name_for(self, wanted: str) -> str:
-        """Return a name that no visitor has: as wanted, or with a number."""
-        taken = {guest.name for guest in self.guests}
+        """Return an unused name: as wanted, or with a number."""
+        taken = {connection.name for connection in self.connections}
         number = 1
         name = wanted
         while name in taken:
@@ -79,53 +77,51 @@ class ControlServer:
 
 
 class Connection:
-    """One visitor."""
+    """One viewer."""
 
     def __init__(
-        self, room: ControlServer, write: Callable[[bytes], None], show_out: Callable[[], None]
+        self, server: ControlServer, write: Callable[[bytes], None], disconnect: Callable[[], None]
     ) -> None:
-        self._room = room
+        self._server = server
         self.write = write
-        self._show_out = show_out
-        self.name = room.name_for(STRANGER)
-        self.is_known = False
-        """Whether it has shown that it may be here."""
-        self._has_left = False
+        self._disconnect = disconnect
+        self.name = server.name_for(DEFAULT_NAME)
+        self.is_greeted = False
+        """Whether it has shown the token, if one is needed."""
+        self._is_disconnected = False
         self._framer = LineFramer()
-        self._held = 0
+        self._incomplete = 0
 
     def greet(self) -> None:
-        """Say what session this is."""
-        self.is_known = True
-        self.write(_line({"mcpspy": VERSION, **self._room.live.hello()}))
+        self.is_greeted = True
+        self.write(_line({"mcpspy": VERSION, **self._server.live.hello()}))
 
     def feed(self, data: bytes) -> None:
-        """Take what it has sent."""
         lines = self._framer.feed(data)
-        self._held = len(data) - data.rfind(b"\n") - 1 if lines else self._held + len(data)
+        self._incomplete = len(data) - data.rfind(b"\n") - 1 if lines else self._incomplete + len(data)
         for line in lines:
-            self._hear(line)
-        if self._held > LONGEST:
-            self._refuse(None, f"a line of more than {LONGEST} bytes")
-            self._show_out()
+            self._handle_line(line)
+        if self._incomplete > MAX_LINE:
+            self._refuse(None, f"a line of more than {MAX_LINE} bytes")
+            self._disconnect()
 
-    def left(self) -> None:
-        """It has gone; what it held goes on."""
-        if not self._has_left:
-            self._has_left = True
-            self._room.guests.remove(self)
-            self._room.live.viewer_left(self.name)
+    def on_disconnect(self) -> None:
+        """Handle the end of the connection: what the viewer held is released."""
+        if not self._is_disconnected:
+            self._is_disconnected = True
+            self._server.connections.remove(self)
+            self._server.live.viewer_left(self.name)
 
-    def _hear(self, line: bytes) -> None:
-        if self._has_left:
+    def _handle_line(self, line: bytes) -> None:
+        if self._is_disconnected:
             return
-        if not self.is_known:
+        if not self.is_greeted:
             from hmac import compare_digest
 
-            if compare_digest(line, self._room.token):
+            if compare_digest(line, self._server.token):
                 self.greet()
             else:
-                self._show_out()
+                self._disconnect()
             return
         from mcpspy.core.protocol.message import loads
 
@@ -133,30 +129,30 @@ class Connection:
         if not isinstance(order, dict) or not isinstance(order.get("order"), str):
             self._refuse(None, 'no order: one is a JSON object, as in {"n":1,"order":"list"}')
         else:
-            self._obey(order)
+            self._execute(order)
 
-    def _obey(self, order: dict[str, Any]) -> None:
+    def _execute(self, order: dict[str, Any]) -> None:
         from mcpspy.core.intercept.actions import CommandError
 
         number = order.get("n")
         try:
             if order["order"] == "hello":
-                answer = self._introduced(order.get("viewer"))
+                answer = self._rename(order.get("viewer"))
             else:
-                answer = self._room.live.order(self.name, order)
+                answer = self._server.live.order(self.name, order)
         except CommandError as error:
             self._refuse(number, str(error))
             return
         self.write(_line({"n": number, "ok": True, **answer}))
 
-    def _introduced(self, name: object) -> dict[str, Any]:
+    def _rename(self, name: object) -> dict[str, Any]:
         from mcpspy.core.intercept.actions import CommandError
 
         if not isinstance(name, str) or not name.isidentifier() or len(name) > 20:
             raise CommandError('"viewer": a word of at most 20 letters, as in "tui"')
-        self._room.live.viewer_left(self.name)  # What it held under another name.
+        self._server.live.viewer_left(self.name)  # What it held under another name.
         self.name = ""
-        self.name = self._room.name_for(name)
+        self.name = self._server.name_for(name)
         return {"viewer": self.name}
 
     def _refuse(self, number: object, why: str) -> None:

@@ -1,12 +1,7 @@
-"""The visitors of a session, for a loop that calls when a descriptor is ready.
+"""The control socket on a poll loop, or in a thread for a session without one.
 
-Owns sockets that are never waited for: what a visitor does not read is kept up
-to a bound, and then the visitor is shown out. With nobody there it costs nothing.
-
-The visitors of a session, in a thread of their own: for a pump that has no loop.
-
-Owns that thread and nothing else: what is ready is `polled`'s business, and runs
-under the pump's lock, as everything does that touches the session.
+Sockets are never waited for: unread data is kept up to a bound, above which the viewer is
+disconnected. The thread runs everything that touches the session under the session's lock.
 """
 
 from __future__ import annotations
@@ -23,16 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    from mcpspy.io.control.server import Live
+    from mcpspy.io.control.server import ControlTarget
 
     class Loop(Protocol):
-        """The pump, or a thread that does the same."""
+        """The poll loop, or a thread that does the same."""
 
         def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
-            """Call the handler when the descriptor is ready, or has hung up."""
+            """Call the handler when the descriptor is ready or has hung up."""
 
         def unroute(self, fd: int) -> None:
-            """Wait for nothing more on it."""
+            """Stop watching the descriptor."""
 
 
 READABLE, WRITABLE = 1, 4
@@ -40,137 +35,138 @@ READABLE, WRITABLE = 1, 4
 
 CHUNK = 65536
 
-UNREAD = 128 << 20
-"""Bytes kept for a visitor that does not read: more than can be held at once."""
+MAX_UNSENT = 128 << 20
+"""Bytes kept for a viewer that does not read: more than can be held at once."""
 
 
 class PollServer:
-    """The door of a session, and who has come in."""
+    """The control socket on a poll loop."""
 
-    def __init__(self, loop: Loop, live: Live) -> None:
+    def __init__(self, loop: Loop, live: ControlTarget) -> None:
         """Listen; raise CannotStart."""
         self._loop = loop
-        self._door = ControlSocket.open(live.session)
-        self.path = self._door.path
-        self._room = ControlServer(live, self._door.token)
-        self._visitors: list[_Visitor] = []
-        loop.route(self._door.fileno(), self._on_knock, READABLE)
+        self._socket = ControlSocket.open(live.session)
+        self.path = self._socket.path
+        self._server = ControlServer(live, self._socket.token)
+        self._connections: list[_SocketConnection] = []
+        loop.route(self._socket.fileno(), self._on_connect, READABLE)
 
     def close(self) -> None:
-        """Say that it is over, as far as they listen, and close."""
-        self._room.end()
-        self._loop.unroute(self._door.fileno())
-        self._door.close()
-        for visitor in self._visitors[:]:
-            visitor.close()
+        """Send the end to all viewers and close."""
+        self._server.end()
+        self._loop.unroute(self._socket.fileno())
+        self._socket.close()
+        for connection in self._connections[:]:
+            connection.close()
 
-    def _on_knock(self, _events: int) -> None:
-        connection = self._door.answer()
+    def _on_connect(self, _events: int) -> None:
+        connection = self._socket.accept()
         if connection is not None:
-            self._visitors.append(_Visitor(self._loop, connection, self._room, self._visitors))
+            self._connections.append(
+                _SocketConnection(self._loop, connection, self._server, self._connections)
+            )
 
 
-class _Visitor:
-    """One connection."""
-
+class _SocketConnection:
     def __init__(
-        self, loop: Loop, connection: socket.socket, room: ControlServer, all_of_them: list[_Visitor]
+        self,
+        loop: Loop,
+        connection: socket.socket,
+        server: ControlServer,
+        connections: list[_SocketConnection],
     ) -> None:
         self._loop = loop
-        self._connection = connection
-        self._all = all_of_them
+        self._socket = connection
+        self._connections = connections
         self._unsent = bytearray()
         self._fd = connection.fileno()
         loop.route(self._fd, self._on_ready, READABLE)
-        self._guest = room.enter(self.write, self._show_out)
+        self._protocol = server.accept(self.write, self._disconnect)
 
     def write(self, data: bytes) -> None:
-        """Send, as far as it reads. Closes nothing: somebody may be in the middle of telling all of them."""
-        if len(self._unsent) > UNREAD:
-            self._show_out()
+        """Send what the viewer reads. Closes nothing: the caller may be iterating over all connections."""
+        if len(self._unsent) > MAX_UNSENT:
+            self._disconnect()
             return
         self._unsent += data
         self._send()
 
     def close(self) -> None:
-        """End the connection."""
-        self._all.remove(self)
+        self._connections.remove(self)
         self._loop.unroute(self._fd)
-        self._connection.close()
-        self._guest.left()
+        self._socket.close()
+        self._protocol.on_disconnect()
 
     def _on_ready(self, events: int) -> None:
         if events & WRITABLE:
             self._send()
         if events & ~WRITABLE:
             try:
-                data = self._connection.recv(CHUNK)
+                data = self._socket.recv(CHUNK)
             except BlockingIOError:
                 return
             except OSError:
                 data = b""
             if data:
-                self._guest.feed(data)
+                self._protocol.feed(data)
             else:
                 self.close()
 
     def _send(self) -> None:
         try:
             while self._unsent:
-                del self._unsent[: self._connection.send(self._unsent)]
+                del self._unsent[: self._socket.send(self._unsent)]
         except BlockingIOError:
             pass
-        except OSError:  # It has gone: reading will say so.
+        except OSError:  # The viewer is gone: reading will find out.
             self._unsent.clear()
         self._loop.route(self._fd, self._on_ready, READABLE | (WRITABLE if self._unsent else 0))
 
-    def _show_out(self) -> None:
-        """Have the next look at it find its end."""
+    def _disconnect(self) -> None:
+        """Make the next read find the end."""
         try:
-            self._connection.shutdown(socket.SHUT_RDWR)
-        except OSError:  # It has gone already.
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:  # It is gone already.
             pass
 
 
 class ThreadedServer:
-    """The door of a session, and who has come in."""
+    """The control socket in a thread."""
 
-    def __init__(self, live: Live, lock: threading.Lock) -> None:
+    def __init__(self, live: ControlTarget, lock: threading.Lock) -> None:
         """Listen; raise CannotStart. Call with the lock held."""
         self._lock = lock
         self._routes: dict[int, tuple[Callable[[int], None], int]] = {}
-        # What another thread changes is looked at once this one wakes.
-        self._asleep, self._alarm = socket.socketpair()
-        self._asleep.setblocking(False)
-        self._alarm.setblocking(False)
-        self.route(self._asleep.fileno(), self._on_alarm, READABLE)
-        self._polled = PollServer(self, live)
-        self.path = self._polled.path
+        # Wakes the thread after another one changed the routes.
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
+        self.route(self._wake_reader.fileno(), self._on_alarm, READABLE)
+        self._server = PollServer(self, live)
+        self.path = self._server.path
         threading.Thread(target=self._run, daemon=True).start()
 
     def close(self) -> None:
-        """Say that it is over, and close. Call with the lock held."""
-        self._polled.close()
+        """Send the end to all viewers and close. Call with the lock held."""
+        self._server.close()
 
     def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
-        """Call the handler when the descriptor is ready."""
         if self._routes.get(fd, (None, 0))[1] != events:
             self._routes[fd] = handler, events
             self._wake()
 
     def unroute(self, fd: int) -> None:
-        """Wait for nothing more on it."""
         self._routes.pop(fd, None)
         self._wake()
 
     def _wake(self) -> None:
         try:
-            self._alarm.send(b"!")
-        except BlockingIOError:  # It will wake up as it is.
+            self._wake_writer.send(b"!")
+        except BlockingIOError:  # The thread is about to wake up anyway.
             pass
 
     def _on_alarm(self, _events: int) -> None:
-        self._asleep.recv(512)
+        self._wake_reader.recv(512)
 
     def _run(self) -> None:
         while True:
@@ -180,7 +176,7 @@ class ThreadedServer:
             writers = [fd for fd, events in wanted.items() if events & WRITABLE]
             try:
                 readable, writable, _ = select.select(readers, writers, [])
-            except (OSError, ValueError):  # One of them was closed meanwhile: look again at which there are.
+            except (OSError, ValueError):  # One of them was closed meanwhile: start over.
                 continue
             with self._lock:
                 for fd in {*readable, *writable}:

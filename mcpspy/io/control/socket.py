@@ -1,14 +1,8 @@
-"""The socket of a live session, from both sides: who listens, and who knocks.
+"""The control socket of a live session, from both sides, and the folder it is in.
 
-Owns that nobody else comes in. Where there are Unix-domain sockets: a socket of
-0600 in a folder of 0700, and the system's word on who connects. Elsewhere: a
-port on loopback, and a token in a file of the user's own folder, to be said first.
-
-Where live sessions can be reached: a folder that is its owner's alone.
-
-Owns which folder, and the proof that nobody else can put anything in it: made
-by us, 0700, no link. A session goes into the first; who looks for one looks
-into all, since hosts drop the environment of what they start.
+Only the same user gets in. With Unix-domain sockets: a socket of 0600 in a folder of 0700 and the
+peer's credentials. Elsewhere: a port on loopback and a token in a file of the user's folder.
+A session uses the first folder; clients search all, because hosts drop the environment of their servers.
 """
 
 from __future__ import annotations
@@ -24,14 +18,19 @@ from mcpspy.errors import CannotStart
 HAS_USERS = sys.platform != "win32"
 """Whether files have an owner and a mode."""
 
+HAS_UNIX = sys.platform != "win32"
 
-def socket_folder() -> str:
-    """Return the folder for a session that begins."""
-    return socket_folders()[0]
+SOCKET = ".sock"
+
+PORT = ".port"
+"""A file of two lines: the port, and the token."""
+
+ROOT = 0
+"""May open anything here anyway."""
 
 
 def socket_folders() -> list[str]:
-    """Return the folders in which sessions may be, without looking; the first is the one for a new one."""
+    """Return the possible folders of sessions, the one for a new session first."""
     if chosen := os.environ.get("MCPSPY_RUNTIME"):
         return [os.path.abspath(os.path.expanduser(chosen))]
     if not HAS_USERS:
@@ -40,7 +39,7 @@ def socket_folders() -> list[str]:
     user = os.getuid()
     bases = [os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user}"]
     found = [os.path.join(base, "mcpspy") for base in bases if os.path.isabs(base) and _is_of(base, user)]
-    # macOS has a TMPDIR for every user, which a host may drop, too.
+    # macOS has a TMPDIR per user, which a host may drop, too.
     found += [
         os.path.join(base, f"mcpspy-{user}")
         for base in (os.environ.get("TMPDIR", ""), "/tmp")  # noqa: S108 - checked before it is used.
@@ -49,18 +48,18 @@ def socket_folders() -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def made(path: str) -> str:
-    """Make the folder, if it is not there; raise CannotStart if it is not ours alone."""
+def ensure_private(path: str) -> str:
+    """Make the folder if it does not exist; raise CannotStart if others can access it."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except OSError as error:
         raise CannotStart(f"{path}: {error.strerror}", "MCPSPY_RUNTIME names another folder") from None
-    check(path)
+    check_private(path)
     return path
 
 
-def check(path: str) -> None:
-    """Raise CannotStart if somebody else could have put something into this folder."""
+def check_private(path: str) -> None:
+    """Raise CannotStart if another user could have written to this folder."""
     if not HAS_USERS:
         return
     try:
@@ -75,39 +74,20 @@ def check(path: str) -> None:
         raise CannotStart(f"{path}: open to others", f"chmod 700 {path}")
 
 
-def _is_of(base: str, user: int) -> bool:
-    """Whether there is such a folder, and it is this user's: `sudo` may keep the variable of another one."""
-    try:
-        found = os.stat(base)
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == user
-
-
-HAS_UNIX = sys.platform != "win32"
-
-SOCKET = ".sock"
-PORT = ".port"
-"""A file of two lines: the port, and the token."""
-
-ROOT = 0
-"""May open anything here anyway."""
-
-
 class ControlSocket:
-    """A listening socket that a file leads to."""
+    """A listening socket and the path that leads to it."""
 
     def __init__(self, path: str, listening: socket.socket, token: bytes) -> None:
         self.path = path
         self.token = token
-        """What a visitor has to say first; empty where the system tells who it is."""
-        self._listening = listening
+        """The required first line of a viewer; empty where the system identifies the peer."""
+        self.listening = listening
         listening.setblocking(False)
 
     @classmethod
     def open(cls, session: str) -> ControlSocket:
-        """Listen for visitors of a session; raise CannotStart."""
-        folder = made(socket_folder())
+        """Listen for viewers of a session; raise CannotStart."""
+        folder = ensure_private(socket_folders()[0])
         try:
             return _unix(folder, session) if HAS_UNIX else _loopback(folder, session)
         except OSError as error:
@@ -117,62 +97,54 @@ class ControlSocket:
             ) from None
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when somebody knocks."""
-        return self._listening.fileno()
+        return self.listening.fileno()
 
-    @property
-    def listening(self) -> socket.socket:
-        """The socket, for an event loop."""
-        return self._listening
-
-    def answer(self) -> socket.socket | None:
-        """Let in who has knocked, if that is us."""
+    def accept(self) -> socket.socket | None:
+        """Accept a connection if the peer is the same user."""
         try:
-            visitor, _ = self._listening.accept()
-        except OSError:  # It has left again, or there is no descriptor to spare.
+            connection, _ = self.listening.accept()
+        except OSError:  # The client is gone again, or there is no free descriptor.
             return None
-        return visitor if self.admits(visitor) else None
+        return connection if self.is_authorized(connection) else None
 
-    def admits(self, visitor: socket.socket) -> bool:
-        """Whether it is one of us; else it is sent away."""
+    def is_authorized(self, connection: socket.socket) -> bool:
+        """Whether the peer is the same user; otherwise close the connection."""
         try:
-            if is_ours(visitor):
-                visitor.setblocking(False)
+            if is_same_user(connection):
+                connection.setblocking(False)
                 return True
-        except OSError:  # It has left again, and macOS does not say any more who it was.
+        except OSError:  # The peer is gone again, and macOS does not identify it any more.
             pass
-        visitor.close()
+        connection.close()
         return False
 
     def close(self) -> None:
-        """Let nobody in any more."""
-        self._listening.close()
+        self.listening.close()
         try:
             os.unlink(self.path)
-        except OSError:  # Somebody has cleaned up.
+        except OSError:  # It was removed already.
             pass
 
 
-def knock(path: str, seconds: float) -> socket.socket:
-    """Return a socket to the session that a file leads to.
+def connect(path: str, seconds: float) -> socket.socket:
+    """Return a socket to a session.
 
-    Raises CannotStart; FileNotFoundError if the session is gone, and has left a
-    file, which is removed.
+    Raises CannotStart; FileNotFoundError if the session is gone, after its stale file is removed.
     """
-    check(os.path.dirname(path))
+    check_private(os.path.dirname(path))
     try:
         if path.endswith(PORT):
             with open(path, encoding="ascii") as file:
                 port, token = file.read().split()
-            visitor = socket.create_connection(("127.0.0.1", int(port)), seconds)
-            visitor.sendall(token.encode() + b"\n")
+            connection = socket.create_connection(("127.0.0.1", int(port)), seconds)
+            connection.sendall(token.encode() + b"\n")
         else:
-            visitor = socket.socket(socket.AF_UNIX)
-            visitor.settimeout(seconds)
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(seconds)
             try:
-                visitor.connect(path)
+                connection.connect(path)
             except OSError:
-                visitor.close()
+                connection.close()
                 raise
     except ConnectionRefusedError:
         os.unlink(path)
@@ -181,38 +153,47 @@ def knock(path: str, seconds: float) -> socket.socket:
         raise
     except (OSError, ValueError) as error:
         raise CannotStart(f"{path}: cannot be reached: {error}") from None
-    return visitor
+    return connection
 
 
-def is_ours(visitor: socket.socket) -> bool:
-    """Whether it is a process of our user that has connected; True where the system does not say."""
-    if visitor.family == socket.AF_INET:
-        return True  # The token says it.
+def is_same_user(connection: socket.socket) -> bool:
+    """Whether the peer is a process of the same user; True if the system does not report that."""
+    if connection.family == socket.AF_INET:
+        return True  # The token proves it.
     if hasattr(socket, "SO_PEERCRED"):
         _pid, user, _group = struct.unpack(
-            "3i", visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         )
     elif hasattr(socket, "LOCAL_PEERCRED"):
         # struct xucred: its version, the user, groups (macOS, FreeBSD: unix(4)).
-        _version, user = struct.unpack_from("2I", visitor.getsockopt(0, socket.LOCAL_PEERCRED, 128))
+        _version, user = struct.unpack_from("2I", connection.getsockopt(0, socket.LOCAL_PEERCRED, 128))
     else:
         return True
     return user in (os.getuid(), ROOT)
 
 
+def _is_of(base: str, user: int) -> bool:
+    """Whether the folder exists and is this user's: `sudo` may keep the variable of another one."""
+    try:
+        found = os.stat(base)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == user
+
+
 def _unix(folder: str, session: str) -> ControlSocket:
     path = os.path.join(folder, session + SOCKET)
-    # Under its name only once it listens: who finds a socket that does not takes it for a dead one.
-    before = os.path.join(folder, session)
+    # Under its final name only once it listens: clients take one that does not for a dead session.
+    temporary = os.path.join(folder, session)
     listening = socket.socket(socket.AF_UNIX)
     try:
-        listening.bind(before)
+        listening.bind(temporary)
         try:
-            os.chmod(before, 0o600)
+            os.chmod(temporary, 0o600)
             listening.listen(16)
-            os.rename(before, path)
+            os.rename(temporary, path)
         except OSError:
-            os.unlink(before)
+            os.unlink(temporary)
             raise
     except OSError:
         listening.close()

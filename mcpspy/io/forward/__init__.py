@@ -1,1 +1,1 @@
-"""MCP through a forward proxy: `http --forward`, `exec`, `ca`. CONNECT, TLS, HTTP/2 are mitmproxy's."""
+"""A forward proxy for MCP: `http --forward`, `exec`, `ca`. mitmproxy does CONNECT, TLS and HTTP/2."""

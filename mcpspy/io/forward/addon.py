@@ -1,14 +1,8 @@
-"""What is done with each connection and request: left shut, passed on, or handed to an endpoint.
+"""The mitmproxy addon: each connection and request is ignored, forwarded, or handed to an endpoint.
 
-Owns the hooks of mitmproxy (its addon interface). Sees heads, and the body of
-what may be MCP; keeps nothing of anything else.
-
-Which of all requests are MCP's, by what they say of themselves.
-
-Owns the choice between recording and looking away, so it errs towards looking
-away: a token, a client registration, another protocol's JSON-RPC is nothing of
-ours. Sources: MCP basic/transports, all revisions (a POST accepts JSON, GET an
-event stream; `Mcp-Session-Id`, `MCP-Protocol-Version`; `Mcp-Method` of 2026-07-28).
+Detection errs towards ignoring: a token, a client registration or another protocol's JSON-RPC must
+not be recorded. Sources: MCP basic/transports, all revisions (a POST accepts JSON, GET an event
+stream; `Mcp-Session-Id`, `MCP-Protocol-Version`; `Mcp-Method` of 2026-07-28).
 """
 
 from __future__ import annotations
@@ -27,54 +21,15 @@ from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT
 from mcpspy.io.forward.endpoints import HOME, EndpointRegistry, McpEndpoint
-from mcpspy.io.forward.hosts import HostSet, authorize, proxy_for, through
+from mcpspy.io.forward.hosts import HostSet, authorize, proxy_for, upstream_layer
 from mcpspy.io.forward.http2 import HEADER
-from mcpspy.io.forward.mitmproxy import NonProxyRejection, is_proxys
+from mcpspy.io.forward.mitmproxy import NonProxyRejection, is_proxy_request
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mitmproxy.proxy.context import Context
 
 SESSION, METHOD, REVISION = "Mcp-Session-Id", "Mcp-Method", "MCP-Protocol-Version"
-
-
-class DetectionVerdict(Enum):
-    """What a request's head says about it."""
-
-    OTHER = "other"
-    MCP = "mcp"
-    BODY = "body"
-    """Its body decides."""
-    ANSWER = "answer"
-    """The first event of its answer decides: it may be HTTP+SSE of 2024-11-05."""
-
-
-def by_head(method: str, target: str, headers: Mapping[str, str]) -> DetectionVerdict:
-    """Judge by method, path and headers (names in any case)."""
-    if is_metadata(target):  # A client asks for them with the headers of MCP, too.
-        return DetectionVerdict.OTHER
-    if SESSION in headers:
-        return DetectionVerdict.MCP
-    if method == "POST" and _media_type(headers.get("Content-Type")) == "application/json":
-        # MCP-Protocol-Version alone says nothing here: a client registers itself with it.
-        return DetectionVerdict.MCP if METHOD in headers else DetectionVerdict.BODY
-    if method == "GET" and _media_type(headers.get("Accept")) == "text/event-stream":
-        return DetectionVerdict.MCP if REVISION in headers else DetectionVerdict.ANSWER
-    return DetectionVerdict.OTHER
-
-
-def by_body(body: bytes) -> bool:
-    """Whether one of the messages in a body is a request or notification that MCP has."""
-    # Searched before it is read: most bodies are not JSON-RPC at all.
-    return b'"jsonrpc"' in body and any(
-        isinstance(message, Request | Notification) and message.method in METHODS
-        for message in read_frame(Frame(0.0, CLIENT, body))
-    )
-
-
-def _media_type(value: str | None) -> str:
-    return "" if value is None else value.partition(",")[0].partition(";")[0].strip().lower()
-
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -83,46 +38,77 @@ HTTP1, HTTP2 = b"http/1.1", b"h2"
 LENGTH, TRANSFER = FRAMING = ("Content-Length", "Transfer-Encoding")
 
 UNTRUSTED, DISCONNECTED = "does not trust", "disconnected"
-"""What mitmproxy says of a client's end of a handshake."""
+"""Parts of mitmproxy's error texts for a failed handshake with a client."""
 
-UNDECIDED, OUTWARD = "mcpspy: its body decides", "mcpspy: for an endpoint"
+UNDECIDED, FOR_ENDPOINT = "mcpspy: its body decides", "mcpspy: for an endpoint"
+
+
+class DetectionVerdict(Enum):
+    """The classification of a request by its head."""
+
+    OTHER = "other"
+    MCP = "mcp"
+    BODY = "body"
+    """Its body decides."""
+    ANSWER = "answer"
+    """The first event of its response decides: it may be HTTP+SSE of 2024-11-05."""
+
+
+def by_head(method: str, target: str, headers: Mapping[str, str]) -> DetectionVerdict:
+    """Classify by method, path and headers (names in any case)."""
+    if is_metadata(target):  # Clients request them with MCP headers, too.
+        return DetectionVerdict.OTHER
+    if SESSION in headers:
+        return DetectionVerdict.MCP
+    if method == "POST" and _media_type(headers.get("Content-Type")) == "application/json":
+        # MCP-Protocol-Version alone proves nothing here: client registrations have it, too.
+        return DetectionVerdict.MCP if METHOD in headers else DetectionVerdict.BODY
+    if method == "GET" and _media_type(headers.get("Accept")) == "text/event-stream":
+        return DetectionVerdict.MCP if REVISION in headers else DetectionVerdict.ANSWER
+    return DetectionVerdict.OTHER
+
+
+def by_body(body: bytes) -> bool:
+    """Return whether a message in the body is a request or notification of MCP."""
+    # Searched before it is read: most bodies are not JSON-RPC at all.
+    return b'"jsonrpc"' in body and any(
+        isinstance(message, Request | Notification) and message.method in METHODS
+        for message in read_frame(Frame(0.0, CLIENT, body))
+    )
 
 
 class InterceptionAddon:
-    """The addon."""
-
     def __init__(self, hosts: HostSet, endpoints: EndpointRegistry) -> None:
         self._hosts = hosts
         self._endpoints = endpoints
-        self._complained: set[str] = set()
+        self._warned: set[str] = set()
 
     def next_layer(self, nextlayer: layer.NextLayer) -> None:
-        """Turn away who takes us for a web server; take the environment's proxy to where it leads."""
+        """Reject requests that are not for a proxy; use the environment's proxy where there is one."""
         data = nextlayer.data_client()
         if len(nextlayer.context.layers) > 1 or not data:
             return
-        if not is_proxys(data):  # A page that a browser shows can make it ask.
+        if not is_proxy_request(data):  # A web page can make a browser send it.
             nextlayer.layer = NonProxyRejection(nextlayer.context)
         elif (proxy := proxy_for(data)) is not None:
-            nextlayer.layer = through(proxy, nextlayer.context)
+            nextlayer.layer = upstream_layer(proxy, nextlayer.context)
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
-        """Leave TLS shut where we are not to look; choose HTTP/2 where a client offers it, as servers do."""
-        name, port = _asked_for(data.context, data.client_hello.sni)
+        """Pass TLS of excluded hosts through; choose HTTP/2 if the client offers it, as servers do."""
+        name, port = _requested_server(data.context, data.client_hello.sni)
         data.ignore_connection = not self._hosts.is_open(name, port)
         if HTTP2 in data.client_hello.alpn_protocols:
             data.context.client.alpn = HTTP2
 
     def tls_established_client(self, data: tls.TlsData) -> None:
-        """Keep that a client trusts us."""
-        self._hosts.trust(*_asked_for(data.context, data.context.client.sni))
+        self._hosts.trust(*_requested_server(data.context, data.context.client.sni))
 
     def tls_failed_client(self, data: tls.TlsData) -> None:
-        """Leave it shut from now on: a client that does not take our certificate has to get through."""
-        name, port = _asked_for(data.context, data.context.client.sni)
+        """Pass the host's TLS through from now on, so that a client without the CA can connect."""
+        name, port = _requested_server(data.context, data.context.client.sni)
         error = data.conn.error or ""
-        if DISCONNECTED in error and not self._hosts.doubt(name, port):
-            return  # It may just have changed its mind.
+        if DISCONNECTED in error and not self._hosts.mark_doubted(name, port):
+            return  # The client may have cancelled.
         if self._hosts.close(name, port):
             why = "a client does not trust mcpspy's certificate (mcpspy ca says how)"
             if UNTRUSTED not in error and DISCONNECTED not in error:
@@ -130,31 +116,30 @@ class InterceptionAddon:
             say(f"{name}: {why}; from now on its traffic passes unread")
 
     def tls_failed_server(self, data: tls.TlsData) -> None:
-        """Name a host whose certificate is not trusted, once."""
+        """Report a host with an untrusted certificate, once."""
         server = data.context.server
         name, error = server.sni or "", data.conn.error or ""
-        if "ertificate" in error and name not in self._complained:
-            self._complained.add(name)
+        if "ertificate" in error and name not in self._warned:
+            self._warned.add(name)
             say(f"{name}: {error} (--cacert FILE trusts one more)")
 
     def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
-        """Show our name at the environment's proxy, if it has one for us."""
         authorize(flow)
 
     def error(self, flow: http.HTTPFlow) -> None:
-        """Tell an endpoint why it gets no answer."""
-        mark = flow.metadata.get(OUTWARD)
+        """Report to an endpoint why it gets no response."""
+        mark = flow.metadata.get(FOR_ENDPOINT)
         if mark is not None and flow.error is not None and flow.response is None:
-            self._endpoints.outward.failed(mark, flow.error.msg)
+            self._endpoints.http2_upstream.failed(mark, flow.error.msg)
 
     async def requestheaders(self, flow: http.HTTPFlow) -> None:
-        """Hand over what is MCP, hold the body of what may be, and have the rest stream through."""
+        """Hand over MCP requests, hold bodies that may be MCP, and stream the rest."""
         flow.request.stream = True
         mark = flow.request.headers.pop(HEADER, None)
-        if mark is not None and self._endpoints.outward.is_ours(mark):
-            flow.metadata[OUTWARD] = mark
+        if mark is not None and self._endpoints.http2_upstream.is_ours(mark):
+            flow.metadata[FOR_ENDPOINT] = mark
             flow.request.scheme = "https"
-            # What the client of an endpoint offered: mitmproxy offers a server what it was offered itself.
+            # mitmproxy offers a server the protocols that its own client offered.
             flow.client_conn.alpn_offers = (HTTP2, HTTP1)
             return
         authorize(flow)
@@ -172,29 +157,29 @@ class InterceptionAddon:
                 self._hand_over(flow, self._endpoints.probe(*where, request.path, http2=request.is_http2))
             if verdict is not DetectionVerdict.MCP:
                 return
-            endpoint = await self._meet(flow, where)
+            endpoint = await self._get_or_create(flow, where)
         self._hand_over(flow, self._endpoints.path(endpoint, request.path))
 
     async def request(self, flow: http.HTTPFlow) -> None:
-        """Hand it over if its body is MCP's."""
+        """Hand a request over if its body is MCP."""
         where = flow.metadata.pop(UNDECIDED, None)
         if where is None or flow.request.raw_content is None or not by_body(flow.request.raw_content):
             return
-        endpoint = await self._meet(flow, where)
+        endpoint = await self._get_or_create(flow, where)
         self._hand_over(flow, self._endpoints.path(endpoint, flow.request.path))
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
-        """Have every answer go on as it comes."""
+        """Stream every response."""
         if flow.response is not None:
             flow.response.stream = True
 
-    async def _meet(self, flow: http.HTTPFlow, where: tuple[str, str]) -> McpEndpoint:
-        return await self._endpoints.meet(*where, flow.request.path, http2=flow.request.is_http2)
+    async def _get_or_create(self, flow: http.HTTPFlow, where: tuple[str, str]) -> McpEndpoint:
+        return await self._endpoints.get_or_create(*where, flow.request.path, http2=flow.request.is_http2)
 
     def _where(self, flow: http.HTTPFlow) -> tuple[str, str] | None:
-        """Return the origin of a request and its Host; None if it is none of ours."""
+        """Return the origin of a request and its Host; None if the host is excluded."""
         request = flow.request
-        # By name: a client that has looked it up itself asks for a tunnel to an address.
+        # By name: a client that resolved the host itself requests a tunnel to an address.
         scheme, name, port = request.scheme, request.pretty_host, request.port
         if not self._hosts.is_open(name, port):
             return None
@@ -205,7 +190,7 @@ class InterceptionAddon:
     def _hand_over(self, flow: http.HTTPFlow, path: str) -> None:
         request = flow.request
         host = request.host_header
-        if flow.server_conn.via is not None:  # The environment's proxy does not lead to us.
+        if flow.server_conn.via is not None:  # The endpoint listener is reached directly.
             flow.server_conn = Server(address=(HOME, self._endpoints.port))
             request.headers.pop("Proxy-Authorization", None)
         if request.method == "POST" and not any(name in request.headers for name in FRAMING):
@@ -219,7 +204,11 @@ class InterceptionAddon:
         request.host_header = host
 
 
-def _asked_for(context: Context, sni: str | None) -> tuple[str, int]:
+def _media_type(value: str | None) -> str:
+    return "" if value is None else value.partition(",")[0].partition(";")[0].strip().lower()
+
+
+def _requested_server(context: Context, sni: str | None) -> tuple[str, int]:
     """Return the name and port of the server that a client wants."""
     name, port = context.server.address or ("", 0)
     return sni or name, port

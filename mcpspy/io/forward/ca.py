@@ -1,8 +1,8 @@
-"""The certificate authority that speaks for other hosts, on this machine alone.
+"""The certificate authority that mcpspy uses to decrypt HTTPS, on this machine only.
 
-Owns its files: `ca.pem` (key and certificate, 0600), `ca-cert.pem` (the
-certificate, for whoever shall trust it) and `bundle.pem` (that and the system's
-authorities, for programs that know one file only). Never installs anything.
+Its files: `ca.pem` (key and certificate, 0600), `ca-cert.pem` (the certificate, to be trusted) and
+`bundle.pem` (that and the system's authorities, for programs that read one file only). Never
+installs anything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SYSTEM_BUNDLES = (
 
 
 class CertificateAuthority:
-    """An authority that is there."""
+    """An existing authority."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,17 +55,16 @@ class CertificateAuthority:
             )
         pem = self._x509.public_bytes(serialization.Encoding.PEM)
         self._put(self.certificate, pem)
-        # Without us: inside of `mcpspy exec` the system's is this very file.
+        # Without this CA's own: inside of `mcpspy exec` the system's bundle is this very file.
         self._put(self.bundle, system_authorities().replace(pem, b"") + pem)
 
     @property
     def name(self) -> str:
-        """What the certificate calls itself."""
+        """The common name of the certificate."""
         return str(self._x509.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value)
 
     @property
     def until(self) -> datetime:
-        """When it expires."""
         return self._x509.not_valid_after_utc
 
     def fingerprint(self, algorithm: str) -> str:
@@ -74,11 +73,10 @@ class CertificateAuthority:
 
     @cached_property
     def store(self) -> CertStore:
-        """What mitmproxy makes certificates with."""
         return CertStore.from_files(self.key, self.folder / "dhparam.pem")
 
     def _put(self, path: Path, data: bytes) -> None:
-        """Have this in a file, which others may be reading."""
+        """Replace a file, which others may be reading, if its content differs."""
         try:
             if path.exists() and path.read_bytes() == data:
                 return
@@ -90,7 +88,7 @@ class CertificateAuthority:
 
 
 def authority(folder: Path | None = None) -> CertificateAuthority:
-    """Return the authority in a folder, made if there is none; by default that of this user. Raises CannotStart."""
+    """Return the authority in a folder, by default the user's; create it if needed. Raises CannotStart."""
     folder = folder or Path(config_file()).parent / "ca"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -108,7 +106,7 @@ def system_authorities() -> bytes:
         return b"".join(
             ssl.DER_cert_to_PEM_cert(data).encode() for data, form, _ in stores if form == "x509_asn"
         )
-    for file in (ssl.get_default_verify_paths().cafile, *SYSTEM_BUNDLES):  # The first heeds SSL_CERT_FILE.
+    for file in (ssl.get_default_verify_paths().cafile, *SYSTEM_BUNDLES):  # The first honours SSL_CERT_FILE.
         if file:
             try:
                 data = Path(file).read_bytes()
@@ -127,7 +125,7 @@ def _make(path: Path) -> None:
         serialization.PrivateFormat.TraditionalOpenSSL,
         serialization.NoEncryption(),
     )
-    # 0600 from its first byte on, whole or not there, and the first of two that make one is the one.
+    # 0600 from the start, complete or absent; if two processes make one, the first wins.
     fd, draft = tempfile.mkstemp(dir=path.parent)
     try:
         with open(fd, "wb") as file:

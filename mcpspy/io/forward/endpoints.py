@@ -1,13 +1,8 @@
-"""The MCP endpoints that were met under way, each with a recording, and what carries their requests.
+"""The MCP endpoints found by the forward proxy, each with its recording.
 
-Owns the listener on loopback to which mitmproxy sends what is MCP's: there each
-request goes through the same core as those of `mcpspy http --upstream`. Nobody
-else gets in: the path of every request begins with a word that only we know.
-
-One MCP endpoint that was met under way, and one that may turn out to be one.
-
-Owns what differs from a server that was named: its clients know it by its own
-address, and HTTP+SSE (2024-11-05) shows only in what is answered.
+Owns the listener on loopback to which mitmproxy sends MCP requests; they are proxied like those of
+`mcpspy http --upstream`. The path of every request begins with a secret, so no one else can use it.
+Clients know an endpoint by its own address, and HTTP+SSE (2024-11-05) shows only in the response.
 """
 
 from __future__ import annotations
@@ -26,52 +21,54 @@ from aiohttp import web
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import Upstream, is_metadata
-from mcpspy.io.client.aiohttp_session import environments_proxy, reason, trust
+from mcpspy.io.client.aiohttp_session import environment_proxy, reason, trust
 from mcpspy.io.forward.http2 import Http2Upstream
 from mcpspy.io.http.context import ExchangeContext, SessionScopes
 from mcpspy.io.http.listener import accepting, listening
-from mcpspy.io.http.proxy import HttpOptions, HttpProxy, carrying, recording
+from mcpspy.io.http.proxy import HttpOptions, HttpProxy, recording, running_proxy
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
 if TYPE_CHECKING:
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Lines
 
+HOME = "127.0.0.1"
+
 
 class McpEndpoint(ExchangeContext):
-    """One MCP endpoint."""
-
     number = 0
-    """What it is called between mitmproxy and us."""
+    """Its number in the paths of the listener."""
     is_mcp = True
-    outward: Http2Upstream | None = None
-    """The way for one whose clients speak HTTP/2."""
-    _has_complained = False
+    http2_upstream: Http2Upstream | None = None
+    """The upstream for clients that speak HTTP/2."""
+    _has_warned = False
 
-    def ours(self, request: web.BaseRequest) -> str:
-        """Return the server's own origin: nothing has to lead to us, all comes by here anyway."""
+    def public_origin(self, request: web.BaseRequest) -> str:
+        """Return the server's own origin: all requests pass the proxy anyway."""
         return self.upstream.origin
 
-    async def ask(
+    async def send_request(
         self, method: str, target: str, headers: Headers, data: bytes | AsyncIterator[bytes] | None
     ) -> aiohttp.ClientResponse:
-        """Send a request to the server; say it, once, if its certificate is not trusted."""
-        if self.outward is not None:
-            return await self.outward.ask(self.client, method, self.url(target), headers, data)
+        """Send a request to the server; report an untrusted certificate once."""
+        if self.http2_upstream is not None:
+            return await self.http2_upstream.send_request(
+                self.client, method, self.url(target), headers, data
+            )
         try:
-            return await super().ask(method, target, headers, data)
+            return await super().send_request(method, target, headers, data)
         except aiohttp.ClientConnectorCertificateError as error:
-            if not self._has_complained:
-                self._has_complained = True
+            if not self._has_warned:
+                self._has_warned = True
                 say(f"{self.upstream.host}: {reason(error)}")
             raise
 
 
 class EndpointProbe(McpEndpoint):
-    """Carries one GET; an endpoint from the event on that names the address for messages.
+    """A GET that becomes an endpoint with the event that names the address for messages.
 
-    Until then the little there is to record is held, at the time 0 of the
-    recording that begins with that event; without it none of it is kept.
+    Until then its entries are held, at the time 0 of the recording that begins with that event;
+    without the event they are dropped.
     """
 
     is_reachable = False
@@ -80,25 +77,25 @@ class EndpointProbe(McpEndpoint):
         self, upstream: Upstream, client: aiohttp.ClientSession, decided: Callable[[EndpointProbe], None]
     ) -> None:
         """`decided` is called when it has become an endpoint, and calls `record_to`."""
-        self._holding = _Holding()
-        super().__init__(upstream, self._holding, client)
+        self._held = _HoldingRecorder()
+        super().__init__(upstream, self._held, client)
         self.is_mcp = False
-        self.streams = _Listening(upstream.path, lambda: decided(self))
+        self.streams = _ObservedScopes(upstream.path, lambda: decided(self))
 
-    async def keep(self, lines: Iterable[bytes | bytearray], size: int) -> None:
-        """Have lines in the file, if there is one. The first are those of the event that decides."""
-        await super().keep(lines, size)
-        self._holding.is_full = True
+    async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
+        """Record or hold the lines. The first ones are those of the event that decides."""
+        await super().record(lines, size)
+        self._held.is_full = True
 
     def record_to(self, recorder: Recorder) -> None:
-        """Begin this recording with what was held."""
+        """Begin this recording with the held lines."""
         self.recorder = recorder
-        recorder.write(self._holding.lines)
+        recorder.write(self._held.lines)
         self.is_mcp = True
 
 
-class _Holding(Recorder):
-    """Holds what comes up to the first events of an answer, and nothing after them."""
+class _HoldingRecorder(Recorder):
+    """Holds all lines up to the first events of a response, and none after them."""
 
     def __init__(self) -> None:
         nowhere = RecordingTarget()
@@ -108,34 +105,29 @@ class _Holding(Recorder):
         self.is_full = False
 
     def write(self, lines: Lines) -> None:
-        """Hold them, if they are not too late."""
         if not self.is_full:
             self.lines.append(lines if isinstance(lines, bytes) else b"".join(lines))
 
 
-class _Listening(SessionScopes):
-    """Tells when a server names the address for messages."""
+class _ObservedScopes(SessionScopes):
+    """Reports when a server names the address for messages."""
 
     def __init__(self, endpoint: str, named: Callable[[], None]) -> None:
         super().__init__(endpoint)
         self._named = named
 
     def bind_address(self, target: str, stream: str) -> None:
-        """Keep the address."""
         super().bind_address(target, stream)
         self._named()
 
 
-HOME = "127.0.0.1"
-
-
 class EndpointRegistry:
-    """All that were met. One that was met once is known by its path from then on."""
+    """All endpoints. A known one is recognised by its path."""
 
     def __init__(self, options: HttpOptions, listen: str, announce: Callable[[str], None] | None) -> None:
-        """`listen` is where clients reach us; `options` are those of every endpoint, but for its address.
+        """`listen` is the proxy's URL; `options` are those of every endpoint, except its address.
 
-        `announce` is told of each. Raises CannotStart if a certificate file cannot be read.
+        `announce` is called with a line for each. Raises CannotStart if a certificate file cannot be read.
         """
         self._options = options
         self._trusted = trust(options.cacert, insecure=options.insecure)
@@ -146,59 +138,62 @@ class EndpointRegistry:
         self._all: dict[int, HttpProxy[McpEndpoint]] = {}
         self._probes: dict[int, tuple[HttpOptions, Http2Upstream | None]] = {}
         self._running = AsyncExitStack()
-        self._meeting = asyncio.Lock()
-        self.outward = Http2Upstream(listen)
+        self._creating = asyncio.Lock()
+        self.http2_upstream = Http2Upstream(listen)
         self.port = 0
-        """Of the listener, on 127.0.0.1."""
+        """The port of the listener on 127.0.0.1."""
 
     def __iter__(self) -> Iterator[McpEndpoint]:
         return iter([proxy.context for proxy in self._all.values() if proxy.context.is_mcp])
 
     def find(self, origin: str, target: str) -> McpEndpoint | None:
-        """Return the endpoint that a request belongs to."""
+        """Return the endpoint of a request."""
         here = [endpoint for endpoint in self if endpoint.upstream.origin == origin]
         for endpoint in here:
             if endpoint.streams.is_endpoint(target):
                 return endpoint
         if here and is_metadata(target):
-            # What is said about one of several stands under its path (RFC 9728, 3.1).
+            # The metadata of one of several is under its path (RFC 9728, 3.1).
             path = target.partition("?")[0]
             return next((known for known in here if path.endswith(known.upstream.path)), here[0])
         return None
 
-    async def meet(self, origin: str, host: str, target: str, *, http2: bool) -> McpEndpoint:
-        """Return an endpoint; begin its recording if it was not known. `http2`: its client speaks it."""
-        async with self._meeting:
+    async def get_or_create(self, origin: str, host: str, target: str, *, http2: bool) -> McpEndpoint:
+        """Return an endpoint; begin its recording if it is new. `http2`: its client speaks it."""
+        async with self._creating:
             if (known := self.find(origin, target)) is not None:
                 return known
             options = self._options_for(origin, host, target)
             proxy = await self._running.enter_async_context(
-                carrying(
+                running_proxy(
                     options,
                     lambda client: McpEndpoint(options.upstream, recording(options, self._listen), client),
                     self._trusted,
                 )
             )
             endpoint = proxy.context
-            endpoint.outward = self._way_to(host, http2=http2)
+            endpoint.http2_upstream = self._http2_upstream_for(host, http2=http2)
             endpoint.number = next(self._numbers)
             self._all[endpoint.number] = proxy
-        self._met(endpoint)
+        self._announce_new(endpoint)
         return endpoint
 
     def path(self, endpoint: McpEndpoint, target: str) -> str:
-        """Return the path under which the listener takes a request for an endpoint."""
+        """Return the listener's path for a request to an endpoint."""
         return f"/{self._secret}/{endpoint.number}{target}"
 
     def probe(self, origin: str, host: str, target: str, *, http2: bool) -> str:
-        """Return the path for a request whose answer decides whether there is an endpoint."""
+        """Return the path for a request whose response decides whether there is an endpoint."""
         number = next(self._numbers)
-        self._probes[number] = self._options_for(origin, host, target), self._way_to(host, http2=http2)
+        self._probes[number] = (
+            self._options_for(origin, host, target),
+            self._http2_upstream_for(host, http2=http2),
+        )
         return f"/{self._secret}/{number}{target}"
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Take requests while the context lasts; end the recordings after it."""
+        """Serve requests while the context lasts; end the recordings after it."""
         with listening(HOME, 0, "free a port") as listener:
             self.port = listener.getsockname()[1]
             async with self._running, accepting(self._handle, listener):
@@ -213,30 +208,30 @@ class EndpointRegistry:
         if not hmac.compare_digest(secret.encode(), self._secret.encode()):
             return web.Response(status=404)
         number, _, target = rest.partition("/")
-        theirs = request.clone(rel_url=URL(f"/{target}", encoded=True))
+        forwarded = request.clone(rel_url=URL(f"/{target}", encoded=True))
         if int(number) in self._probes:
-            return await self._carry_probe(theirs, int(number))
-        return await self._all[int(number)].carry(theirs)
+            return await self._carry_probe(forwarded, int(number))
+        return await self._all[int(number)].forward(forwarded)
 
     async def _carry_probe(self, request: web.BaseRequest, number: int) -> web.StreamResponse:
-        options, outward = self._probes.pop(number)
+        options, http2_upstream = self._probes.pop(number)
 
         def decided(probe: EndpointProbe) -> None:
             probe.record_to(recording(options, self._listen))
-            proxy.board.record_to(probe.recorder)
-            self._met(probe)
+            proxy.interception.record_to(probe.recorder)
+            self._announce_new(probe)
 
         async with AsyncExitStack() as running:
             proxy = await running.enter_async_context(
-                carrying(
+                running_proxy(
                     options, lambda client: EndpointProbe(options.upstream, client, decided), self._trusted
                 )
             )
             probe = proxy.context
-            probe.number, probe.outward = number, outward
+            probe.number, probe.http2_upstream = number, http2_upstream
             self._all[number] = proxy
             try:
-                return await proxy.carry(request)
+                return await proxy.forward(request)
             finally:
                 if probe.is_mcp:
                     self._running.push_async_exit(running.pop_all())
@@ -249,12 +244,12 @@ class EndpointRegistry:
         options.upstream = Upstream(origin, path, host, mark + query)
         return options
 
-    def _way_to(self, host: str, *, http2: bool) -> Http2Upstream | None:
-        """Return the way to a server whose client speaks HTTP/2, unless the environment has a proxy on it."""
-        led = any(environments_proxy(URL(f"{scheme}://{host}")) for scheme in ("http", "https"))
-        return self.outward if http2 and not led else None
+    def _http2_upstream_for(self, host: str, *, http2: bool) -> Http2Upstream | None:
+        """Return the upstream for an HTTP/2 client, unless the environment has a proxy for the server."""
+        environment = any(environment_proxy(URL(f"{scheme}://{host}")) for scheme in ("http", "https"))
+        return self.http2_upstream if http2 and not environment else None
 
-    def _met(self, endpoint: McpEndpoint) -> None:
+    def _announce_new(self, endpoint: McpEndpoint) -> None:
         if self._announce is not None:
             where = endpoint.recorder.path
             what = "not recorded" if where is None else f"recording to {where}"

@@ -1,12 +1,8 @@
-"""Which hosts are looked into: by `--allow` and `--ignore`, and not after one did not want it.
+"""Decrypted hosts, and the environment's proxies (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
 
-Owns names and globs. A glob has no port, and then means every port, or has one.
-
-The environment's own proxies on the way to a server: `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`.
-
-mitmproxy has one for all servers or none, so the choice is made here, with a
-client's first line: a connection of a proxy's client is for one server, or all
-of it is in the clear.
+A host glob without a port means every port. mitmproxy has one upstream proxy for all servers or
+none, so it is chosen here by the first line of each client connection, which is for one server
+unless it is unencrypted.
 """
 
 from __future__ import annotations
@@ -22,11 +18,13 @@ from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
 from mitmproxy.proxy.mode_specs import ProxyMode, UpstreamMode
 from yarl import URL
 
-from mcpspy.io.client.aiohttp_session import environments_proxy
+from mcpspy.io.client.aiohttp_session import environment_proxy
+
+AUTHORIZATION = "Proxy-Authorization"
 
 
 class HostSet:
-    """Hosts, each as its name and port."""
+    """The hosts to decrypt, each as its name and port."""
 
     def __init__(self, allowed: Iterable[str] = (), ignored: Iterable[str] = ()) -> None:
         """`allowed`: only these, if there are any; `ignored`: none of these."""
@@ -36,22 +34,22 @@ class HostSet:
         self._doubted: set[tuple[str, int]] = set()
 
     def is_open(self, name: str, port: int) -> bool:
-        """Whether connections to it are looked into."""
+        """Whether connections to it are decrypted."""
         name = name.lower()
         if (name, port) in self._closed or _is_in(self._ignored, name, port):
             return False
         return not self._allowed or _is_in(self._allowed, name, port)
 
     def close(self, name: str, port: int) -> bool:
-        """Look into it no more; False if that was so already."""
+        """Stop decrypting it; return whether that is new."""
         key = (name.lower(), port)
         if key in self._closed:
             return False
         self._closed.add(key)
         return True
 
-    def doubt(self, name: str, port: int) -> bool:
-        """Whether a client has hung up on it before, with nobody trusting us since."""
+    def mark_doubted(self, name: str, port: int) -> bool:
+        """Return whether a client disconnected from it before, and none has trusted the CA since."""
         key = (name.lower(), port)
         if key in self._doubted:
             return True
@@ -59,42 +57,38 @@ class HostSet:
         return False
 
     def trust(self, name: str, port: int) -> None:
-        """Keep that a client trusts us with it."""
         self._doubted.discard((name.lower(), port))
 
 
-def _is_in(globs: list[str], name: str, port: int) -> bool:
-    return any(fnmatchcase(name, glob) or fnmatchcase(f"{name}:{port}", glob) for glob in globs)
-
-
-AUTHORIZATION = "Proxy-Authorization"
-
-
 def proxy_for(data: bytes) -> URL | None:
-    """Return the proxy to the server that a client's first line names; None if there is none."""
+    """Return the proxy for the server in a client's first line; None if there is none."""
     method, _, rest = data.split(b"\r\n", 1)[0].decode("latin-1").partition(" ")
     target = rest.partition(" ")[0]
     try:
-        return environments_proxy(URL(f"https://{target}" if method == "CONNECT" else target))
-    except ValueError:  # No address: mitmproxy's to refuse.
+        return environment_proxy(URL(f"https://{target}" if method == "CONNECT" else target))
+    except ValueError:  # Not an address: mitmproxy will reject it.
         return None
 
 
-def through(proxy: URL, context: Context) -> layer.Layer:
-    """Have what a client asks for go through a proxy."""
+def upstream_layer(proxy: URL, context: Context) -> layer.Layer:
+    """Return the layer that forwards a client's requests to a proxy."""
     context.client.proxy_mode = ProxyMode.parse(f"upstream:{proxy.scheme}://{proxy.host}:{proxy.port}")
     return HttpLayer(context, HTTPMode.upstream)
 
 
 def authorize(flow: http.HTTPFlow) -> None:
-    """Show our name to the proxy that a request itself goes to, if the environment has one for us."""
+    """Add the environment's credentials for the proxy that a request is sent to."""
     request = flow.request
     if not isinstance(flow.client_conn.proxy_mode, UpstreamMode):
         return
     if request.method != "CONNECT" and request.scheme == "https":
         return
     scheme = "https" if request.method == "CONNECT" else request.scheme
-    proxy = environments_proxy(URL(f"{scheme}://{request.host}:{request.port}"))
+    proxy = environment_proxy(URL(f"{scheme}://{request.host}:{request.port}"))
     if proxy is not None and proxy.user is not None:
         name = f"{proxy.user}:{proxy.password or ''}".encode()
         request.headers[AUTHORIZATION] = f"Basic {b64encode(name).decode()}"
+
+
+def _is_in(globs: list[str], name: str, port: int) -> bool:
+    return any(fnmatchcase(name, glob) or fnmatchcase(f"{name}:{port}", glob) for glob in globs)

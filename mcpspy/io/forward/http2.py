@@ -1,7 +1,6 @@
-"""The way to a server in HTTP/2: back out through mitmproxy, since the core's client speaks HTTP/1.1.
+"""Requests to a server over HTTP/2: back through mitmproxy, since aiohttp speaks HTTP/1.1.
 
-Owns how a request of ours is told from a client's, and how it is told here why
-one failed: mitmproxy would answer with a page.
+Marks these requests, and learns from mitmproxy why one failed, for which it would send a page.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ HEADER = "Mcpspy-Outward"
 
 
 class Http2Upstream:
-    """Sends requests through our own listener, marked with words that only we know."""
+    """Sends requests through the proxy's own listener, with a secret mark."""
 
     def __init__(self, proxy: str) -> None:
         """`proxy` is the listener's address."""
@@ -29,15 +28,15 @@ class Http2Upstream:
         self._under_way: dict[str, str | None] = {}
 
     def is_ours(self, mark: str) -> bool:
-        """Whether a request with this mark is one of ours, under way."""
+        """Whether a request with this mark was sent from here and is under way."""
         return mark in self._under_way
 
     def failed(self, mark: str, why: str) -> None:
-        """Keep why there will be no answer."""
+        """Store the reason for a missing response."""
         if mark in self._under_way:
             self._under_way[mark] = why
 
-    async def ask(
+    async def send_request(
         self,
         client: aiohttp.ClientSession,
         method: str,
@@ -45,9 +44,9 @@ class Http2Upstream:
         headers: Headers,
         data: bytes | AsyncIterator[bytes] | None,
     ) -> aiohttp.ClientResponse:
-        """Send a request. Raises ClientConnectionError if there is no answer."""
+        """Send a request. Raises ClientConnectionError if there is no response."""
         mark = f"{self._secret}-{next(self._numbers)}"
-        # As a proxy is asked for it: in the clear, with the server's address in the first line.
+        # The form for a proxy: unencrypted, with the server's address in the first line.
         clear = url.with_scheme("http").with_port(url.port)
         self._under_way[mark] = None
         try:

@@ -1,13 +1,9 @@
-"""mitmproxy, embedded: its layers do CONNECT, TLS, HTTP/1.1 and HTTP/2, and its addons are ours.
+"""mitmproxy, embedded: CONNECT, TLS, HTTP/1.1 and HTTP/2.
 
-Owns how it is set up and fed with connections, and what of it is switched off:
-its own listeners, log and idle timeout, the reading and keeping of bodies. One
-engine a process: mitmproxy keeps its options in a global.
-
-Requests that are not a proxy's to answer.
-
-A page that a browser shows can send requests to loopback, and give it a name
-of its own (DNS rebinding). They name a path, where a proxy's name a server: RFC 9112, 3.2.
+Owns its setup, and switches off its listeners, log, idle timeout and the storing of bodies. There is
+one engine per process, because mitmproxy keeps its options in a global. Requests that are not for a
+proxy are rejected: a web page can send requests to loopback under its own name (DNS rebinding). They
+name a path, where a proxy's name a server: RFC 9112, 3.2.
 """
 
 from __future__ import annotations
@@ -35,18 +31,25 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mcpspy.io.http.listener import GRACE
 from mcpspy.io.recording.recorder import say
 
-FOREVER = 10 * 365 * 86400
-"""Seconds without a byte after which a connection is closed. mitmproxy has 600, and streams are silent for hours."""
+IDLE_TIMEOUT = 10 * 365 * 86400
+"""Seconds without a byte after which a connection is closed. mitmproxy has 600, but streams are silent for hours."""
 
-MANY = 1 << 16
-"""Connections to one address for one client. mitmproxy has 5: an HTTP/2 client with as many streams open would hang."""
+MAX_CONNECTIONS = 1 << 16
+"""Connections to one address for one client. mitmproxy has 5: more open HTTP/2 streams would hang."""
 
-LOOKED_AT = "1m"
-"""Bytes up to which a body that may be MCP's is held until it has been looked at; a longer one passes."""
+MAX_HELD_BODY = "1m"
+"""Size up to which a body that may be MCP is held for detection; a longer one passes."""
+
+BODY = b"This is mcpspy, a forward proxy: start programs with HTTPS_PROXY set to this address, or by mcpspy exec.\n"
+
+ANSWER = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
+)
 
 
 class Certificates(TlsConfig):
-    """TLS with certificates of our own authority."""
+    """TLS with certificates of mcpspy's authority."""
 
     def __init__(self, store: CertStore) -> None:
         self.certstore = store
@@ -59,27 +62,26 @@ class Certificates(TlsConfig):
 
 
 class PassthroughLayer(tcp.TCPLayer):
-    """Bytes that pass. mitmproxy would keep them, and take more while it asks whoever might want to see them."""
+    """Bytes that pass. mitmproxy would store them, and read more while its addons decide."""
 
     def __init__(self, context: Context, ignore: bool = True) -> None:
         super().__init__(context, ignore=True)
 
 
 class AfterNextLayer:
-    """Has what NextLayer takes for no HTTP pass unread."""
+    """Passes through what NextLayer does not take for HTTP."""
 
     def next_layer(self, nextlayer: layer.NextLayer) -> None:
-        """Have it kept nowhere."""
         if isinstance(nextlayer.layer, tcp.TCPLayer):
             nextlayer.layer.flow = None
 
 
 class MitmproxyEngine:
-    """Takes connections, and does with them what an addon says."""
+    """Accepts connections and calls an addon for each."""
 
     def __init__(self, addon: object, store: CertStore, trusted: str, *, insecure: bool) -> None:
-        """`trusted`: a PEM file of the authorities that servers' certificates are checked by."""
-        _hush()
+        """`trusted`: a PEM file of the authorities for servers' certificates."""
+        _configure_log()
         tcp.TCPLayer = PassthroughLayer  # type: ignore[misc]  # What HTTP becomes after 101.
         self._options = options.Options()
         self._master = Master(self._options, asyncio.get_running_loop())
@@ -88,11 +90,11 @@ class MitmproxyEngine:
         addons: addonmanager.AddonManager = self._master.addons
         addons.add(Proxyserver(), addon, DisableH2C(), NextLayer(), AfterNextLayer(), Certificates(store))
         self._options.update(
-            # A server is reached when there is something to tell it, and not at all for what we take over.
+            # Connect to a server when there is something to send, and not at all for handed-over requests.
             connection_strategy="lazy",
             upstream_cert=False,
-            stream_large_bodies=LOOKED_AT,
-            # As bytes: mitmproxy would put WebSocket messages together, decompress and keep them.
+            stream_large_bodies=MAX_HELD_BODY,
+            # As bytes: mitmproxy would join, decompress and store WebSocket messages.
             websocket=False,
             rawtcp=True,
             ssl_insecure=insecure,
@@ -101,14 +103,14 @@ class MitmproxyEngine:
 
     @asynccontextmanager
     async def accepting(self, listener: socket.socket) -> AsyncIterator[None]:
-        """Serve what connects, while the context lasts."""
+        """Serve connections while the context lasts."""
         server = await asyncio.start_server(self._handle, sock=listener)
         try:
             yield
         finally:
             server.close()
             for client in self._clients:
-                await client.on_timeout()  # Ends it, and what it has open.
+                await client.on_timeout()  # Ends the client and its connections.
             if self._clients:
                 await asyncio.wait(self._clients.values(), timeout=GRACE)
             await self._master.done()
@@ -116,8 +118,8 @@ class MitmproxyEngine:
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = ProxyConnectionHandler(self._master, reader, writer, self._options, self._mode)
         client.layer = modes.HttpProxy(client.layer.context)
-        client.timeout_watchdog.timeout = FOREVER
-        client.max_conns = defaultdict(lambda: asyncio.Semaphore(MANY))
+        client.timeout_watchdog.timeout = IDLE_TIMEOUT
+        client.max_conns = defaultdict(lambda: asyncio.Semaphore(MAX_CONNECTIONS))
         task = self._clients[client] = asyncio.create_task(client.handle_client())
         try:
             await asyncio.wait([task])
@@ -126,7 +128,7 @@ class MitmproxyEngine:
 
 
 class _OneLine(logging.Handler):
-    """Says what breaks in mitmproxy in one line."""
+    """Reports errors in mitmproxy in one line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
@@ -134,31 +136,23 @@ class _OneLine(logging.Handler):
         say(f"mitmproxy: {what!a}")
 
 
-def _hush() -> None:
-    """Have mitmproxy keep its log to itself, but for what breaks in it."""
-    log = logging.getLogger("mitmproxy")
-    log.propagate = False
-    log.handlers = [_OneLine(logging.ERROR)]
-
-
-BODY = b"This is mcpspy, a forward proxy: start programs with HTTPS_PROXY set to this address, or by mcpspy exec.\n"
-
-ANSWER = (
-    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
-    b"Content-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
-)
-
-
-def is_proxys(data: bytes) -> bool:
-    """Whether what a client sent first can be meant for a proxy."""
+def is_proxy_request(data: bytes) -> bool:
+    """Return whether the first bytes of a client can be meant for a proxy."""
     words = data.split(b"\r\n", 1)[0].split(b" ")
     return len(words) < 2 or not words[1].startswith((b"/", b"*"))
 
 
 class NonProxyRejection(layer.Layer):
-    """Answers once, and hangs up."""
+    """Responds once, and hangs up."""
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         if isinstance(event, events.Start):
             yield commands.SendData(self.context.client, ANSWER)
             yield commands.CloseConnection(self.context.client)
+
+
+def _configure_log() -> None:
+    """Suppress mitmproxy's log, except its errors."""
+    log = logging.getLogger("mitmproxy")
+    log.propagate = False
+    log.handlers = [_OneLine(logging.ERROR)]

@@ -1,9 +1,6 @@
-"""`mcpspy http --forward`: a proxy for programs whose servers' addresses cannot be changed.
+"""`mcpspy http --forward`: a proxy for programs whose server addresses cannot be changed.
 
-Owns what has to be there while it runs, and in which order it ends. What TLS
-is opened, and what of that is recorded, is `interception`'s.
-
-The extra that all of this takes, asked for once, by name.
+Owns the parts of a running proxy and the order in which they end.
 """
 
 from __future__ import annotations
@@ -28,22 +25,22 @@ from mcpspy.io.http import proxy
 from mcpspy.io.http.listener import listening, origin, stop_on_signals
 from mcpspy.io.recording.recorder import say
 
-ANYWHERE = Upstream("", "", "", "")
-"""The server of a proxy for all of them."""
+ANY_UPSTREAM = Upstream("", "", "", "")
+"""Stands for the upstream of a proxy for all servers."""
 
 
 class ForwardOptions(proxy.HttpOptions):
-    """What `mcpspy http --forward` was asked to do; what it was asked of one server counts for each."""
+    """The options of `mcpspy http --forward`; those of one server apply to each."""
 
     def __init__(self, host: str, port: int) -> None:
-        super().__init__(ANYWHERE, host, port)
+        super().__init__(ANY_UPSTREAM, host, port)
         self.allowed: list[str] = []
-        """Globs of hosts; only these are looked into, if there are any."""
+        """Globs of hosts; only these are decrypted, if there are any."""
         self.ignored: list[str] = []
         self.authorities = b""
-        """Trusted besides the system's and those of `cacert`, as PEM."""
+        """Trusted in addition to the system's and those of `cacert`, as PEM."""
         self.announces = True
-        """Whether a person is told of each recording when it begins."""
+        """Whether each recording is reported when it begins."""
 
 
 def run(options: ForwardOptions) -> int:
@@ -54,9 +51,9 @@ def run(options: ForwardOptions) -> int:
 async def _serve(options: ForwardOptions) -> int:
     stop = asyncio.Event()
     stop_on_signals(lambda _: stop.set())
-    ours = authority()
-    async with forwarding(options, ours) as proxy:
-        say(f"{proxy.url} is a forward proxy; clients must trust {ours.certificate} (mcpspy ca says how)")
+    ca = authority()
+    async with forwarding(options, ca) as proxy:
+        say(f"{proxy.url} is a forward proxy; clients must trust {ca.certificate} (mcpspy ca says how)")
         await stop.wait()
     return 0
 
@@ -69,7 +66,7 @@ class ForwardProxy:
         self.endpoints = endpoints
 
     def recordings(self) -> list[tuple[str, str]]:
-        """Return the address of each server that was met, and the file of its recording."""
+        """Return the address of each endpoint, and the file of its recording."""
         return [
             (known.upstream.origin + known.upstream.path, known.recorder.path)
             for known in self.endpoints
@@ -78,25 +75,25 @@ class ForwardProxy:
 
 
 @asynccontextmanager
-async def forwarding(options: ForwardOptions, ours: CertificateAuthority) -> AsyncIterator[ForwardProxy]:
+async def forwarding(options: ForwardOptions, ca: CertificateAuthority) -> AsyncIterator[ForwardProxy]:
     """Serve while the context lasts. Raises CannotStart."""
     with (
         tempfile.TemporaryDirectory(prefix="mcpspy-") as folder,
         listening(options.host, options.port, "another --listen PORT, or :0") as listener,
     ):
         options = copy.copy(options)
-        options.cacert = _more(options, Path(folder) / "more.pem")
+        options.cacert = _extra_authorities(options, Path(folder) / "more.pem")
         url = origin(options.host, listener)
         endpoints = EndpointRegistry(options, url, announce=say if options.announces else None)
         addon = InterceptionAddon(HostSet(options.allowed, options.ignored), endpoints)
         trusted = _trusted(options.cacert, Path(folder) / "trusted.pem")
-        engine = MitmproxyEngine(addon, ours.store, trusted, insecure=options.insecure)
+        engine = MitmproxyEngine(addon, ca.store, trusted, insecure=options.insecure)
         async with engine.accepting(listener), endpoints.serving():
             yield ForwardProxy(url, endpoints)
 
 
-def _more(options: ForwardOptions, path: Path) -> str | None:
-    """Return a file of the authorities that are trusted besides the system's."""
+def _extra_authorities(options: ForwardOptions, path: Path) -> str | None:
+    """Return a file of the authorities that are trusted in addition to the system's."""
     if not options.authorities:
         return options.cacert
     try:
@@ -108,7 +105,7 @@ def _more(options: ForwardOptions, path: Path) -> str | None:
 
 
 def _trusted(more: str | None, path: Path) -> str:
-    """Return a file of all that are trusted: mitmproxy takes one."""
+    """Return one file of all trusted authorities, as mitmproxy needs it."""
     path.write_bytes(system_authorities() + (b"" if more is None else Path(more).read_bytes()))
     return os.fspath(path)
 

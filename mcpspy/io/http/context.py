@@ -1,9 +1,8 @@
-"""The context of exchanges over HTTP: the server, the recording, and the sessions they belong to.
+"""The shared context of HTTP exchanges with one server: the recording, the client and the sessions.
 
-Owns the names of streams, which are the scope in which ids are paired, and how
-long each is remembered. A stream is named by the number of the exchange that
-began it. A session header makes one of many exchanges, and so does the address
-that HTTP+SSE hands out; an exchange with neither is a conversation of its own.
+A stream is the scope in which ids are paired, named by the number of the exchange that began it.
+Exchanges belong together by a session header or by an address that HTTP+SSE handed out; any other
+exchange is a stream of its own.
 """
 
 from __future__ import annotations
@@ -30,24 +29,24 @@ if TYPE_CHECKING:
 
 SESSION = "Mcp-Session-Id"
 
-SHORT = 1 << 14
-"""Bytes up to which buffers are written as one piece: to join them costs less than writev."""
+JOIN_LIMIT = 1 << 14
+"""Bytes up to which buffers are written as one piece: joining them costs less than writev."""
 
-LONG_WRITE = 1 << 20
-"""Bytes from which on a write to the file goes to a thread: below, handing it over costs more than doing it."""
+THREAD_WRITE_SIZE = 1 << 20
+"""Bytes above which a write to the file runs in a thread: below, the hand-over costs more than the write."""
 
 Decoder: TypeAlias = Callable[[bytes], bytes]
 """Decompresses a body, chunk by chunk."""
 
-ENDED = 4096
+MAX_ENDED = 4096
 """Sessions that are remembered after their end: an exchange of one may still be under way."""
 
-MOST = 1 << 16
-"""Sessions that are remembered; then the one that was silent longest is forgotten: many clients end none of theirs."""
+MAX_REMEMBERED = 1 << 16
+"""Sessions that are remembered; then the least recently used is forgotten, since many clients end none."""
 
 
 class SessionScopes:
-    """The conversations with one server."""
+    """The streams of one server."""
 
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
@@ -61,7 +60,7 @@ class SessionScopes:
     def of(self, session: str | None, target: str, number: int) -> str:
         """Return the stream of an exchange."""
         if session is not None:
-            return self._sessions.keep(session, str(number))
+            return self._sessions.refresh(session, str(number))
         return self._addresses.get(target, str(number))
 
     def is_address(self, target: str) -> bool:
@@ -69,41 +68,38 @@ class SessionScopes:
         return target in self._addresses
 
     def bind(self, session: str, stream: str) -> None:
-        """Keep that the server opened a session in this stream."""
-        self._sessions.keep(session, stream)
+        self._sessions.refresh(session, stream)
 
     def bind_address(self, target: str, stream: str) -> None:
-        """Keep that the server named this address for the messages of the stream."""
         self._addresses[target] = stream
 
     def end(self, session: str) -> None:
-        """Let go of a session, in a while."""
+        """Forget a session, in a while."""
         self._sessions.end(session)
 
     def end_address(self, target: str) -> None:
-        """Let go of an address, in a while."""
+        """Forget an address, in a while."""
         self._addresses.end(target)
 
 
 class _Names(dict[str, str]):
-    """Names of streams, those that were named last at the end."""
+    """Names of streams, the most recently used last."""
 
     def __init__(self) -> None:
         super().__init__()
         self._ended: dict[str, None] = {}
 
-    def keep(self, name: str, stream: str) -> str:
-        """Return the stream of a name, which is this one if there is none."""
+    def refresh(self, name: str, stream: str) -> str:
+        """Return the stream of a name, which is `stream` if it has none."""
         stream = self[name] = self.pop(name, stream)
-        if len(self) > MOST:
+        if len(self) > MAX_REMEMBERED:
             self._drop(next(iter(self)))
         return stream
 
     def end(self, name: str) -> None:
-        """Mark a name, if there is one, as ended."""
         if name in self:
             self._ended[name] = None
-            if len(self._ended) > ENDED:
+            if len(self._ended) > MAX_ENDED:
                 self._drop(next(iter(self._ended)))
 
     def _drop(self, name: str) -> None:
@@ -112,10 +108,7 @@ class _Names(dict[str, str]):
 
 
 class ExchangeContext:
-    """The server, client, recording and sessions that the exchanges with one server share."""
-
     is_reachable = True
-    """Whether viewers may connect."""
 
     def __init__(self, upstream: Upstream, recorder: Recorder, client: aiohttp.ClientSession) -> None:
         self.upstream = upstream
@@ -127,24 +120,22 @@ class ExchangeContext:
         self._writing = asyncio.Lock()
 
     def next_number(self) -> int:
-        """Return the number of a new exchange."""
         return next(self._numbers)
 
-    async def keep(self, lines: Iterable[bytes | bytearray], size: int) -> None:
-        """Have lines in the file. A long write leaves the loop to the other exchanges meanwhile."""
-        if size > LONG_WRITE:
-            # A thread cannot be cancelled: who hangs up meanwhile must not let the next writer in.
-            await asyncio.shield(self._keep_in_thread(lines))
+    async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
+        """Write lines to the recording. A long write does not block the other exchanges."""
+        if size > THREAD_WRITE_SIZE:
+            # A thread cannot be cancelled: the lock is kept even if the client hangs up meanwhile.
+            await asyncio.shield(self._record_in_thread(lines))
             return
         async with self._writing:
-            self.recorder.write(b"".join(lines) if size <= SHORT else lines)
+            self.recorder.write(b"".join(lines) if size <= JOIN_LIMIT else lines)
 
-    async def _keep_in_thread(self, lines: Iterable[bytes | bytearray]) -> None:
+    async def _record_in_thread(self, lines: Iterable[bytes | bytearray]) -> None:
         async with self._writing:
             await asyncio.to_thread(self.recorder.write, lines)
 
     async def note(self, kind: str, fields: Mapping[str, Value]) -> None:
-        """Have a note in the file."""
         async with self._writing:
             at = self.recorder.now()
             try:
@@ -153,30 +144,29 @@ class ExchangeContext:
                 line = encode.note(at, kind, fields)
             self.recorder.write(line)
 
-    def ours(self, request: web.BaseRequest) -> str:
+    def public_origin(self, request: web.BaseRequest) -> str:
         """Return the origin at which the client of this request knows the server."""
         return f"http://{request.headers.get(hdrs.HOST, '')}"
 
     def url(self, target: str) -> URL:
-        """Return where a request for `target` goes: to the same path at the server."""
         return URL(self.upstream.origin + target, encoded=True)
 
-    async def ask(
+    async def send_request(
         self, method: str, target: str, headers: Headers, data: bytes | AsyncIterator[bytes] | None
     ) -> aiohttp.ClientResponse:
-        """Send a request to the server. Raises what `connect.client.reason` explains."""
+        """Send a request to the server. Raises the errors that `aiohttp_session.reason` explains."""
         return await self.client.request(
             method, self.url(target), headers=headers, data=data, allow_redirects=False
         )
 
 
 class ExchangeHead:
-    """One request of a client: its number, its stream and its addresses."""
+    """One request of a client: its number, stream and addresses."""
 
     def __init__(self, context: ExchangeContext, request: web.BaseRequest) -> None:
         self.request = request
         self.number = context.next_number()
-        self.ours = context.ours(request)
+        self.public_origin = context.public_origin(request)
         """The origin at which the client knows the server."""
         self.target = request.rel_url.raw_path_qs
         streams = self._streams = context.streams
@@ -184,7 +174,7 @@ class ExchangeHead:
         self.is_mcp = streams.is_endpoint(self.target)
         self.stream = streams.of(request.headers.get(SESSION), self.target, self.number)
         self.lists_tools = request.headers.get(mcp_headers.METHOD) == LIST
-        """Whether it is, in the manner of 2026-07-28, a request for the list of tools."""
+        """Whether the head names `tools/list` (2026-07-28)."""
         self.address: str | None = None
         """The address for messages that this HTTP+SSE stream (2024-11-05) has named."""
 
@@ -195,16 +185,16 @@ class ExchangeHead:
 
     @property
     def is_address(self) -> bool:
-        """Whether this is a POST of HTTP+SSE (2024-11-05), whose answers come on a stream elsewhere."""
+        """Whether this is a POST of HTTP+SSE (2024-11-05), whose responses come on another stream."""
         return self._streams.is_address(self.target)
 
     def redirect(self, chunk: bytes, data: bytes) -> bytes:
-        """Learn where messages will be sent; an absolute address of the server becomes one of the proxy."""
+        """Learn the address for messages; an absolute address of the server becomes one of the proxy."""
         try:
             address = data.decode()
             target = self.request.rel_url.join(URL(moved(address, self._origin, ""), encoded=True))
-        except ValueError:  # No address at all: the client's to refuse.
+        except ValueError:  # Not an address: the client will reject it.
             return chunk
         self.address = target.raw_path_qs
         self._streams.bind_address(self.address, self.stream)
-        return chunk.replace(data, moved(address, self._origin, self.ours).encode(), 1)
+        return chunk.replace(data, moved(address, self._origin, self.public_origin).encode(), 1)

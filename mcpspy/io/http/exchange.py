@@ -1,14 +1,8 @@
-"""One HTTP exchange on its way through us.
+"""One proxied HTTP exchange.
 
-Owns what happens between a request's head and a response's end: the body is in
-the recording before its last byte goes on, an event of a stream before its
-blank line does, and neither waits for anything else. Bytes go on as they came;
-who hangs up is passed on at once, in both directions.
-
-An answer of a server as it goes on: under the head it came with, its body readable for the record.
-
-Owns what aiohttp would add to a head, and takes it out again, and how what is
-compressed is read without being changed.
+A body is recorded before its last byte is forwarded, and an event of a stream before its blank
+line; nothing else waits. Bytes and headers are forwarded unchanged, and a disconnect of one side
+is passed to the other at once.
 """
 
 from __future__ import annotations
@@ -53,16 +47,19 @@ if TYPE_CHECKING:
     from mcpspy.io.http.interception import HttpInterception
 
 ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.CONTENT_TYPE, hdrs.ACCEPT_ENCODING, hdrs.SERVER, hdrs.DATE)
-"""Headers that aiohttp adds where there is none."""
+"""Headers that aiohttp adds if there is none."""
+
+JOIN_LIMIT = 1 << 18
+"""Bytes up to which a request's body is sent as one piece; a longer one is not copied whole."""
 
 
 class ProxiedResponse(web.StreamResponse):
-    """A response with the headers it came with, and no others."""
+    """A response with the headers that the server sent, and no others."""
 
     def __init__(self, response: aiohttp.ClientResponse, headers: Headers) -> None:
         super().__init__(status=response.status, reason=response.reason, headers=CIMultiDict(headers))
         self._given = response.headers
-        # A body that is all there goes in one packet with its head; for another the head does not wait.
+        # A complete body is sent in one packet with its head; otherwise the head does not wait.
         self._send_headers_immediately = not response.content.is_eof()
 
     async def _write_headers(self) -> None:
@@ -73,7 +70,7 @@ class ProxiedResponse(web.StreamResponse):
 
 
 def decoder(response: aiohttp.ClientResponse) -> Decoder:
-    """Return what makes a compressed body readable for the record, chunk by chunk; it goes on compressed."""
+    """Return a function that decompresses body chunks for the recording; they are forwarded compressed."""
     encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").lower()
     if encoding not in ("gzip", "x-gzip", "deflate"):
         return lambda data: data
@@ -83,222 +80,229 @@ def decoder(response: aiohttp.ClientResponse) -> Decoder:
         nonlocal inflate
         try:
             return inflate(data)
-        except zlib.error:  # Not what it says it is: recorded as it came from here on.
+        except zlib.error:  # Not compressed as declared: recorded unchanged from here on.
             inflate = bytes
             return data
 
     return decode
 
 
-SMALL = 1 << 18
-"""Bytes up to which a request's body is sent as one piece; a longer one is not copied whole."""
-
-
 class HttpExchange:
-    """One request, from its head to its answer's end."""
+    """One request, from its head to the end of its response."""
 
-    def __init__(self, context: ExchangeContext, board: HttpInterception, request: web.BaseRequest) -> None:
+    def __init__(
+        self, context: ExchangeContext, interception: HttpInterception, request: web.BaseRequest
+    ) -> None:
         self._context = context
-        self._board = board
+        self._interception = interception
         self._request = request
-        self._begun = self._now()
-        self._about = ExchangeHead(context, request)
-        self._asked: bytes | None = None
-        self._detour: InterceptedExchange | None = None
-        self._turning: asyncio.Task[Any] | None = None
+        self._started_at = self._now()
+        self._head = ExchangeHead(context, request)
+        self._request_body: bytes | None = None
+        self._intercepted: InterceptedExchange | None = None
+        self._waiting_task: asyncio.Task[Any] | None = None
         self._has_head = False
         self._is_over = False
 
     async def run(self) -> web.StreamResponse:
-        """Carry it through. Cancelled when the client hangs up, and when we have to stop."""
+        """Proxy the exchange. Cancelled when the client hangs up and when the proxy stops."""
         try:
             data = await self._take_request()
             try:
-                response = await self._ask(data)
+                response = await self._send_request(data)
             except (aiohttp.ClientError, OSError) as error:
-                return await self._unreachable(error)
+                return await self._respond_unreachable(error)
             except ClientAnswered:
-                return await self._answer()
+                return await self._respond()
             except ClientDisconnected:
-                return await self._cut_off(web.Response())
+                return await self._disconnect(web.Response())
             try:
-                return await self._pass_on(response)
+                return await self._forward_response(response)
             finally:
-                # What the client no longer wants, the server should stop making: close() and not release().
-                if self._detour is None or not self._detour.is_overhearing:
+                # The server should stop producing what the client no longer wants: close(), not release().
+                if self._intercepted is None or not self._intercepted.is_draining:
                     response.close()
         except (asyncio.CancelledError, ConnectionResetError):
             await self._end(MCPSPY if self._context.is_stopping else CLIENT)
             raise
-        except Exception:  # A bug of ours: `io.http.listener` says it, and hangs up.
+        except Exception:  # A bug in mcpspy: `io.http.listener` reports it and hangs up.
             await self._end(MCPSPY)
             raise
         finally:
-            if self._detour is not None:
-                self._detour.close()
+            if self._intercepted is not None:
+                self._intercepted.close()
 
     async def _take_request(self) -> bytes | AsyncIterator[bytes] | None:
-        """Return the body to send: recorded first if it is a message, a stream as it comes if not."""
-        request, context, about = self._request, self._context, self._about
+        """Return the body to send: a message, recorded, or the stream of any other body."""
+        request, context, head = self._request, self._context, self._head
         if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and request.transport is not None:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if not request.body_exists:
             return None
-        if not (about.is_mcp and request.method == hdrs.METH_POST):
+        if not (head.is_mcp and request.method == hdrs.METH_POST):
             return request.content.iter_any()
-        is_session = SESSION in request.headers or about.is_address
-        self._board.ways.posts(Route(about.stream, about.target, request.headers, about.ours, is_session))
-        lane = BodyEncoder(CLIENT, about.fields)
+        is_session = SESSION in request.headers or head.is_address
+        self._interception.routes.add_post(
+            Route(head.stream, head.target, request.headers, head.public_origin, is_session)
+        )
+        encoder = BodyEncoder(CLIENT, head.fields)
         pieces: list[bytes] = []
         torn = True
         try:
             async for piece in request.content.iter_any():
                 pieces.append(piece)
-                lane.feed(piece)
+                encoder.feed(piece)
             torn = False
         finally:
-            if torn or not self._is_decided_on(pieces):
+            if torn or not self._is_intercepted(pieces):
                 size = sum(map(len, pieces))
-                await context.keep(lane.close(self._now(), torn=torn), size)
-        if self._detour is not None:
+                await context.record(encoder.close(self._now(), torn=torn), size)
+        if self._intercepted is not None:
             return None
-        if size > SMALL:
-            return _each(pieces)
-        self._asked = b"".join(pieces)
-        return self._asked
+        if size > JOIN_LIMIT:
+            return _iterate(pieces)
+        self._request_body = b"".join(pieces)
+        return self._request_body
 
-    def _is_decided_on(self, pieces: list[bytes]) -> bool:
-        """Whether somebody wants to decide what becomes of a body that has come."""
-        if self._board.is_on and is_message(body := b"".join(pieces)):
-            self._asked = body
-            self._detour = InterceptedExchange(self._context, self._board, self._about, body)
-        return self._detour is not None
+    def _is_intercepted(self, pieces: list[bytes]) -> bool:
+        """Whether a complete body is a message to decide on."""
+        if self._interception.is_on and is_message(body := b"".join(pieces)):
+            self._request_body = body
+            self._intercept()
+        return self._intercepted is not None
 
-    async def _ask(self, data: bytes | AsyncIterator[bytes] | None) -> aiohttp.ClientResponse:
-        if self._detour is not None:
-            return await self._detour.ask(await self._detour.request())
-        request, context, about = self._request, self._context, self._about
-        headers = towards_server(request.headers.items(), context.upstream, about.ours)
-        return await context.ask(request.method, about.target, headers, data)
+    def _intercept(self) -> InterceptedExchange:
+        body = self._request_body or b""
+        self._intercepted = InterceptedExchange(self._context, self._interception, self._head, body)
+        return self._intercepted
 
-    async def _pass_on(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
-        request, context, about = self._request, self._context, self._about
+    async def _send_request(self, data: bytes | AsyncIterator[bytes] | None) -> aiohttp.ClientResponse:
+        if self._intercepted is not None:
+            return await self._intercepted.send_request(await self._intercepted.request())
+        request, context, head = self._request, self._context, self._head
+        headers = towards_server(request.headers.items(), context.upstream, head.public_origin)
+        return await context.send_request(request.method, head.target, headers, data)
+
+    async def _forward_response(self, response: aiohttp.ClientResponse) -> web.StreamResponse:
+        request, context, head = self._request, self._context, self._head
         session = response.headers.get(SESSION)
         if session is not None and response.ok:
-            context.streams.bind(session, about.stream)
-        self._forget_session(response)
-        await self._head(response.status, noted(response.headers.items()))
+            context.streams.bind(session, head.stream)
+        self._end_session(response)
+        await self._record_head(response.status, noted(response.headers.items()))
         if not response.content.is_eof():
-            # Most servers send a short answer in two packets: let the loop take the second, if it is there.
+            # Most servers send a short response in two packets: let the loop read the second, if it is there.
             await asyncio.sleep(0)
-        headers = towards_client(response.headers.items(), context.upstream, about.ours)
-        kind = response.content_type if about.is_mcp and request.method != hdrs.METH_HEAD else ""
-        if kind in (EVENTS, JSON) and self._board.is_on and self._detour is None:
-            self._detour = InterceptedExchange(self._context, self._board, self._about, self._asked or b"")
-        passed = ProxiedResponse(response, headers)
+        headers = towards_client(response.headers.items(), context.upstream, head.public_origin)
+        kind = response.content_type if head.is_mcp and request.method != hdrs.METH_HEAD else ""
+        if kind in (EVENTS, JSON) and self._interception.is_on and self._intercepted is None:
+            self._intercept()
+        proxied = ProxiedResponse(response, headers)
         try:
-            if request.method == hdrs.METH_GET and response.ok and is_metadata(about.target):
-                return await self._pass_metadata(response, passed)
-            await self._pass_body(response, passed, kind)
-            # Recorded before the last byte goes on, which some clients do not wait for.
+            if request.method == hdrs.METH_GET and response.ok and is_metadata(head.target):
+                return await self._forward_metadata(response, proxied)
+            await self._forward_body(response, proxied, kind)
+            # Recorded before the last byte is forwarded, which some clients do not wait for.
             await self._end(None)
-            await passed.write_eof()
-        except ConnectionError:  # Ours to the client: aiohttp's own class of it is a ClientError, too.
+            await proxied.write_eof()
+        except ConnectionError:  # To the client; aiohttp's own subclass for the server is a ClientError, too.
             await self._end(CLIENT)
         except aiohttp.ClientError:
-            # A clean end would tell the client that this was all. It was not.
+            # A clean end would make the client take this for the whole body.
             await self._end(SERVER)
             if request.transport is not None:
                 request.transport.close()
         except ClientAnswered:
-            if not passed.prepared:
-                return await self._answer()
+            if not proxied.prepared:
+                return await self._respond()
             await self._end(None)
-            await passed.write_eof()
+            await proxied.write_eof()
         except ClientDisconnected:
-            return await self._cut_off(passed)
-        return passed
+            return await self._disconnect(proxied)
+        return proxied
 
-    async def _pass_body(self, response: aiohttp.ClientResponse, passed: ProxiedResponse, kind: str) -> None:
-        """Pass on what comes behind the head, as it comes, unless somebody decides on it."""
-        if self._detour is not None:
-            await self._pass_decided(response, passed, kind, self._detour)
+    async def _forward_body(
+        self, response: aiohttp.ClientResponse, proxied: ProxiedResponse, kind: str
+    ) -> None:
+        """Forward the body as it comes, unless its messages are intercepted."""
+        if self._intercepted is not None:
+            await self._forward_intercepted(response, proxied, kind, self._intercepted)
             return
-        await passed.prepare(self._request)
+        await proxied.prepare(self._request)
         if kind == EVENTS:
-            await self._pass_events(response, passed)
+            await self._forward_events(response, proxied)
         elif kind == JSON:
-            await self._pass_message(response, passed)
+            await self._forward_message(response, proxied)
         else:
             async for chunk in response.content.iter_any():
-                await passed.write(chunk)
+                await proxied.write(chunk)
 
-    async def _pass_decided(
+    async def _forward_intercepted(
         self,
         response: aiohttp.ClientResponse,
-        passed: ProxiedResponse,
+        proxied: ProxiedResponse,
         kind: str,
-        detour: InterceptedExchange,
+        intercepted: InterceptedExchange,
     ) -> None:
-        """Pass on what somebody decides on, under a head that fits."""
+        """Forward the decided messages under a matching head."""
         if kind == JSON:
-            body, is_as_it_came = await detour.message(response, decoder(response))
-            if not is_as_it_came:
-                passed.headers.popall(hdrs.CONTENT_ENCODING, None)
-                passed.content_length = len(body)
-            await passed.prepare(self._request)
-            await passed.write(body)
+            body, is_unchanged = await intercepted.message(response, decoder(response))
+            if not is_unchanged:
+                proxied.headers.popall(hdrs.CONTENT_ENCODING, None)
+                proxied.content_length = len(body)
+            await proxied.prepare(self._request)
+            await proxied.write(body)
             return
         if kind == EVENTS:
-            passed.headers.popall(hdrs.CONTENT_ENCODING, None)  # Events are cut apart, and not put back in.
-        await passed.prepare(self._request)
+            proxied.headers.popall(hdrs.CONTENT_ENCODING, None)  # Events are sent one by one, uncompressed.
+        await proxied.prepare(self._request)
         if kind == EVENTS:
-            await self._pass_events(response, passed)
+            await self._forward_events(response, proxied)
             return
         async for chunk in response.content.iter_any():
-            await passed.write(chunk)
+            await proxied.write(chunk)
 
-    async def _answer(self) -> web.StreamResponse:
-        """Answer in the server's place; what is said is in the recording already."""
-        assert self._detour is not None
-        status, body = self._detour.answer()
+    async def _respond(self) -> web.StreamResponse:
+        """Respond in the server's place; the messages are already recorded."""
+        assert self._intercepted is not None
+        status, body = self._intercepted.answer()
         if not self._has_head:
-            await self._head(status, {}, by=MCPSPY)
+            await self._record_head(status, {}, by=MCPSPY)
         await self._end(None)
         return web.Response(status=status, body=body, content_type=JSON if body else None)
 
-    async def _cut_off(self, response: web.StreamResponse) -> web.StreamResponse:
-        """Leave the client without an answer, and without a connection."""
+    async def _disconnect(self, response: web.StreamResponse) -> web.StreamResponse:
+        """Close the connection without a response."""
         await self._end(MCPSPY)
         if self._request.transport is not None:
             self._request.transport.abort()
         return response
 
-    def _forget_session(self, response: aiohttp.ClientResponse) -> None:
-        """Let go of a session that the server says is over."""
+    def _end_session(self, response: aiohttp.ClientResponse) -> None:
+        """Forget a session that the server has ended."""
         request = self._request
         session = request.headers.get(SESSION)
         is_deleted = request.method == hdrs.METH_DELETE and response.ok
-        if session is not None and self._about.is_mcp and (is_deleted or response.status == 404):
+        if session is not None and self._head.is_mcp and (is_deleted or response.status == 404):
             self._context.streams.end(session)
 
-    async def _pass_metadata(
-        self, response: aiohttp.ClientResponse, passed: ProxiedResponse
+    async def _forward_metadata(
+        self, response: aiohttp.ClientResponse, proxied: ProxiedResponse
     ) -> ProxiedResponse:
-        """Pass on a document about the server as one about us."""
+        """Forward a document about the server as one about the proxy."""
         body = moved_metadata(
-            self._about.target, await response.read(), self._context.upstream.origin, self._about.ours
+            self._head.target, await response.read(), self._context.upstream.origin, self._head.public_origin
         )
-        passed.content_length = len(body)
-        await passed.prepare(self._request)
-        await passed.write(body)
+        proxied.content_length = len(body)
+        await proxied.prepare(self._request)
+        await proxied.write(body)
         await self._end(None)
-        await passed.write_eof()
-        return passed
+        await proxied.write_eof()
+        return proxied
 
-    async def _pass_message(self, response: aiohttp.ClientResponse, passed: ProxiedResponse) -> None:
-        """Hold back the last chunk, and only that, until the message is in the recording."""
-        lane = BodyEncoder(SERVER, self._about.fields)
+    async def _forward_message(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
+        """Forward a message; only its last chunk waits for the recording."""
+        encoder = BodyEncoder(SERVER, self._head.fields)
         decode = decoder(response)
         held = b""
         size = 0
@@ -307,120 +311,122 @@ class HttpExchange:
         try:
             async for chunk in response.content.iter_any():
                 if held:
-                    await passed.write(held)
+                    await proxied.write(held)
                 data = decode(chunk)
-                lane.feed(data)
-                if self._about.lists_tools:
+                encoder.feed(data)
+                if self._head.lists_tools:
                     listed.append(data)
                 size += len(chunk)
                 held = chunk
             torn = False
         finally:
-            await self._context.keep(lane.close(self._now(), torn=torn), size)
+            await self._context.record(encoder.close(self._now(), torn=torn), size)
         if listed:
-            self._board.hear_tools(b"".join(listed))
+            self._interception.learn_tools(b"".join(listed))
         if held:
-            await passed.write(held)
+            await proxied.write(held)
 
-    async def _pass_events(self, response: aiohttp.ClientResponse, passed: ProxiedResponse) -> None:
-        """Pass each chunk on as it comes, its events in the recording before it."""
+    async def _forward_events(self, response: aiohttp.ClientResponse, proxied: ProxiedResponse) -> None:
+        """Forward each chunk as it comes, after its events are recorded."""
         # HTTP+SSE (2024-11-05) names the address for messages in the first event of its one GET.
-        opening = self._request.method == hdrs.METH_GET and SESSION not in self._request.headers
-        ways = self._board.ways
+        may_name_endpoint = self._request.method == hdrs.METH_GET and SESSION not in self._request.headers
+        routes = self._interception.routes
         try:
-            if self._detour is None:
-                opening = await self._pass_chunks(response, passed, opening=opening)
+            if self._intercepted is None:
+                may_name_endpoint = await self._forward_chunks(
+                    response, proxied, may_name_endpoint=may_name_endpoint
+                )
             else:
-                ways.opens(self._detour)
-            if self._detour is not None:
-                await self._detour.events(response, passed, decoder(response), opening=opening)
+                routes.open_stream(self._intercepted)
+            if self._intercepted is not None:
+                await self._intercepted.events(
+                    response, proxied, decoder(response), may_name_endpoint=may_name_endpoint
+                )
         finally:
-            ways.passed(self)
-            if self._about.address is not None:
-                self._context.streams.end_address(self._about.address)
+            routes.remove_uninspected(self)
+            if self._head.address is not None:
+                self._context.streams.end_address(self._head.address)
 
-    async def _pass_chunks(
-        self, response: aiohttp.ClientResponse, passed: ProxiedResponse, *, opening: bool
+    async def _forward_chunks(
+        self, response: aiohttp.ClientResponse, proxied: ProxiedResponse, *, may_name_endpoint: bool
     ) -> bool:
-        """Pass chunks on until the end, or until somebody wants to decide on each event.
+        """Forward chunks until the end, or until each event is to be decided on.
 
         Return whether the event that names the address may still come.
         """
-        lane = SseEncoder(SERVER, self._about.fields)
+        encoder = SseEncoder(SERVER, self._head.fields)
         decode = decoder(response)
         held = b""
-        if hdrs.CONTENT_ENCODING not in response.headers:  # Of a compressed stream no part can be changed.
-            self._board.ways.passes(self)
+        if hdrs.CONTENT_ENCODING not in response.headers:  # Compressed streams cannot be changed in part.
+            self._interception.routes.add_uninspected(self)
         chunks = response.content.iter_any()
         try:
             while True:
-                is_between = not held and not lane.is_inside_event
-                if is_between and self._detour is not None:
+                is_between = not held and not encoder.is_inside_event
+                if is_between and self._intercepted is not None:
                     break
-                self._turning = asyncio.current_task() if is_between else None
+                self._waiting_task = asyncio.current_task() if is_between else None
                 chunk = await anext(chunks, None)
-                self._turning = None
+                self._waiting_task = None
                 if chunk is None:
-                    await passed.write(held)
+                    await proxied.write(held)
                     break
-                events, lines = lane.feed(self._now(), decode(chunk))
+                events, lines = encoder.feed(self._now(), decode(chunk))
                 if lines:
-                    await self._context.keep(lines, len(chunk))
-                self._learn(events)
+                    await self._context.record(lines, len(chunk))
+                self._learn_event_tools(events)
                 held += chunk
-                if opening and not events and lane.is_inside_event:
+                if may_name_endpoint and not events and encoder.is_inside_event:
                     continue
-                if opening and events:
-                    opening = False
+                if may_name_endpoint and events:
+                    may_name_endpoint = False
                     if events[0].event == "endpoint":
-                        held = self._about.redirect(held, b"".join(events[0].data or ()))
-                await passed.write(held)
+                        held = self._head.redirect(held, b"".join(events[0].data or ()))
+                await proxied.write(held)
                 held = b""
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if self._turning is None or self._detour is None or task is None or task.uncancel() > 0:
+            if self._waiting_task is None or self._intercepted is None or task is None or task.uncancel() > 0:
                 raise
         finally:
-            self._turning = None
-            await self._context.keep(lane.close(self._now()), 0)
-        return opening
+            self._waiting_task = None
+            await self._context.record(encoder.close(self._now()), 0)
+        return may_name_endpoint
 
-    def _learn(self, events: list[SseEvent]) -> None:
-        """Have it kept what tools want in headers."""
-        if self._about.lists_tools:
+    def _learn_event_tools(self, events: list[SseEvent]) -> None:
+        if self._head.lists_tools:
             for event in events:
-                self._board.hear_tools(b"".join(event.data or ()))
+                self._interception.learn_tools(b"".join(event.data or ()))
 
-    def turn(self) -> None:
-        """Have the stream that goes by decided on, from its next event on: now, if it is waited for."""
-        self._detour = InterceptedExchange(self._context, self._board, self._about, self._asked or b"")
-        self._board.ways.opens(self._detour)
-        if self._turning is not None:
-            self._turning.cancel()
+    def inspect(self) -> None:
+        """Decide on the events of this stream from the next one on; at once if it is being waited for."""
+        self._interception.routes.open_stream(self._intercept())
+        if self._waiting_task is not None:
+            self._waiting_task.cancel()
 
-    async def _unreachable(self, error: Exception) -> web.StreamResponse:
-        """Answer for a server that cannot be reached, by name, in the client's own terms."""
+    async def _respond_unreachable(self, error: Exception) -> web.StreamResponse:
+        """Respond in JSON-RPC for a server that cannot be reached."""
         upstream = self._context.upstream
         line = f"mcpspy: cannot reach {upstream.origin}{upstream.path}: {reason(error)}"
-        await self._head(502, {}, error=line)
+        await self._record_head(502, {}, error=line)
         await self._end(None)
-        said = read_frame(Frame(0.0, CLIENT, self._asked)) if self._asked else []
-        asked = said[0].id if len(said) == 1 and isinstance(said[0], Request) else None
-        return json_error(502, asked, line)
+        messages = read_frame(Frame(0.0, CLIENT, self._request_body)) if self._request_body else []
+        request_id = messages[0].id if len(messages) == 1 and isinstance(messages[0], Request) else None
+        return json_error(502, request_id, line)
 
     def _now(self) -> float:
         return self._context.recorder.now()
 
-    async def _head(self, status: int | None, answered: dict[str, str], **more: Value) -> None:
+    async def _record_head(self, status: int | None, response_headers: dict[str, str], **more: Value) -> None:
         request = self._request
         fields: dict[str, Value] = {
-            **self._about.fields,
+            **self._head.fields,
             "method": request.method,
-            "path": self._about.target,
+            "path": self._head.target,
             "status": status,
-            "asked_at": round(self._begun, 6),
+            "asked_at": round(self._started_at, 6),
             "request": noted(request.headers.items()),
-            "response": answered,
+            "response": response_headers,
             **more,
         }
         await self._context.note("http", fields)
@@ -430,21 +436,21 @@ class HttpExchange:
         if self._is_over:
             return
         if not self._has_head:
-            await self._head(None, {})
-        await self._context.note("http-end", {**self._about.fields, "hung_up": hung_up})
+            await self._record_head(None, {})
+        await self._context.note("http-end", {**self._head.fields, "hung_up": hung_up})
         self._is_over = True
 
 
-def json_error(status: int, asked: str | None, line: str) -> web.Response:
-    """Return an answer of our own, in the client's terms; `asked` is the JSON text of an id."""
+def json_error(status: int, request_id: str | None, line: str) -> web.Response:
+    """Return a JSON-RPC error response by mcpspy; `request_id` is JSON text."""
     body = {
         "jsonrpc": "2.0",
-        "id": orjson.Fragment(asked) if asked is not None else None,
+        "id": orjson.Fragment(request_id) if request_id is not None else None,
         "error": {"code": -32000, "message": line},
     }
     return web.Response(status=status, body=orjson.dumps(body), content_type=JSON)
 
 
-async def _each(pieces: list[bytes]) -> AsyncIterator[bytes]:
+async def _iterate(pieces: list[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece

@@ -1,8 +1,7 @@
-"""A request of ours to a server over HTTP: its POST, and what comes back.
+"""An injected request to a server over HTTP: its POST and the response.
 
-Owns that nothing of it reaches the client that did not ask: the answer is for
-whoever asked us, and the rest of what such a stream carries goes where the client
-listens, if it does.
+Nothing of it reaches the client that did not send it: the response belongs to the viewer, and
+other messages of its stream are forwarded to a stream on which the client listens, if there is one.
 """
 
 from __future__ import annotations
@@ -30,75 +29,73 @@ if TYPE_CHECKING:
 
 
 class InjectedRequest:
-    """One POST of ours."""
-
     is_answered_here = False
 
-    def __init__(self, context: ExchangeContext, board: HttpInterception, way: Route) -> None:
+    def __init__(self, context: ExchangeContext, interception: HttpInterception, route: Route) -> None:
         self._context = context
-        self._board = board
-        self._way = way
+        self._interception = interception
+        self._route = route
         self._number = context.next_number()
-        self.stream = way.stream if way.is_session else str(self._number)
-        self._begun = board.now()
+        self.stream = route.stream if route.is_session else str(self._number)
+        self._started_at = interception.now()
         self._request_id: str | None = None
         self._is_stream = False
         self._is_over = False
-        self._kept: dict[int, bytes] = {}
-        """By ticket what has come with the answer, and has not gone on yet."""
+        self._held: dict[int, bytes] = {}
+        """The messages that came with the response and are not forwarded yet, by ticket."""
         self.lists_tools = False
 
     @property
     def fields(self) -> dict[str, Value]:
-        """What the entries of this exchange say of it."""
+        """The fields of this exchange's entries in the recording."""
         return {"stream": self.stream, "http": self._number}
 
     def deliver(self, step: Step) -> None:
-        """Say what is to be said; pass on what comes back and is not for us."""
+        """Send the injected message, or forward a message that came back with the response."""
         if isinstance(step, Inject):
             self._request_id = step.id
-            self._board.spawn(self._run(step.data))
+            self._interception.spawn(self._run(step.data))
             return
         if isinstance(step, Forward | Substitute | Dropped):
-            was_kept = self._kept.pop(step.ticket, None) is not None
+            was_kept = self._held.pop(step.ticket, None) is not None
             if was_kept and self._is_stream and not isinstance(step, Dropped):
-                client = self._board.ways.to_client(self._way.stream)
+                client = self._interception.routes.to_client(self._route.stream)
                 if client is not None:
-                    client.deliver(Inject(SERVER, step.data, None, self._way.stream))
+                    client.deliver(Inject(SERVER, step.data, None, self._route.stream))
         self._leave()
 
-    def let_go(self) -> None:
-        """Let all that is held go on as it came."""
-        for ticket, data in sorted(self._kept.items()):
+    def release_all(self) -> None:
+        """Forward all held messages unchanged."""
+        for ticket, data in sorted(self._held.items()):
             self.deliver(Forward(SERVER, data, self, ticket))
 
     def _leave(self) -> None:
-        """End, once the answer has, and nothing of what came with it is held."""
-        if self._is_over and not self._kept:
-            self._board.left(self)
+        """End, once the response has ended and none of its messages is held."""
+        if self._is_over and not self._held:
+            self._interception.remove_exchange(self)
 
     async def _run(self, data: bytes) -> None:
-        self._board.enters(self)
-        context, way = self._context, self._way
-        theirs = towards_server(way.headers.items(), context.upstream, way.ours)
-        headers = of_ours(theirs, data, self._board.tools)
+        self._interception.add_exchange(self)
+        context, route = self._context, self._route
+        forwarded = towards_server(route.headers.items(), context.upstream, route.public_origin)
+        headers = of_ours(forwarded, data, self._interception.tools)
         self.lists_tools = (mcp_headers.METHOD, LIST) in headers
         hung_up: str | None = None
         try:
             try:
-                response = await context.ask(hdrs.METH_POST, way.target, headers, data)
+                response = await context.send_request(hdrs.METH_POST, route.target, headers, data)
             except (aiohttp.ClientError, OSError) as error:
-                await self._head(headers, None, {}, error=reason(error))
-                self._fail(f"the server cannot be reached: {reason(error)}")
+                await self._record_head(headers, None, {}, error=reason(error))
+                self._report_failure(f"the server cannot be reached: {reason(error)}")
                 return
             try:
-                await self._head(headers, response.status, noted(response.headers.items()))
-                await self._hear(response)
-                if response.status != 202:  # Of what was answered this is no news.
-                    self._fail(f"no answer, and HTTP {response.status}")
+                await self._record_head(headers, response.status, noted(response.headers.items()))
+                await self._receive(response)
+                if response.status != 202:  # For an answered request this is a no-op.
+                    self._report_failure(f"no answer, and HTTP {response.status}")
             except aiohttp.ClientError as error:
                 hung_up = SERVER
-                self._fail(f"the server hung up: {reason(error)}")
+                self._report_failure(f"the server hung up: {reason(error)}")
             finally:
                 response.close()
         except asyncio.CancelledError:
@@ -109,8 +106,7 @@ class InjectedRequest:
             self._leave()
             await context.note("http-end", {**self.fields, "hung_up": hung_up, "by": MCPSPY})
 
-    async def _hear(self, response: aiohttp.ClientResponse) -> None:
-        """Take what comes back."""
+    async def _receive(self, response: aiohttp.ClientResponse) -> None:
         self._is_stream = response.content_type == "text/event-stream"
         if self._is_stream:
             events = SseUnits()
@@ -125,25 +121,29 @@ class InjectedRequest:
 
     async def _take(self, data: bytes, fields: dict[str, Value]) -> None:
         def keep(ticket: int) -> None:
-            self._kept[ticket] = data
+            self._held[ticket] = data
 
-        await self._board.take(self, SERVER, data, fields, keep)
+        await self._interception.take(self, SERVER, data, fields, keep)
 
-    def _fail(self, why: str) -> None:
+    def _report_failure(self, why: str) -> None:
         if self._request_id is not None:
-            self._board.failed(self._request_id, why)
+            self._interception.failed(self._request_id, why)
 
-    async def _head(
-        self, headers: list[tuple[str, str]], status: int | None, answered: dict[str, str], **more: Value
+    async def _record_head(
+        self,
+        headers: list[tuple[str, str]],
+        status: int | None,
+        response_headers: dict[str, str],
+        **more: Value,
     ) -> None:
         fields: dict[str, Value] = {
             **self.fields,
             "method": hdrs.METH_POST,
-            "path": self._way.target,
+            "path": self._route.target,
             "status": status,
-            "asked_at": round(self._begun, 6),
+            "asked_at": round(self._started_at, 6),
             "request": noted(headers),
-            "response": answered,
+            "response": response_headers,
             "by": MCPSPY,
             **more,
         }

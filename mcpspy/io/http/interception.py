@@ -1,9 +1,8 @@
-"""An HTTP session that somebody may reach into: rules, a watchdog, viewers.
+"""Interception of an HTTP session: rules, the watchdog and viewers.
 
-Owns the order of things for messages that are decided on: the decision, the
-entry and its notes in the recording, then what is done. With nothing to decide
-no exchange comes by here. What becomes of one exchange is `io.http.intercepted_exchange`'s, how
-each side is reached `io.http.routes`'.
+Each decision is recorded before it is carried out. While nothing is to be decided, exchanges do not
+use this module. `io.http.intercepted_exchange` carries out the steps of one exchange, and
+`io.http.routes` finds the exchange that reaches a side.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 Lines: TypeAlias = list[bytes | bytearray]
-"""Of the recording, in pieces."""
+"""Pieces of recording lines."""
 
-Deeds: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
-"""What is done once that is written, and by whom."""
+Actions: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
+"""Steps, and the exchange that carries out each once it is recorded."""
 
 
 class HttpInterception(SessionInterception):
-    """The desk of one proxy, and what it needs of HTTP."""
+    """The interception of one proxy."""
 
     transport = "http"
 
@@ -51,38 +50,36 @@ class HttpInterception(SessionInterception):
         name: str,
         inject: Callable[[ExchangeContext, HttpInterception, Route], ExchangeRoute],
     ) -> None:
-        """`inject` makes the exchange that sends a message of ours to the server."""
+        """`inject` makes the exchange that sends an injected message to the server."""
         super().__init__(context.recorder, interception, name)
         self._context = context
         self._inject = inject
-        self._lanes: set[ExchangeRoute] = set()
+        self._exchanges: set[ExchangeRoute] = set()
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        """What goes on until it is over, or we are."""
-        self._deeds: set[asyncio.Task[None]] = set()
-        """What is soon done, and seen through."""
-        self._undecided = 0
-        """Counts down what goes by without a desk: tickets that no desk gives."""
-        self.ways = RouteTable()
+        """Tasks that are cancelled at the end."""
+        self._critical_tasks: set[asyncio.Task[None]] = set()
+        """Short tasks that are awaited at the end."""
+        self._next_free_ticket = 0
+        """Counts down the tickets of messages without an interceptor, which gives positive ones."""
+        self.routes = RouteTable()
         self.tools = ToolParamHeaders()
-        """What the server's tools want in the headers of a call."""
+        """The headers that the server's tools want in a call."""
 
     @property
     def has_watchdog(self) -> bool:
-        """Whether requests may be answered that have gone to the server."""
-        return self._interception.call_timeout is not None
+        """Whether mcpspy may answer requests that were forwarded."""
+        return self._options.call_timeout is not None
 
     @asynccontextmanager
-    async def reachable(self) -> AsyncIterator[None]:
-        """Do what was asked for on the command line, and let viewers in, while the context lasts."""
-        if self._interception.is_active:
-            self._desk = self._interception.desk()
-            opening = self._desk.opening()
+    async def serving_viewers(self) -> AsyncIterator[None]:
+        """Apply the rules of the command line and accept viewers while the context lasts."""
+        if self._options.is_active:
+            self._interceptor = self._options.desk()
+            opening = self._interceptor.opening()
             await self._context.note(opening.kind, opening.fields)
             self._settle()
         control = await AsyncioServer.open(self, say) if self._context.is_reachable else None
-        if control is not None:
-            self.tell = control.tell
         try:
             yield
         finally:
@@ -91,175 +88,166 @@ class HttpInterception(SessionInterception):
                 await control.close()
             await self._finish()
 
-    # What exchanges say.
-
-    def hear_tools(self, data: bytes) -> None:
-        """Learn from the answer to a `tools/list` what a call of ours has to say in headers."""
+    def learn_tools(self, data: bytes) -> None:
+        """Learn the headers of tool calls from the response to a `tools/list`."""
         for message in read_frame(Frame(0.0, SERVER, data)):
             if isinstance(message, Result):
                 self.tools.learn(message)
 
     async def take(
         self,
-        lane: ExchangeRoute,
+        exchange: ExchangeRoute,
         side: str,
         data: bytes,
         fields: dict[str, Value],
-        kept: Callable[[int], None],
+        on_ticket: Callable[[int], None],
     ) -> None:
-        """Have a message decided on, and in the recording, and the lane told what becomes of it.
+        """Decide on a message, record it, and deliver the steps to the exchange.
 
-        `kept` is told its ticket before that.
+        `on_ticket` is called with its ticket before that.
         """
-        if lane.lists_tools and side == SERVER:
-            self.hear_tools(data)
+        if exchange.lists_tools and side == SERVER:
+            self.learn_tools(data)
         at = self.now()
-        ruling, lines, deeds = self._decided(at, lane, side, data)
-        kept(ruling.ticket)
-        if ruling.to_mcpspy:
+        decision, lines, actions = self._decide(at, exchange, side, data)
+        on_ticket(decision.ticket)
+        if decision.to_mcpspy:
             fields = {**fields, "to": MCPSPY}
-        await self._keep(at, side, data, fields, lines)
-        self._do(deeds)
+        await self._record_message(at, side, data, fields, lines)
+        self._execute(actions)
         self._settle()
 
-    def enters(self, lane: ExchangeRoute) -> None:
-        """An exchange comes by here."""
-        self._lanes.add(lane)
+    def add_exchange(self, exchange: ExchangeRoute) -> None:
+        self._exchanges.add(exchange)
 
-    def left(self, lane: ExchangeRoute) -> None:
-        """An exchange is over."""
-        self._lanes.discard(lane)
-        self._run(lambda desk, at: desk.lane_left(at, lane))
+    def remove_exchange(self, exchange: ExchangeRoute) -> None:
+        self._exchanges.discard(exchange)
+        self._run(lambda interceptor, at: interceptor.lane_left(at, exchange))
         self._settle()
 
     def failed(self, id: str, why: str) -> None:  # noqa: A002
-        """A request of ours could not be delivered."""
-        self._run(lambda desk, at: desk.failed(at, id, why))
+        """Handle an injected request that could not be delivered."""
+        self._run(lambda interceptor, at: interceptor.failed(at, id, why))
         self._settle()
 
     def end(self) -> None:
-        """Nothing more will come: what is held goes on."""
-        self._run(lambda desk, at: desk.end(at))
+        """Release all held messages: nothing more will come."""
+        self._run(lambda interceptor, at: interceptor.end(at))
         self._settle()
         self.is_on = False
 
     async def _finish(self) -> None:
-        """Stop what is still going on."""
         if self._alarm is not None:
             self._alarm.cancel()
-        while self._tasks or self._deeds:
+        while self._tasks or self._critical_tasks:
             for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, *self._deeds, return_exceptions=True)
+            await asyncio.gather(*self._tasks, *self._critical_tasks, return_exceptions=True)
 
-    # What viewers say.
-
-    def _admit(self, desk: Interceptor, order: dict[str, Any]) -> None:
+    def _check_deliverable(self, interceptor: Interceptor, order: dict[str, Any]) -> None:
         stream = order.get("stream")
         if order.get("to", SERVER) == CLIENT:
-            self.ways.turn()
-            found = self.ways.to_client(stream)
+            self.routes.inspect()
+            found = self.routes.to_client(stream)
             if found is None:
                 raise CommandError("the client has no stream open on which it could be told anything")
-            if order["order"] == "request" and not self.ways.has_session(found.stream):
+            if order["order"] == "request" and not self.routes.has_session(found.stream):
                 raise CommandError("the client has no session, and so takes no requests")
-        elif self.ways.to_server(stream) is None:
+        elif self.routes.to_server(stream) is None:
             raise CommandError("no client has said anything yet: there is no way to the server to go after")
 
-    # How it is done.
-
     def record_to(self, recorder: Recorder) -> None:
-        """Go on in another recording: what may be a session is recorded once it is one."""
+        """Continue in another recording, which begins once a probe has turned out to be a session."""
         self._recorder, self._epoch = recorder, monotonic() - recorder.now()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside all exchanges, at most until we end."""
+        """Run a task beside all exchanges, at most until the end."""
         _start(work, self._tasks)
-
-    def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
-        _start(work, self._deeds)
 
     def _carry_out(self, at: float, steps: list[Step]) -> None:
         if steps:
-            self._see_through(self._perform(at, steps))
+            _start(self._perform(at, steps), self._critical_tasks)
 
-    def _decided(
-        self, at: float, lane: ExchangeRoute, side: str, data: bytes
-    ) -> tuple[Decision, Lines, Deeds]:
-        """Return what becomes of a message: what is to be recorded behind it, and then done."""
-        if self._desk is not None:
+    def _decide(
+        self, at: float, exchange: ExchangeRoute, side: str, data: bytes
+    ) -> tuple[Decision, Lines, Actions]:
+        """Return the decision on a message, the lines to record after it, and the actions that follow."""
+        if self._interceptor is not None:
             try:
-                ruling = self._desk.take(at, side, _one(data), stream=lane.stream, lane=lane)
-                return ruling, *self._performed(at, ruling.steps)
+                decision = self._interceptor.take(
+                    at, side, _without_line_end(data), stream=exchange.stream, lane=exchange
+                )
+                return decision, *self._plan(at, decision.steps)
             except Exception as error:
                 self._give_up(error)
-        self._undecided -= 1
-        step = Forward(side, data, lane, self._undecided)
-        return Decision(self._undecided, False, [step], False), [], [(lane, step)]
+        self._next_free_ticket -= 1
+        step = Forward(side, data, exchange, self._next_free_ticket)
+        return Decision(self._next_free_ticket, False, [step], False), [], [(exchange, step)]
 
     async def _perform(self, at: float, steps: Iterable[Step]) -> None:
         try:
-            lines, deeds = self._performed(at, steps)
+            lines, actions = self._plan(at, steps)
         except Exception as error:
             self._give_up(error)
             return
-        await self.keep_lines(lines)
-        self._do(deeds)
+        await self.record_lines(lines)
+        self._execute(actions)
 
-    def _performed(self, at: float, steps: Iterable[Step]) -> tuple[Lines, Deeds]:
-        """Return what is to be recorded for these steps, and what is then done, and by whom."""
+    def _plan(self, at: float, steps: Iterable[Step]) -> tuple[Lines, Actions]:
+        """Return the lines to record for these steps, and the actions that follow."""
         lines: Lines = []
-        deeds: Deeds = []
+        actions: Actions = []
         for step in steps:
             if isinstance(step, AddNote):
                 lines.append(_note(at, step, step.lane))
                 continue
-            lane: ExchangeRoute | None = None
+            exchange: ExchangeRoute | None = None
             if isinstance(step, Inject):
-                lane = self._speaker(step)
-                if lane is None:  # Whoever it was for has gone.
+                exchange = self._injection_route(step)
+                if exchange is None:  # The receiver is gone.
                     if step.id is not None:
                         self.failed(step.id, "there is no way to it any more")
                     continue
-                prefix = frame_prefix(step.side, {**lane.fields, "by": MCPSPY})
+                prefix = frame_prefix(step.side, {**exchange.fields, "by": MCPSPY})
                 lines += splice(prefix % at, [step.data], body=True)
             elif not isinstance(step, Notify):
-                lane = step.lane  # type: ignore[assignment]  # What we gave it.
-            deeds.append((lane, step))
-        return lines, deeds
+                exchange = step.lane  # type: ignore[assignment]  # Always an ExchangeRoute.
+            actions.append((exchange, step))
+        return lines, actions
 
-    def _do(self, deeds: Deeds) -> None:
-        for lane, step in deeds:
+    def _execute(self, actions: Actions) -> None:
+        for exchange, step in actions:
             if isinstance(step, Notify):
                 self.tell(step.viewer, step.event)
-            elif lane is not None:
-                lane.deliver(step)
+            elif exchange is not None:
+                exchange.deliver(step)
 
-    def _speaker(self, step: Inject) -> ExchangeRoute | None:
-        """Return who says something of ours."""
+    def _injection_route(self, step: Inject) -> ExchangeRoute | None:
+        """Return the exchange that carries an injected message."""
         if step.side == CLIENT:
-            way = self.ways.to_server(step.stream)
-            return None if way is None else self._inject(self._context, self, way)
-        lane: Any = step.lane
-        if lane is not None and lane.is_answered_here:
-            return lane  # type: ignore[no-any-return]
-        return self.ways.to_client(step.stream if lane is None else lane.stream)
+            route = self.routes.to_server(step.stream)
+            return None if route is None else self._inject(self._context, self, route)
+        exchange: Any = step.lane
+        if exchange is not None and exchange.is_answered_here:
+            return exchange  # type: ignore[no-any-return]
+        return self.routes.to_client(step.stream if exchange is None else exchange.stream)
 
-    async def keep_lines(self, lines: Iterable[bytes | bytearray]) -> None:
-        """Have lines in the recording."""
+    async def record_lines(self, lines: Iterable[bytes | bytearray]) -> None:
         entry = list(lines)
         if entry:
-            await self._context.keep(entry, sum(map(len, entry)))
+            await self._context.record(entry, sum(map(len, entry)))
 
-    async def _keep(self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: Lines) -> None:
-        """Have a message in the recording, and its notes directly after it."""
+    async def _record_message(
+        self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: Lines
+    ) -> None:
+        """Record a message with its notes directly after it."""
         size = len(data) + sum(map(len, lines))
         entry = [*splice(frame_prefix(side, fields) % at, [data], body=True), *lines]
-        await self._context.keep(entry, size)
+        await self._context.record(entry, size)
 
     def _switch(self, *, is_wanted: bool) -> bool:
         if is_wanted:
-            self.ways.turn()
+            self.routes.inspect()
         return is_wanted
 
     def _set_alarm(self, next_at: float | None) -> None:
@@ -271,26 +259,25 @@ class HttpInterception(SessionInterception):
             self._alarm = asyncio.get_running_loop().call_later(delay, self.wake)
 
     def _give_up(self, error: Exception) -> None:
-        self._desk = None
-        self._failed = f"a bug in mcpspy: {type(error).__name__}: {error}; rules and holds are off"
-        say(self._failed)
-        for lane in list(self._lanes):  # One that was kept by what is held leaves.
-            lane.let_go()
-        self._see_through(self._context.note("error", {"text": self._failed}))
+        self._interceptor = None
+        self._failure = f"a bug in mcpspy: {type(error).__name__}: {error}; rules and holds are off"
+        say(self._failure)
+        for exchange in list(self._exchanges):  # An exchange may leave when its messages are released.
+            exchange.release_all()
+        _start(self._context.note("error", {"text": self._failure}), self._critical_tasks)
         self._settle()
 
 
-def _one(data: bytes) -> bytes:
-    """Return a body without the line end that it may have."""
+def _without_line_end(data: bytes) -> bytes:
     return data.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _note(at: float, remark: AddNote, lane: Any) -> bytes:
-    http = {} if lane is None else {"http": lane.fields.get("http")}
-    return note(at, remark.kind, http | remark.fields)
+def _note(at: float, step: AddNote, exchange: Any) -> bytes:
+    http = {} if exchange is None else {"http": exchange.fields.get("http")}
+    return note(at, step.kind, http | step.fields)
 
 
-def _start(work: Coroutine[Any, Any, None], among: set[asyncio.Task[None]]) -> None:
+def _start(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
     task = asyncio.ensure_future(work)
-    among.add(task)
-    task.add_done_callback(among.discard)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

@@ -1,7 +1,4 @@
-"""A listening socket, served until a signal says stop: what `http` and `mock --http` share.
-
-Owns the address, the signals and the grace at the end. What is answered is the caller's.
-"""
+"""A listening socket, served until a signal: shared by `http` and `mock --http`."""
 
 from __future__ import annotations
 
@@ -17,19 +14,17 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from mcpspy.errors import CannotStart
+from mcpspy.io.client.aiohttp_session import MAX_HEADER
 from mcpspy.io.recording.recorder import say
 
 GRACE = 0.5
-"""Seconds that exchanges under way get at the end; aiohttp takes them twice, before and after it cancels."""
-
-LONG_HEADER = 1 << 16
-"""Bytes a header may have: tokens are long, and it is not ours to refuse them."""
+"""Seconds that exchanges under way get at the end; aiohttp waits this long twice, before and after it cancels."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 def listening(host: str, port: int, other: str) -> socket.socket:
-    """Return a listening socket; raise CannotStart, with `other` as the way out."""
+    """Return a listening socket; raise CannotStart with the hint `other`."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=1024)
@@ -46,15 +41,15 @@ def origin(host: str, listener: socket.socket) -> str:
 
 @asynccontextmanager
 async def accepting(handler: Handler, listener: socket.socket) -> AsyncIterator[None]:
-    """Have a handler answer what comes, while the context lasts. A client that hangs up cancels it."""
+    """Serve requests with a handler while the context lasts. A client that hangs up cancels it."""
     server = web.Server(
         handler,
         logger=_quiet_log(),
         access_log=None,
         auto_decompress=False,
         handler_cancellation=True,
-        max_line_size=LONG_HEADER,
-        max_field_size=LONG_HEADER,
+        max_line_size=MAX_HEADER,
+        max_field_size=MAX_HEADER,
     )
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=GRACE)
     await runner.setup()
@@ -76,7 +71,7 @@ def stop_on_signals(stop: Callable[[int], None]) -> None:
 
 
 class _OneLine(logging.Handler):
-    """Says what goes wrong in one line; what a client sends that is no HTTP is answered, and not worth one."""
+    """Reports bugs in one line; malformed requests are answered and not reported."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None

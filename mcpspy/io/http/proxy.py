@@ -1,8 +1,7 @@
 """`mcpspy http`: a listener in front of an MCP server that speaks HTTP.
 
-Owns the listener and the upstream client, and the end of both. One exchange is
-`io.http.exchange`'s, what all of them share `io.http.context`'. No timeout of ours: streams
-live for hours, and a slow server is the client's to give up on.
+Owns the listener and the upstream client. There are no timeouts: streams live for hours, and it is
+up to the client to give up on a slow server.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from aiohttp import hdrs, web
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, noted, refusal
-from mcpspy.io.client.aiohttp_session import IDLE, environments_proxy, trust
+from mcpspy.io.client.aiohttp_session import open_session, trust
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import ADDED, HttpExchange, json_error
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.interception import HttpInterception
-from mcpspy.io.http.listener import LONG_HEADER, accepting, listening, origin, stop_on_signals
+from mcpspy.io.http.listener import accepting, listening, origin, stop_on_signals
 from mcpspy.io.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
@@ -35,7 +34,7 @@ Context_co = TypeVar("Context_co", bound=ExchangeContext, covariant=True)
 
 
 class HttpOptions(RecordingTarget):
-    """What `mcpspy http` was asked to do."""
+    """The options of `mcpspy http`."""
 
     def __init__(self, upstream: Upstream, host: str, port: int) -> None:
         super().__init__()
@@ -50,30 +49,29 @@ class HttpOptions(RecordingTarget):
 
 
 class HttpProxy(Generic[Context_co]):
-    """The exchanges with one server, and the interception of them."""
+    """The exchanges with one server, and their interception."""
 
     def __init__(self, context: Context_co, options: HttpOptions) -> None:
         self.context = context
-        self.board = HttpInterception(
+        self.interception = HttpInterception(
             context, options.interception, options.name or options.upstream.host, InjectedRequest
         )
         self._allowed = [*options.allowed_hosts, *(() if options.host in LOOPBACK else (options.host,))]
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Carry one request through, unless a stranger's page sent it."""
+        """Proxy one request, unless a foreign page sent it."""
         why = refusal(request.headers.get(hdrs.HOST), request.headers.get(hdrs.ORIGIN), self._allowed)
-        return await (self.carry(request) if why is None else self._refuse(request, why))
+        return await (self.forward(request) if why is None else self._reject(request, why))
 
-    def carry(self, request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
-        """Carry one request through."""
-        return HttpExchange(self.context, self.board, request).run()
+    def forward(self, request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
+        return HttpExchange(self.context, self.interception, request).run()
 
     def stop(self) -> None:
-        """Release what is held: the listener is about to close."""
+        """Release held messages: the listener is about to close."""
         self.context.is_stopping = True
-        self.board.end()
+        self.interception.end()
 
-    async def _refuse(self, request: web.BaseRequest, why: str) -> web.Response:
+    async def _reject(self, request: web.BaseRequest, why: str) -> web.Response:
         number = self.context.next_number()
         line = f"mcpspy: refused: {why} (--allow-host NAME lets it in)"
         fields: dict[str, Value] = {
@@ -105,12 +103,14 @@ async def _serve(options: HttpOptions) -> int:
 
 @asynccontextmanager
 async def proxying(options: HttpOptions) -> AsyncIterator[str]:
-    """Serve while the context lasts; yield the URL to give to clients. Raises CannotStart."""
+    """Serve while the context lasts; yield the URL for clients. Raises CannotStart."""
     with listening(options.host, options.port, "another --listen PORT, or :0") as listener:
         url = origin(options.host, listener) + options.upstream.path + options.upstream.query
         upstream = options.upstream
-        carrier = carrying(options, lambda client: ExchangeContext(upstream, recording(options, url), client))
-        async with carrier as proxy, accepting(proxy.handle, listener):
+        running = running_proxy(
+            options, lambda client: ExchangeContext(upstream, recording(options, url), client)
+        )
+        async with running as proxy, accepting(proxy.handle, listener):
             try:
                 yield url
             finally:
@@ -118,18 +118,18 @@ async def proxying(options: HttpOptions) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def carrying(
+async def running_proxy(
     options: HttpOptions,
     make: Callable[[aiohttp.ClientSession], Context_co],
     trusted: ssl.SSLContext | bool | None = None,
 ) -> AsyncIterator[HttpProxy[Context_co]]:
-    """Have what carries exchanges with one server, and end its recording after the context. Raises CannotStart.
+    """Yield a proxy for one server, and end its recording after the context. Raises CannotStart.
 
-    `trusted` is what `trust` said, if it was asked before: it takes its time.
+    `trusted` is the result of `trust`, if it is known: loading certificates takes time.
     """
     async with upstream_client(options, trusted) as client:
         proxy = HttpProxy(make(client), options)
-        async with proxy.board.reachable():
+        async with proxy.interception.serving_viewers():
             yield proxy
     proxy.context.recorder.finish(0, None)
 
@@ -137,26 +137,20 @@ async def carrying(
 def upstream_client(
     options: HttpOptions, trusted: ssl.SSLContext | bool | None = None
 ) -> aiohttp.ClientSession:
-    """Return the client that asks the server, and adds nothing of its own. Raises CannotStart."""
+    """Return the client for the server, which adds no headers. Raises CannotStart."""
     if trusted is None:
         trusted = trust(options.cacert, insecure=options.insecure)
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=trusted),
-        # A server that answers slowly is not ours to give up on.
-        timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+    return open_session(
+        URL(options.upstream.origin),
+        trusted,
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
         skip_auto_headers=ADDED,
-        # Not trust_env: it reads the environment for every request, in threads, and adds the
-        # Authorization of a .netrc, which no client of ours sent.
-        proxy=environments_proxy(URL(options.upstream.origin)),
-        max_line_size=LONG_HEADER,
-        max_field_size=LONG_HEADER,
     )
 
 
 def recording(options: HttpOptions, listen: str) -> Recorder:
-    """Begin the recording of what is said to the server by way of `listen`."""
+    """Begin the recording of a server that clients reach at `listen`."""
     upstream = options.upstream
     fields: dict[str, Value] = {
         "transport": "http",

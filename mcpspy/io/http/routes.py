@@ -1,7 +1,6 @@
-"""Which ways lead to the sides of an HTTP session, for what we say ourselves.
+"""Routes to both sides of an HTTP session, for injected messages.
 
-Owns what is kept of passing exchanges for that: to the server the way of a
-client's last POST, to the client a stream that is open. Says nothing itself.
+To the server: the client's last POST. To the client: an open stream.
 """
 
 from __future__ import annotations
@@ -13,118 +12,113 @@ if TYPE_CHECKING:
     from mcpspy.core.intercept.actions import Step
     from mcpspy.core.recording.encode import Value
 
-MOST = 1024
-"""Conversations of which it is remembered how their client reaches the server."""
+MAX_REMEMBERED = 1024
+"""Sessions whose last POST is remembered."""
 
 
 class Route(NamedTuple):
-    """How the client of a conversation reaches the server: its last POST."""
+    """The last POST of a session's client."""
 
     stream: str
     target: str
     headers: Mapping[str, str]
-    """As they came."""
-    ours: str
+    """The client's headers, unchanged."""
+    public_origin: str
     """The origin at which the client knows the server."""
     is_session: bool
-    """Whether there is a conversation beyond the one POST."""
+    """Whether the session has more than the one POST."""
 
 
 class ExchangeRoute(Protocol):
-    """An exchange, as somebody who is told what becomes of its messages."""
+    """An exchange that carries out the decisions on its messages."""
 
     @property
     def fields(self) -> dict[str, Value]:
-        """What its entries in the recording say of it."""
+        """The fields of its entries in the recording."""
 
     @property
     def is_answered_here(self) -> bool:
-        """Whether its client waits here for what it asked."""
+        """Whether its client waits here for its response."""
 
     @property
     def stream(self) -> str:
-        """The conversation it belongs to."""
+        """The session it belongs to."""
 
     @property
     def lists_tools(self) -> bool:
-        """Whether its answer says what tools want in headers (2026-07-28)."""
+        """Whether its response is a list of tools (2026-07-28)."""
 
     def deliver(self, step: Step) -> None:
-        """Do this, in its turn. Never waits."""
+        """Carry out a step, in order. Never waits."""
 
-    def let_go(self) -> None:
-        """Let all that is held go on as it came."""
+    def release_all(self) -> None:
+        """Forward all held messages unchanged."""
 
 
 class StreamRoute(ExchangeRoute, Protocol):
-    """An exchange whose answer is a stream, on which the client can be told something."""
+    """An exchange whose response is a stream, on which messages can be injected."""
 
     @property
     def is_get(self) -> bool:
-        """Whether it is open for nothing else."""
+        """Whether the stream belongs to no request."""
 
 
 class UninspectedStream(Protocol):
-    """A stream that goes by without being looked at."""
+    """A stream that is forwarded without inspection."""
 
-    def turn(self) -> None:
-        """Be a `Stream` from the next event on."""
+    def inspect(self) -> None:
+        """Become a `StreamRoute` from the next event on."""
 
 
 class RouteTable:
-    """The ways there are at the moment."""
+    """The current routes."""
 
     def __init__(self) -> None:
         self._posts: dict[str, Route] = {}
         self._last: Route | None = None
         self._streams: list[StreamRoute] = []
-        self._passing: set[UninspectedStream] = set()
+        self._uninspected: set[UninspectedStream] = set()
 
-    def posts(self, way: Route) -> None:
-        """Keep how a client reaches the server."""
-        self._last = way
-        if way.is_session:
-            self._posts.pop(way.stream, None)
-            self._posts[way.stream] = way
-            if len(self._posts) > MOST:
+    def add_post(self, route: Route) -> None:
+        self._last = route
+        if route.is_session:
+            self._posts.pop(route.stream, None)
+            self._posts[route.stream] = route
+            if len(self._posts) > MAX_REMEMBERED:
                 del self._posts[next(iter(self._posts))]
 
-    def opens(self, stream: StreamRoute) -> None:
-        """Keep that the client can be told something here."""
+    def open_stream(self, stream: StreamRoute) -> None:
         self._streams.append(stream)
 
-    def closes(self, stream: StreamRoute) -> None:
-        """Keep that it cannot any more, if it could."""
+    def close_stream(self, stream: StreamRoute) -> None:
         if stream in self._streams:
             self._streams.remove(stream)
 
-    def passes(self, passing: UninspectedStream) -> None:
-        """Keep that a stream goes by here, until somebody wants to look at it."""
-        self._passing.add(passing)
+    def add_uninspected(self, stream: UninspectedStream) -> None:
+        self._uninspected.add(stream)
 
-    def passed(self, passing: UninspectedStream) -> None:
-        """Keep that it goes no more."""
-        self._passing.discard(passing)
+    def remove_uninspected(self, stream: UninspectedStream) -> None:
+        self._uninspected.discard(stream)
 
-    def turn(self) -> None:
-        """Have the streams that go by looked at, and open to us."""
-        while self._passing:
-            self._passing.pop().turn()
+    def inspect(self) -> None:
+        """Inspect all streams, so that messages can be injected into them."""
+        while self._uninspected:
+            self._uninspected.pop().inspect()
 
     def has_session(self, stream: str) -> bool:
-        """Whether a client has said more than one thing in this conversation, or could."""
+        """Whether this stream is a session, not a single POST."""
         return stream in self._posts
 
     def to_server(self, stream: object) -> Route | None:
-        """Return the way that a conversation goes; without one, the last that was gone."""
+        """Return the route of a session; without one, the last route."""
         last = self._last
         if stream is None:
             return last
         found = self._posts.get(str(stream))
-        # Of conversations that are one POST each, the last one shows the way as well as any.
+        # Without sessions, the last POST is as good a route as any.
         return last if found is None and last is not None and not last.is_session else found
 
     def to_client(self, stream: object) -> StreamRoute | None:
-        """Return where the client can be told something: best where it listens for that. None is any client."""
+        """Return a stream to the client, preferably its GET. None is any client."""
         found = [each for each in self._streams if stream is None or each.stream == stream]
         return next((each for each in reversed(found) if each.is_get), found[-1] if found else None)

@@ -1,12 +1,7 @@
-"""A file that a command was asked to write.
+"""Output files and the replacement of recordings, complete or not at all.
 
-Owns that nothing is overwritten unasked, that only its owner may read it, and
-that half of it is never left: what was there stays until the new one is whole.
-
-A new session in the place of an old recording, without a moment in which there is neither.
-
-Owns the one case in which a file of a recording is replaced: a person asked for
-it. The old one stays, as `.bak`.
+Files are not overwritten without `force`, and only their owner may read them. A replaced recording
+is kept as `.bak`, and its name always leads to a complete file.
 """
 
 from __future__ import annotations
@@ -26,7 +21,7 @@ from mcpspy.errors import CannotStart, UsageError
 def save(
     path: str | Path, pieces: Iterable[bytes | str], *, force: bool = False, way_out: str = "name another"
 ) -> int:
-    """Write a file; return its bytes. Raise UsageError if there is one and no `force`, or CannotStart."""
+    """Write a file; return its bytes. Raise UsageError if it exists and there is no `force`, or CannotStart."""
     path = Path(path)
     try:
         if force:
@@ -51,7 +46,7 @@ def save(
         if force:
             os.replace(name, path)
     except BaseException as error:
-        with suppress(OSError):  # Half of a file is none.
+        with suppress(OSError):  # An incomplete file is removed.
             os.unlink(name)
         if isinstance(error, OSError):
             raise CannotStart(f"{sanitize(str(path))}: {error.strerror}", "nothing was written") from None
@@ -60,14 +55,14 @@ def save(
 
 
 class Replacement:
-    """A recording, and the file that may take its place."""
+    """A recording, and the file that may replace it."""
 
     def __init__(self, old: Path) -> None:
         self.old = old
         self.new = old.with_name(f".{old.name}.{os.getpid()}.new")
 
     def put_in_place(self, new: str | None) -> Path:
-        """Replace the old by the new; return what the old one is called now. Raise CannotStart."""
+        """Replace the old by the new; return the backup of the old one. Raise CannotStart."""
         backup = self.old.with_name(self.old.name + ".bak")
         waiting = self.new.with_suffix(".bak")
         try:
@@ -81,5 +76,4 @@ class Replacement:
         return backup
 
     def discard(self) -> None:
-        """Remove what did not take the place."""
         self.new.unlink(missing_ok=True)

@@ -1,22 +1,8 @@
-"""The sessions of a folder, looked at again and again.
+"""The sessions of a folder and their counts, polled cheaply from a thread.
 
-Owns what makes that cheap: a file that did not change is not read again, and a
-large one that grows is not read more often than it is worth. What a session is
-and how it stands is `io.recording.reader`'s. Runs in a thread; touches the disk, never
-the screen.
-
-The counts of all sessions of a folder.
-
-Owns which session is counted next, and that none is read again that did not
-change: of one that ended the counts are kept, of a live one the place where
-reading goes on. What is larger than it is worth is not counted at all. Runs in
-a thread, one call at a time; `counts` may be read meanwhile.
-
-The number of messages, errors and pending requests in a session.
-
-Owns counting on from where it stopped, a portion at a time: the thread that
-counts must not keep the one that draws from the interpreter. What an error is,
-and what belongs to what, is `core.session.index`'s; the reading is `io.recording.scan`'s.
+A file that did not change is not read again; a large one that grows is read at growing intervals.
+Counting continues where it stopped, a portion at a time, so that it does not keep the interpreter
+from the drawing thread. Very large sessions are not counted.
 """
 
 from __future__ import annotations
@@ -33,11 +19,26 @@ from mcpspy.io.recording.scan import FileStatus, RecordingScan
 from mcpspy.io.settings import sessions_folder
 
 REST = 20
-"""How many times as long as reading a file took it is left alone."""
+"""A file is not read again for this many times the duration of the last read."""
+
+PORTION = 1 << 16
+"""Bytes between two pauses: some two milliseconds of work."""
+
+PAUSE = 0.0005
+"""Seconds between two portions. Not 0: a thread that yields for no time gets the interpreter back at once."""
+
+LARGEST = 64 << 20
+"""Bytes of the largest session that is counted: counting takes seconds and that much memory."""
+
+AGAIN = 20
+"""A changed session that is not live is not counted again for this many times the duration of the last count."""
+
+SLICE = 0.1
+"""Seconds of work per call."""
 
 
 class FileStamp(NamedTuple):
-    """What changes when a file does."""
+    """Changes when a file does."""
 
     device: int
     inode: int
@@ -46,7 +47,7 @@ class FileStamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> FileStamp:
-        """Raise OSError if there is no such file."""
+        """Raise OSError if the file does not exist."""
         stat = path.stat()
         return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
@@ -55,7 +56,7 @@ class _Known(NamedTuple):
     stamp: FileStamp
     again: float
     summary: Summary | None
-    """None: no recording, or a later part of one."""
+    """None: not a recording, or a later part of one."""
 
 
 class Catalog:
@@ -68,24 +69,23 @@ class Catalog:
     def look(self, *, anew: bool = False) -> list[Summary]:
         """Return the sessions as they are now: live ones first, then the newest.
 
-        `anew`: as if no file had been read before.
+        `anew`: read every file again.
         """
         if anew:
             self._known = {}
-        trouble = ""
+        paths, trouble = [], ""
         try:
             paths = [path for path in self.folder.iterdir() if path.suffix == ".jsonl"]
         except FileNotFoundError:
-            paths = []
+            pass
         except OSError as error:
-            paths = []
             trouble = f"{self.folder}: {error.strerror}"
         self.trouble = trouble
         known = {}
         for path in paths:
             try:
                 known[path] = self._look_at(path)
-            except (OSError, McpspyError):  # Deleted while we looked, or no recording yet.
+            except (OSError, McpspyError):  # Deleted meanwhile, or not a recording yet.
                 continue
         self._known = known
         found = [entry.summary for entry in known.values() if entry.summary is not None]
@@ -112,34 +112,27 @@ class Catalog:
             and summary.state is RecordingState.LIVE
             and Recording(path).state is not RecordingState.LIVE
         ):
-            return True  # Its end is never late.
+            return True  # The end of a session is shown at once.
         if stamp == known.stamp and (summary is None or summary.state is not RecordingState.LIVE):
             return False
         return time.monotonic() >= known.again
 
 
-PORTION = 1 << 16
-"""Bytes between two pauses: some two milliseconds of work."""
-
-PAUSE = 0.0005
-"""Seconds between two portions. Not 0: who releases the interpreter for no time has it back before anybody wakes."""
-
-
 class SessionCounts(NamedTuple):
     messages: int
     errors: int
-    """As everywhere: answers that are one, requests that got none, entries that were lost."""
+    """Error responses, requests without a response, and lost entries."""
     pending: int
 
 
 def count(summary: Summary) -> SessionCounts:
     """Return the counts of a session as it is now; raise OSError or McpspyError if it cannot be read."""
-    tally = SessionCounter(summary.path, pause=0)
-    while not tally.read():
+    counter = SessionCounter(summary.path, pause=0)
+    while not counter.read():
         continue
     if summary.state is not RecordingState.LIVE:
-        tally.end()
-    return tally.counts
+        counter.end()
+    return counter.counts
 
 
 class SessionCounter:
@@ -172,26 +165,16 @@ class SessionCounter:
                 if time.monotonic() > until:
                     return False
         finally:
-            self._scan.close()  # Many sessions are counted, and few at a time.
+            self._scan.close()  # Of many sessions, few are read at a time.
         return True
 
     def end(self) -> None:
-        """Nothing more will come: what has no answer gets none."""
+        """Count pending requests as unanswered: nothing more will come."""
         self._index.end()
 
     def _restart(self) -> None:
         self._index = Index()
         self._scan = RecordingScan(self._first, PORTION)
-
-
-LARGEST = 64 << 20
-"""Bytes of a session that is still counted: counting it takes some seconds, and meanwhile its size again in memory."""
-
-AGAIN = 20
-"""How many times as long as counting took, a session that is not live and changed all the same is left alone."""
-
-SLICE = 0.1
-"""Seconds of work between two looks at what is wanted."""
 
 
 class _Done(NamedTuple):
@@ -204,19 +187,19 @@ class CountCache:
     def __init__(self) -> None:
         self.counts: dict[Path, SessionCounts] = {}
         self.news = 0
-        """How often a count became another one."""
+        """The number of changes of counts."""
         self._done: dict[Path, _Done] = {}
-        self._tallies: dict[Path, SessionCounter] = {}
+        self._counters: dict[Path, SessionCounter] = {}
         self._spent: dict[Path, float] = {}
 
     def keep(self, paths: Collection[Path]) -> None:
         """Forget all other sessions."""
-        for known in (self.counts, self._done, self._tallies, self._spent):
+        for known in (self.counts, self._done, self._counters, self._spent):
             for path in known.keys() - set(paths):
                 known.pop(path, None)
 
     def work(self, sessions: Sequence[Summary], seconds: float = SLICE) -> bool:
-        """Count for so long, the first session first; return whether there is nothing left to do."""
+        """Count for N seconds, the first session first; return whether nothing is left to do."""
         until = time.monotonic() + seconds
         has_worked = False
         for summary in sessions:
@@ -229,12 +212,12 @@ class CountCache:
 
     def _is_counted(self, summary: Summary) -> bool:
         if is_too_large(summary):
-            self._tallies.pop(summary.path, None)
+            self._counters.pop(summary.path, None)
             self.counts.pop(summary.path, None)
             return True
         done = self._done.get(summary.path)
         if done is None or RecordingState.LIVE in (done.summary.state, summary.state):
-            return False  # What is new in a live one is read; that there is nothing costs a look.
+            return False  # A live one is always read on, which is cheap if nothing is new.
         if done.summary is summary or time.monotonic() < done.again:
             return True
         return (done.summary, done.stamp) == (summary, _stamp(summary.path))
@@ -242,23 +225,23 @@ class CountCache:
     def _count(self, summary: Summary, until: float) -> bool:
         path = summary.path
         stamp = _stamp(path)
-        tally = self._tallies.get(path) or SessionCounter(path)
-        self._tallies[path] = tally
+        counter = self._counters.get(path) or SessionCounter(path)
+        self._counters[path] = counter
         began = time.monotonic()
         try:
-            is_read = tally.read(max(until - began, 0.0))
-        except (OSError, McpspyError):  # Deleted while we counted, or not ours to read.
+            is_read = counter.read(max(until - began, 0.0))
+        except (OSError, McpspyError):  # Deleted meanwhile, or not readable.
             is_read = True
         now = time.monotonic()
         spent = self._spent[path] = self._spent.get(path, 0.0) + now - began
         if not is_read:
-            if path in self.counts:  # A live one that goes faster than we do: what there is so far.
-                self._publish(path, tally.counts)
+            if path in self.counts:  # A live one that grows faster than it is read: the counts so far.
+                self._publish(path, counter.counts)
             return False
         if summary.state is not RecordingState.LIVE:
-            tally.end()
-            del self._tallies[path]
-        self._publish(path, tally.counts)
+            counter.end()
+            del self._counters[path]
+        self._publish(path, counter.counts)
         self._done[path] = _Done(summary, stamp, now + AGAIN * spent)
         self._spent[path] = 0.0
         return True
@@ -270,7 +253,6 @@ class CountCache:
 
 
 def is_too_large(summary: Summary) -> bool:
-    """Whether a session is not counted."""
     return summary.size > LARGEST
 
 

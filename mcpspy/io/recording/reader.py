@@ -1,14 +1,7 @@
-"""Recordings, from the reader's side.
+"""Recordings, from the reader's side: finding, summarizing, reading and deleting them.
 
-Owns finding and reading them. Opens every file read-only and leaves
-it as it is; a torn last line is left out until it is whole, and said. The reading
-itself is `io.recording.scan`'s, following one that grows `io.recording.tail`'s, writing `io.recording.writer`'s.
-
-Deleting a session, with all its parts.
-
-Owns which files those are: beside the first, of the same session by their own
-headers, and no part of another one. Refuses to delete what is still written
-to, and whatever has taken a session's name meanwhile.
+Files are opened read-only; an incomplete last line is skipped and reported. Only files that belong
+to a session by their own headers are deleted with it, and none that is still written to.
 """
 
 from __future__ import annotations
@@ -29,7 +22,7 @@ from mcpspy.io.recording.writer import is_live
 from mcpspy.io.settings import sessions_folder
 
 HEAD = 1 << 16
-"""Bytes of a recording's start in which a summary looks for who speaks."""
+"""Bytes of a recording's start in which a summary looks for the peers."""
 
 TAIL = 1 << 14
 """Bytes of its end in which it looks for the exit."""
@@ -40,11 +33,11 @@ class RecordingState(StrEnum):
     ENDED = "ended"
     """It has its exit note."""
     DIED = "died"
-    """Nobody writes to it and it has none: mcpspy was killed, or the machine went down."""
+    """It has no exit note and no writer: mcpspy was killed, or the machine went down."""
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """What a list of sessions shows, read without reading the whole file."""
+    """The facts in a list of sessions, read without reading the whole file."""
 
     path: Path
     header: Header
@@ -62,19 +55,18 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def order(self) -> tuple[str, str, str]:
-        """The key of `start_order`."""
         return start_order(self.path, self.header)
 
 
 class Recording:
-    """A recording on disk: its header, and what follows."""
+    """A recording on disk: its header, and its entries."""
 
     def __init__(self, path: str | Path) -> None:
-        """Open the file and read its header; raise UsageError or CannotStart if that cannot be."""
+        """Open the file and read its header; raise UsageError or CannotStart if that fails."""
         self.path = Path(path)
         self.header = read_header_of(self.path)
         self.torn = 0
-        """Bytes of a last line that never got its end: left out."""
+        """Bytes of incomplete last lines, which are skipped."""
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield the entries as the file is now, and those of the parts that follow."""
@@ -85,7 +77,7 @@ class Recording:
         self.torn = scan.torn
 
     def session(self) -> Session:
-        """Return all of it, with its end unless it is live."""
+        """Return the whole session, with its end unless it is live."""
         session = Session(self.header).add_all(self)
         if self.state is not RecordingState.LIVE:
             session.end()
@@ -98,7 +90,7 @@ class Recording:
 
 
 def read_header_of(path: Path) -> Header:
-    """Return the header of a file; raise with its name, what it is instead, and what to do."""
+    """Return the header of a file; raise UsageError or CannotStart, with a hint, if it has none."""
     with opened(path) as file:
         line = file.readline(1 << 20)
     if not line:
@@ -112,7 +104,7 @@ def read_header_of(path: Path) -> Header:
 
 
 def find(which: str, folder: str | None = None) -> Path:
-    """Return the file that a person means: a path, `last`, an id (or its beginning), or a name.
+    """Return the file of a session: by a path, `last`, an id (or its beginning), or a name.
 
     Of several sessions of one name, the newest. Raises UsageError.
     """
@@ -142,25 +134,25 @@ def find(which: str, folder: str | None = None) -> Path:
 
 
 def sessions(folder: str | None = None) -> list[Summary]:
-    """Return the sessions of a folder, the newest first. Files that are no recordings are left out."""
+    """Return the sessions of a folder, the newest first. Other files are skipped."""
     found = []
     for path, header in _recordings(Path(sessions_folder(folder))):
         try:
             found.append(summarize(path, header))
-        except (OSError, UsageError, CannotStart):  # Deleted while we looked.
+        except (OSError, UsageError, CannotStart):  # Deleted meanwhile.
             continue
     return sorted(found, key=lambda summary: summary.order, reverse=True)
 
 
 def start_order(path: Path, header: Header) -> tuple[str, str, str]:
-    """Return the key by which sessions are sorted everywhere, the first to start first."""
+    """Return the sort key of sessions, the first to start first."""
     return header.started, header.id, path.name
 
 
 def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
-    """Return what a list shows of a session, from the start and the end of its file.
+    """Return the summary of a session, from the start and the end of its file.
 
-    Counting the entries reads it all, a second a gigabyte: without, there are none.
+    Counting the entries reads it all, a second per gigabyte; without `counts` it is skipped.
     """
     session = Session(header)
     with opened(path) as file:
@@ -199,6 +191,41 @@ def headers(folder: Path) -> Iterator[tuple[Path, Header]]:
             yield path, header
 
 
+def files_of(summary: Summary) -> list[Path]:
+    """Return the existing files of a session, the first one first.
+
+    Parts are identified by their headers, because the note that leads from one to the next may be
+    missing. If the folder has a copy of the session, only parts named after this file are its own.
+    """
+    first = summary.path
+    found = _same_session(first.parent, summary.header)
+    own = [path for path, header in found if header.part == 1 and path == first]
+    parts = sorted((header.part, path) for path, header in found if header.part != 1)
+    if any(header.part == 1 and path != first for path, header in found):
+        parts = [(part, path) for part, path in parts if path.name.startswith(f"{first.stem}.part")]
+    return [*own, *(path for _, path in parts)]
+
+
+def delete(summary: Summary) -> None:
+    """Delete a session's files; raise McpspyError if one cannot be deleted.
+
+    The first is deleted last: if anything stays, the session stays in the list.
+    """
+    first = summary.path
+    files = files_of(summary)
+    if first not in files and os.path.lexists(first):
+        raise CannotStart(f"{first}: another file took its name", "look again")
+    for path in files:
+        with opened(path) as file:
+            if is_live(file.fileno()):
+                raise CannotStart(f"{path}: still written to", "its server runs")
+    for path in reversed(files):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CannotStart(f"cannot delete {path}: {error.strerror}") from None
+
+
 def _recordings(folder: Path) -> list[tuple[Path, Header]]:
     """Return the first parts of the sessions in a folder."""
     try:
@@ -209,8 +236,8 @@ def _recordings(folder: Path) -> list[tuple[Path, Header]]:
         raise CannotStart(f"{folder}: {error.strerror}", "name another folder with --dir") from None
 
 
-def _standing(path: Path) -> tuple[RecordingState, Entry | None]:
-    """Return how the last part of a recording stands, and its last whole entry."""
+def _read_state(path: Path) -> tuple[RecordingState, Entry | None]:
+    """Return the state of a recording's last part, and its last whole entry."""
     with opened(path) as file:
         live = is_live(file.fileno())
         size = file.seek(0, os.SEEK_END)
@@ -234,7 +261,7 @@ def _parts(path: Path) -> Iterator[tuple[Path, RecordingState, Entry | None]]:
     seen: set[Path] = set()
     following: Path | None = path
     while following is not None and following not in seen:
-        state, last = _standing(following)
+        state, last = _read_state(following)
         yield following, state, last
         seen.add(following)
         following = part_after(following, last)
@@ -243,42 +270,6 @@ def _parts(path: Path) -> Iterator[tuple[Path, RecordingState, Entry | None]]:
 def _count_lines(path: Path) -> int:
     with path.open("rb") as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(BLOCK), b""))
-
-
-def files_of(summary: Summary) -> list[Path]:
-    """Return the files of a session that are there, the first one first.
-
-    Parts are known by their headers: the note that leads from one to the next
-    may be missing. Where a copy of the session lies in the same folder, only
-    those are its own that are named after it.
-    """
-    first = summary.path
-    found = _same_session(first.parent, summary.header)
-    ours = [path for path, header in found if header.part == 1 and path == first]
-    parts = sorted((header.part, path) for path, header in found if header.part != 1)
-    if any(header.part == 1 and path != first for path, header in found):
-        parts = [(part, path) for part, path in parts if path.name.startswith(f"{first.stem}.part")]
-    return [*ours, *(path for _, path in parts)]
-
-
-def delete(summary: Summary) -> None:
-    """Delete a session's files; raise McpspyError with what cannot be.
-
-    The first goes last: if anything stays, the session stays in the list.
-    """
-    first = summary.path
-    files = files_of(summary)
-    if first not in files and os.path.lexists(first):
-        raise CannotStart(f"{first}: another file took its name", "look again")
-    for path in files:
-        with opened(path) as file:
-            if is_live(file.fileno()):
-                raise CannotStart(f"{path}: still written to", "its server runs")
-    for path in reversed(files):
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise CannotStart(f"cannot delete {path}: {error.strerror}") from None
 
 
 def _same_session(folder: Path, mine: Header) -> list[tuple[Path, Header]]:

@@ -1,8 +1,7 @@
-"""The recording of one run, which may fail without the traffic noticing.
+"""The recording of one run, which may fail without affecting the traffic.
 
-Owns the promise that nothing about a recording ever raises: a path that cannot
-be written, a full disk, a bug of ours cost a line on stderr and the recording.
-What the lines are is `core`'s, how they get into the file `io.recording.writer`'s.
+Nothing about a recording ever raises: a path that cannot be written, a full disk or a bug costs a
+line on stderr and the recording.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RecordingTarget:
-    """Where to record, if anywhere."""
+    """The options of a recording's destination."""
 
     def __init__(self) -> None:
         self.recording = True
@@ -36,21 +35,21 @@ class RecordingTarget:
 
 
 class Recorder:
-    """A recording that is being made, or was given up because it failed."""
+    """A recording in progress, or one that was stopped by an error."""
 
-    def __init__(self, where: RecordingTarget, fields: Mapping[str, Value]) -> None:
-        """Open the file. `fields` is the header without what every header has."""
+    def __init__(self, target: RecordingTarget, fields: Mapping[str, Value]) -> None:
+        """Open the file. `fields` is the header without the common fields."""
         self.writer: Writer | None = None
         self.id: str | None = None
         """The id of the recording; None if there never was one."""
         self.path: str | None = None
         """Its first part."""
-        if where.recording:
+        if target.recording:
             try:
-                self.writer = _open(where, fields)
+                self.writer = _open(target, fields)
                 self.id, self.path = self.writer.id, self.writer.path
             except OSError as error:
-                path = where.record or error.filename or "the default folder"
+                path = target.record or error.filename or "the default folder"
                 say(f"cannot record to {path}: {error.strerror}; traffic goes on unrecorded")
             except McpspyError as error:
                 say(f"cannot record: {error}; traffic goes on unrecorded")
@@ -62,7 +61,7 @@ class Recorder:
         return self.writer.now() if self.writer is not None else 0.0
 
     def write(self, lines: Lines) -> None:
-        """Have whole lines in the file, if it can be done."""
+        """Write whole lines."""
         if self.writer is not None:
             try:
                 self.writer.write(lines)
@@ -70,7 +69,6 @@ class Recorder:
                 self.broke(error)
 
     def note(self, kind: str, **fields: Value) -> None:
-        """Keep what nobody said."""
         if self.writer is not None:
             try:
                 self.writer.note(self.writer.now(), kind, **fields)
@@ -78,13 +76,13 @@ class Recorder:
                 self.broke(error)
 
     def finish(self, code: int | None, signal: str | None) -> None:
-        """Note how it ended, and close the file."""
+        """Record the exit, and close the file."""
         self.note("exit", code=code, signal=signal)
         if self.writer is not None:
             self.writer.close()
 
     def broke(self, error: Exception) -> None:
-        """End the recording because of a bug of ours, and only the recording."""
+        """Stop the recording because of a bug in mcpspy."""
         self.writer = None
         say(
             f"recording stopped by a bug in mcpspy: {type(error).__name__}: {error}; traffic goes on unrecorded"
@@ -92,7 +90,7 @@ class Recorder:
 
 
 def say(line: str) -> None:
-    """Tell a person, on stderr, unless that would block: the host may not read it."""
+    """Print a line on stderr, unless that would block: the host may not read it."""
     message = f"mcpspy: {line}\n".encode("utf-8", "replace")
     if sys.platform != "win32":
         import select
@@ -104,20 +102,20 @@ def say(line: str) -> None:
         message = message[: select.PIPE_BUF]
     try:
         os.write(2, message)
-    except OSError:  # Nobody is there to be told.
+    except OSError:  # stderr has no reader.
         pass
 
 
-def _open(where: RecordingTarget, fields: Mapping[str, Value]) -> Writer:
+def _open(target: RecordingTarget, fields: Mapping[str, Value]) -> Writer:
     from mcpspy.io.recording.writer import Writer
 
     header = {**fields, "cwd": _working_folder(), "pid": os.getpid()}
-    redacting = redactor(where.redaction, say)
-    return Writer(where.folder, where.record, header, redacting, say=say, max_size=where.max_size)
+    redacting = redactor(target.redaction, say)
+    return Writer(target.folder, target.record, header, redacting, say=say, max_size=target.max_size)
 
 
 def _working_folder() -> str:
     try:
         return os.getcwd()
-    except OSError:  # It was deleted under us.
+    except OSError:  # It was deleted.
         return ""

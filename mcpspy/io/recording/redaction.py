@@ -1,8 +1,7 @@
-"""The redactor of a recording, as a person asked for it: options, settings, environment.
+"""The redactor of a recording, from options, settings and environment.
 
-Owns where the rules come from and the key of the placeholders, which lives as
-long as the process and is written nowhere. What is redacted is `core.redact`'s,
-which is imported once there is something to redact: `mcpspy run` reads its options before it starts the server.
+The key of the placeholders lives as long as the process and is written nowhere. `core.redact` is
+imported when it is first needed: `mcpspy run` reads its options before it starts the server.
 """
 
 from __future__ import annotations
@@ -21,59 +20,61 @@ if TYPE_CHECKING:
     from mcpspy.core.redact.redactor import Found, Redactor
 
 BATCH = 1 << 20
-"""Bytes read at a time from a recording that is being cleaned."""
+"""Bytes read at a time from a recording that is being redacted."""
 
 LISTS = ("keys", "patterns", "pointers", "env")
-"""What a person may add to: on the command line, and under these names in the table `redact` of the settings."""
+"""Lists that options and the table `redact` of the settings add to."""
 
 
 class RedactionOptions:
-    """What to redact besides what is built in, as a person asked for it."""
+    """Additions to the built-in rules."""
 
     def __init__(self) -> None:
         self.off = False
-        """Whether nothing is redacted, whatever the settings say."""
+        """Whether nothing is redacted, whatever the settings."""
         self.keys: list[str] = []
         self.patterns: list[str] = []
         self.pointers: list[str] = []
         self.env: list[str] = []
         self.config: str | None = None
-        """The settings; None for those in the user's folder, if there are any."""
+        """The settings; None for the user's `mcpspy.toml`, if it exists."""
 
 
 def redactor(
-    asked: RedactionOptions, say: Callable[[str], None], found: Found | None = None
+    options: RedactionOptions, say: Callable[[str], None], found: Found | None = None
 ) -> Redactor | None:
-    """Return what redacts a recording; None if nothing is to be. Raises UsageError or CannotStart.
+    """Return the redactor of a recording; None if redaction is off. Raises UsageError or CannotStart.
 
-    `say` is told of a variable that is not set, and so cannot be looked for.
+    `say` is called for a variable that is not set.
     """
-    if asked.off:
+    if options.off:
         return None
     from mcpspy.core.redact.redactor import Redactor
 
-    rules = _rules(asked, say)
+    rules = _rules(options, say)
     return Redactor(os.urandom(32), rules, found)
 
 
-def _rules(asked: RedactionOptions, say: Callable[[str], None]) -> RedactionRules | None:
-    """Return the rules; None for those that are built in alone, which are not imported before they are needed."""
-    wanted = {name: list(getattr(asked, name)) for name in LISTS}
-    if asked.config is not None or os.path.exists(config_file()):
+def _rules(options: RedactionOptions, say: Callable[[str], None]) -> RedactionRules | None:
+    """Return the rules; None for the built-in ones alone, which are imported later."""
+    wanted = {name: list(getattr(options, name)) for name in LISTS}
+    if options.config is not None or os.path.exists(config_file()):
         from mcpspy.io.settings import table
 
-        for name, values in _settings(asked.config or config_file(), table("redact", asked.config)).items():
+        for name, values in _settings(
+            options.config or config_file(), table("redact", options.config)
+        ).items():
             wanted[name] = [*values, *wanted[name]]
     if not any(wanted.values()):
         return None
     from mcpspy.core.redact.config import RedactionRules
 
-    held = {name: os.environ.get(name, "") for name in wanted["env"]}
-    for name, value in held.items():
+    variables = {name: os.environ.get(name, "") for name in wanted["env"]}
+    for name, value in variables.items():
         if not value:
             say(f"--redact-env {name}: not set, so there is nothing to look for")
     try:
-        return RedactionRules(wanted["keys"], wanted["patterns"], wanted["pointers"], held)
+        return RedactionRules(wanted["keys"], wanted["patterns"], wanted["pointers"], variables)
     except ValueError as error:
         raise UsageError(f"cannot redact: {error}", "see docs/redact.md") from None
 
@@ -88,9 +89,9 @@ def _settings(file: str, table: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def clean(source: str, target: str | None, redacting: Redactor) -> int:
-    """Write a recording without its secrets, or only look for them; return the bytes of a torn last line, left out.
+    """Write a redacted copy of a recording, or only search it; return the bytes of an incomplete last line.
 
-    The file is new, and whole or not there. Raises UsageError or CannotStart.
+    The file is new and complete, or not there. Raises UsageError or CannotStart.
     """
     try:
         with open(source, "rb") as lines:
@@ -129,7 +130,7 @@ def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redacto
 
 
 def _header(line: bytes, redacting: Redactor) -> bytes:
-    """Return a recording's first line, cleaned, with the mark that it was."""
+    """Return a recording's first line, redacted and marked as such."""
     import orjson
 
     from mcpspy.core.recording.decode import read_header

@@ -1,9 +1,8 @@
 """The lines of a recording, in blocks, over all of its files.
 
-Owns the one loop under every reader: which file comes after which, where each
-line begins, and which bytes at the end are not a line yet. A scan ends at what
-is there now and can be continued, by polling (`io.recording.catalog`) or on an event loop
-(`io.recording.tail`). Keeps no line; `LineReader` reads one again from its place.
+The one loop under every reader: the order of files, the offset of each line, and incomplete lines at
+the end. A scan ends at the current end and can be continued, by polling (`io.recording.catalog`) or
+on an event loop (`io.recording.tail`). It keeps no line; `LineReader` reads one again by its offset.
 """
 
 from __future__ import annotations
@@ -183,7 +182,7 @@ class RecordingScan:
         return FileStatus.UNCHANGED if live else FileStatus.CLOSED
 
     def close(self) -> None:
-        """Close the current file. Reading opens it again; ask `status` first whether it still is the same."""
+        """Close the current file. Reading opens it again; check `status` first: the file may have been replaced."""
         if self._file is not None:
             self._file.close()
             self._file = None

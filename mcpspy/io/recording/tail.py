@@ -1,8 +1,4 @@
-"""A recording that may still grow, followed on an event loop from its start to its end.
-
-Owns the waiting, and when there is nothing more to wait for. Reading is
-`io.recording.scan`'s.
-"""
+"""A recording that may still grow, followed on an event loop from its start to its end."""
 
 from __future__ import annotations
 
@@ -17,13 +13,13 @@ from mcpspy.core.recording.decode import Damaged, Entry, Note, read_entry
 from mcpspy.io.recording.scan import FileStatus, LineBlock, RecordingScan
 
 POLL = 0.1
-"""Seconds between two looks at a file that may grow: 0.13 % of a core, and no watcher to install."""
+"""Seconds between two checks of a file that may grow: 0.13 % of a core, and no watcher to install."""
 
 CHUNK = 1 << 20
-"""Bytes per read: handing each to a thread and back costs as much as reading a smaller one twelve times."""
+"""Bytes per read: a hand-over to a thread and back costs as much as twelve smaller reads."""
 
 BEGINS_AGAIN = "the file was cut or replaced: reading it from its start"
-"""Why of the `Damaged` entry after which a follower begins again."""
+"""The text of the `Damaged` entry after which a follower starts over."""
 
 
 async def follow(path: Path, *, poll: float = POLL) -> AsyncIterator[Entry]:
@@ -37,19 +33,17 @@ async def follow(path: Path, *, poll: float = POLL) -> AsyncIterator[Entry]:
 
 
 async def follow_lines(path: Path, *, poll: float = POLL) -> AsyncGenerator[LineBlock, None]:
-    """Yield the lines of a recording as they come; a block without any says that there are none for now.
+    """Yield the lines of a recording as they come; an empty block means that there are none for now.
 
-    Ends after the exit note, or when nobody writes to the file any more. Goes
-    on in the next part. Begins again, after a `Damaged` entry that says so,
-    when the file was cut, or another took its name; a deleted file is read to
-    the end of what its writer still appends. Raises UsageError or CannotStart
-    if there is nothing to open.
+    Ends after the exit note, or when the file has no writer. Continues in the next part. Starts over,
+    after a `Damaged` entry, when the file was cut or replaced; a deleted file is read to its writer's
+    end. Raises UsageError or CannotStart if there is nothing to open.
     """
     with closing(RecordingScan(path)) as scan:
         while True:
             status = scan.status()
             if status is FileStatus.GROWN:
-                # Opened by the scan and not by aiofiles, which loses a file that it opens while we are cancelled.
+                # Opened by the scan: aiofiles leaks a file if it is cancelled while opening it.
                 block = scan.take(await aiofiles.threadpool.wrap(scan.file).read(CHUNK))
                 if block.lines:
                     yield block

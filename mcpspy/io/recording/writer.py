@@ -1,9 +1,8 @@
 """The file of a recording, while it is being written.
 
-Owns creation (a file of its own for every process, 0600 in a 0700 folder),
-appending, the mark of a live file, parts, and what happens when the disk says
-no: the recording stops and starts again, the file stays whole, and the caller
-goes on. Refuses to raise once it is open.
+Owns creation (one file per process, 0600 in a 0700 folder), appending, the mark of a live file, and
+parts. If the disk refuses, the recording pauses and resumes, the file stays valid, and nothing is
+raised.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ IOV_MAX = 512
 """Buffers in one writev; systems allow 1024 (Linux, macOS), POSIX promises 16."""
 
 RETRY = 1.0
-"""Seconds between two attempts at a disk that refused: a full disk must not cost a write each message."""
+"""Seconds between two attempts at a disk that refused: a full disk must not cost a write per message."""
 
 _LOCKED_BYTE = 1 << 62
-"""Windows locks ranges, and a reader cannot read a locked one: lock a byte that no file reaches."""
+"""Windows cannot read a locked range: lock a byte that no file reaches."""
 
 
 class Writer:
     """An open recording. Times are seconds since `started`, on a monotonic clock.
 
-    `say` gets one line for a person, once for each thing that went wrong.
+    `say` is called with one line for each kind of failure.
     """
 
     _last_start = 0
@@ -62,11 +61,10 @@ class Writer:
     ) -> None:
         """Create the file and write its header.
 
-        `folder` is where a file gets a name of its own; `record` names the
-        file instead, or a folder to put it in. `fields` is the header without
-        `mcpspy`, `id` and `started`. All that is written goes through
-        `redactor`, if there is one; the header says which. A file of `max_size` bytes goes on in a
-        next part. Raises OSError if there can be no file.
+        `folder` is where a file gets a generated name; `record` names the file instead, or a folder to put
+        it in. `fields` is the header without `mcpspy`, `id` and `started`. All lines go through `redactor`,
+        if there is one; the header records that. A file of `max_size` bytes continues in a next part.
+        Raises OSError if there can be no file.
         """
         self._say = say
         self._redactor = redactor
@@ -78,10 +76,10 @@ class Writer:
         self._retry_at = 0.0
         self._part = 1
         self.epoch = time.monotonic()
-        """What `t` counts from."""
+        """The zero of `t`."""
         now = self._next_start()
         seconds = time.gmtime(now // 1_000_000)
-        # Sorts sessions that start in one millisecond: its microseconds, then what is random.
+        # Sorts sessions that start in one millisecond: its microseconds, then random bits.
         self.id = f"{now % 1000 << 22 | int.from_bytes(os.urandom(4)) >> 10:08x}"
         self._fields: dict[str, Value] = {
             "id": self.id,
@@ -103,7 +101,6 @@ class Writer:
             self._refused(error, 0)
 
     def now(self) -> float:
-        """Return the seconds since `started`."""
         return time.monotonic() - self.epoch
 
     def note(self, at: float, kind: str, **fields: Value) -> None:
@@ -112,8 +109,8 @@ class Writer:
     def write(self, lines: Lines) -> None:
         """Append whole lines in one write (a few, if they are large).
 
-        A disk that refuses costs these lines, and leaves none of them half in
-        the file; a note says how many entries were lost once it takes more.
+        A disk that refuses loses these lines, and leaves no incomplete one; a note counts the lost entries
+        once it accepts more.
         """
         if self._redactor is not None and self._redacted is not None:
             lines = self._redacted(lines) if isinstance(lines, bytes) else self._redactor.buffers(lines)
@@ -147,7 +144,7 @@ class Writer:
         for last in (os.fsync, os.close):
             try:
                 last(self._fd)
-            except OSError:  # A device, or a disk that refused all along: said already.
+            except OSError:  # A device, or a disk that refused before: reported already.
                 pass
 
     @staticmethod
@@ -160,9 +157,9 @@ class Writer:
         return now
 
     def _append(self, buffers: Iterable[bytes | bytearray], batch: list[bytes | bytearray]) -> None:
-        """Write the buffers through `batch`, which holds what was at hand if this raises.
+        """Write the buffers through `batch`, which holds the unwritten ones if this raises.
 
-        What went before it, in batches of its own, is counted in `_flushed`.
+        Entries of earlier batches are counted in `_flushed`.
         """
         size = 0
         for buffer in buffers:
@@ -190,13 +187,13 @@ class Writer:
     def _write_one(self, data: bytes | bytearray | memoryview) -> None:
         written = os.write(self._fd, data)
         self._size += written
-        while written < len(data):  # A disk that is nearly full takes a part, then says why.
+        while written < len(data):  # A disk that is nearly full accepts a part, then raises.
             data = memoryview(data)[written:]
             written = os.write(self._fd, data)
             self._size += written
 
     def _begin(self, fd: int, part: int) -> int:
-        """Make an empty file a part of this session: its mark and its header. Returns the bytes in it."""
+        """Mark an empty file as live and write its header. Return its bytes."""
         _mark_live(fd)
         header = encode.header({**self._fields, "part": part} if part > 1 else self._fields)
         written = os.write(fd, header)
@@ -206,7 +203,7 @@ class Writer:
         return len(header)
 
     def _next_part(self) -> None:
-        """Go on in a new file, whole before the old one points to it: somebody may be following."""
+        """Continue in a new file, complete before the old one points to it: a reader may be following."""
         stem, ending = os.path.splitext(self.path)
         stem = stem.removesuffix(f".part{self._part}")
         try:
@@ -238,7 +235,7 @@ class Writer:
         self._trouble = error.strerror or str(error)
 
     def _cut_back(self, start: int) -> None:
-        """Take the lines that are half in the file out of it again."""
+        """Remove the incompletely written lines."""
         _cut(self._fd, self._size - start)
         self._size = start
 
@@ -259,10 +256,10 @@ class Writer:
 
 
 def is_live(fd: int) -> bool:
-    """Whether a writer, of any process, still has this file open."""
+    """Return whether a writer, of any process, still has this file open."""
     try:
         if sys.platform == "win32":
-            here = os.lseek(fd, 0, os.SEEK_CUR)  # Where its reader goes on.
+            here = os.lseek(fd, 0, os.SEEK_CUR)  # Where its reader continues.
             try:
                 os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
                 msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
@@ -278,7 +275,7 @@ def is_live(fd: int) -> bool:
 
 
 def _mark_live(fd: int) -> None:
-    """Hold a lock for as long as the process lives: the one mark that a `kill -9` removes too."""
+    """Hold a lock for as long as the process lives: the one mark that a `kill -9` removes, too."""
     if not stat.S_ISREG(os.fstat(fd).st_mode):  # Two processes may well record to /dev/null.
         return
     try:
@@ -287,17 +284,17 @@ def _mark_live(fd: int) -> None:
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
             os.lseek(fd, 0, os.SEEK_END)
         else:
-            fcntl.flock(fd, fcntl.LOCK_EX)  # A reader that looks holds it for a microsecond.
+            fcntl.flock(fd, fcntl.LOCK_EX)  # A reader's check holds it for a microsecond.
     except OSError:  # A file system without locks: the session reads as died until its exit is noted.
         pass
 
 
 def _cut(fd: int, size: int) -> None:
-    """Take the last bytes off a file."""
+    """Remove the last bytes of a file."""
     try:
         if size and os.fstat(fd).st_size >= size:
             os.ftruncate(fd, os.fstat(fd).st_size - size)
-    except OSError:  # A device has no length; readers leave a torn line out.
+    except OSError:  # A device has no length; readers skip an incomplete line.
         pass
 
 
@@ -306,7 +303,7 @@ def _entries(lines: Lines) -> int:
 
 
 def _target(folder: str | None, record: str | None, name: str) -> tuple[str, bool]:
-    """Return the path to create, and whether a person chose it."""
+    """Return the path to create, and whether the user chose it."""
     if record is None:
         home = sessions_folder(folder)
         _make_private(home)
@@ -320,7 +317,7 @@ def _target(folder: str | None, record: str | None, name: str) -> tuple[str, boo
 
 
 def _make_private(folder: str) -> None:
-    """Make the folder and what it lacks above it; only we may look into what we made."""
+    """Make the folder and its missing parents, accessible by this user only."""
     if os.path.isdir(folder):
         return
     parent = os.path.dirname(folder.rstrip("/" + os.sep))
@@ -332,8 +329,8 @@ def _make_private(folder: str) -> None:
 def _create(path: str) -> tuple[str, int]:
     """Create a file that no other process has: `x.jsonl`, else `x-2.jsonl`, `x-3.jsonl` …
 
-    A character device (`/dev/full`) is opened as it is; a pipe is refused,
-    since its reader could stop the traffic.
+    A character device (`/dev/full`) is opened as it is; a pipe is refused, because its reader could
+    block the traffic.
     """
     flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:

@@ -1,1 +1,1 @@
-"""`mcpspy run`: a stdio server between two pipes."""
+"""`mcpspy run`: forwards and records the pipes between a host and a stdio server."""

@@ -1,7 +1,7 @@
-"""The parts of a stdio session that its other modules share: options, recording taps, closing a pipe.
+"""The shared parts of a stdio session: options, recording taps, closing a pipe.
 
-Owns the promise that nothing about a recording raises on the way of a chunk.
-Imports next to nothing: `mcpspy run` reads its options before it starts the server.
+Recording never raises while a chunk is forwarded. Imports next to nothing: `mcpspy run`
+reads its options before it starts the server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RunOptions(RecordingTarget):
-    """What `mcpspy run` was asked to do."""
+    """The options of `mcpspy run`."""
 
     def __init__(self, command: list[str]) -> None:
         super().__init__()
@@ -37,41 +37,42 @@ class RunOptions(RecordingTarget):
         self.name: str | None = None
         self.interception = InterceptionOptions()
         self.noise = THROUGH
-        """What becomes of a line of the server that is no message: `pass`, `drop` or `stderr`."""
+        """The treatment of a server line that is not a JSON-RPC message: `pass`, `drop` or `stderr`."""
 
     @property
-    def called(self) -> str:
-        """What the session is called."""
+    def session_name(self) -> str:
         from mcpspy.io.settings import session_name
 
         return self.name or session_name(self.command)
 
     @property
     def intercepts(self) -> bool:
-        """Whether messages are looked at from the first one on."""
+        """Whether messages are inspected from the first one on."""
         return self.interception.is_active or self.noise != THROUGH
 
 
 class RecordingTap:
-    """One direction, as the pump sees its recording. Nothing here raises."""
+    """The recording of one direction. Its methods never raise."""
 
-    __slots__ = ("_feed", "_is_inside", "_lane", "_recorder", "_side")
+    __slots__ = ("_encoder", "_feed", "_is_inside", "_recorder", "_side")
 
-    def __init__(self, recorder: Recorder, lane: FrameEncoder | TextEncoder | None, side: str | None) -> None:
-        """`lane` is None where nothing is recorded from the start."""
+    def __init__(
+        self, recorder: Recorder, encoder: FrameEncoder | TextEncoder | None, side: str | None
+    ) -> None:
+        """`encoder` is None if nothing is recorded from the start."""
         self._recorder = recorder
-        self._lane = lane
-        self._feed = None if lane is None else lane.feed
+        self._encoder = encoder
+        self._feed = None if encoder is None else encoder.feed
         self._side = side
         self._is_inside = False
 
     @property
     def is_inside_line(self) -> bool:
-        """Whether the last that was fed has not ended its line."""
-        return self._is_inside if self._lane is None else self._lane.is_inside_line
+        """Whether the data fed last did not end its line."""
+        return self._is_inside if self._encoder is None else self._encoder.is_inside_line
 
     def feed(self, data: bytes) -> None:
-        """Have the messages that end in `data` in the file, so that it may go on."""
+        """Record the messages that end in `data`, before it is forwarded."""
         writer = self._recorder.writer
         if writer is not None and self._feed is not None:
             try:
@@ -81,29 +82,29 @@ class RecordingTap:
                 return
             except Exception as error:
                 self._recorder.broke(error)
-        self._lane = self._feed = None
+        self._encoder = self._feed = None
         self._is_inside = not data.endswith(b"\n")
 
     def torn(self) -> None:
-        """Keep the line whose end never came."""
+        """Record the line whose end never came."""
         writer = self._recorder.writer
-        if writer is not None and self._lane is not None:
-            self._recorder.write(self._lane.close(writer.now()))
+        if writer is not None and self._encoder is not None:
+            self._recorder.write(self._encoder.close(writer.now()))
 
     def eof(self) -> None:
-        """Keep that this side has closed its end."""
+        """Record that this side closed its end."""
         self.torn()
         if self._side is not None:
             self._recorder.note("eof", **{"from": self._side})
 
     def broke(self, undelivered: int) -> None:
-        """Keep that the other side stopped reading, with so many bytes on the way."""
+        """Record that the other side stopped reading, with this many bytes undelivered."""
         self.torn()
-        # A server that has exited stopped reading too; that is worth a word only if it missed something.
+        # A server that has exited stopped reading, too: note it only if it missed something.
         if undelivered or self._side != CLIENT:
             reader = SERVER if self._side == CLIENT else CLIENT
-            what = {CLIENT: "stdin", SERVER: "stdout"}.get(self._side or "", "stderr")
-            self._recorder.note("closed", by=reader, pipe=what, undelivered=undelivered)
+            pipe = {CLIENT: "stdin", SERVER: "stdout"}.get(self._side or "", "stderr")
+            self._recorder.note("closed", by=reader, pipe=pipe, undelivered=undelivered)
 
 
 def taps(recorder: Recorder) -> Taps:
@@ -124,10 +125,10 @@ def taps(recorder: Recorder) -> Taps:
 
 
 def close(fd: int) -> None:
-    """Close a pipe; a standard descriptor gets the null device, so that nothing else becomes it."""
+    """Close a pipe; a standard descriptor gets the null device, so that no other file takes its number."""
     if fd > 2:
         os.close(fd)
-    elif fd < 2:  # 2 is where we speak.
+    elif fd < 2:  # mcpspy prints to 2.
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, fd)
         os.close(null)

@@ -1,8 +1,8 @@
-"""One direction of the pump on POSIX: a source read, recorded, and written on.
+"""One forwarding direction on POSIX: a source is read, recorded and written to its target.
 
-Owns writing that never blocks: what does not fit is kept, and the source left
-alone until it does. What is read goes on as it is, or to a `Hand` that gives
-back what goes on. Never sets O_NONBLOCK on an inherited descriptor: others share it.
+Writing never blocks: what does not fit is kept, and the source is not read until it is
+written. Data is forwarded unchanged or through a `MessageChannel`. Never sets O_NONBLOCK on
+an inherited descriptor, because other processes share it.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     assert sys.platform != "win32"
 
 CHUNK = 65536
-"""Bytes a read: the size of a pipe. Larger reads gained nothing."""
+"""Bytes per read: the size of a pipe. Larger reads gained nothing."""
 
 _NO_NOWAIT = (EOPNOTSUPP, ENOSYS, EINVAL)
-"""What a kernel says that has no RWF_NOWAIT for pipes (before 6.4) or at all."""
+"""Errors of a kernel that has no RWF_NOWAIT for pipes (before 6.4) or at all."""
 
 _GONE = select.POLLERR | select.POLLNVAL
 _HUNG_UP = select.POLLHUP
 
 
 class Channel:
-    """One direction, with at most one chunk in hand unless somebody else has something to say in it."""
+    """One direction, with at most one chunk in memory unless data is injected into it."""
 
     def __init__(
         self, loop: Loop, source: int, target: int, tap: RecordingTap, *, is_shared: bool = False
     ) -> None:
-        """`is_shared`: another leg also writes to the target, even after this source's end: the pump closes it."""
+        """`is_shared`: another channel also writes to the target, even after this source's end; the loop closes it."""
         self._loop = loop
         self._tap = tap
         self._record = tap.feed
@@ -51,20 +51,20 @@ class Channel:
         self.pending: memoryview | bytes = b""
         self._queue: deque[bytes] = deque()
         self._queued = 0
-        self._hand: MessageChannel | None = None
+        self._message_channel: MessageChannel | None = None
         self._waiting: Channel | None = None
         self._is_shared = is_shared
-        self.open = True
+        self.is_open = True
         self.ended = False
-        self.counting = False
-        self.taken = 0
-        # A pipe of our own may be O_NONBLOCK. One we inherited may not, since others share it: it
+        self.is_counting = False
+        self.bytes_read = 0
+        # A pipe made by mcpspy may be O_NONBLOCK. An inherited one may not, since others share it: it
         # gets PIPE_BUF bytes after each POLLOUT, which never blocks.
-        self._gate: select.poll | None = None
+        self._target_poll: select.poll | None = None
         self._nowait = False
         if target <= 2:
-            self._gate = select.poll()
-            self._gate.register(target, select.POLLOUT)
+            self._target_poll = select.poll()
+            self._target_poll.register(target, select.POLLOUT)
             # Linux can leave the descriptor alone and not block for this one write.
             kind = os.fstat(target).st_mode
             self._nowait = hasattr(os, "RWF_NOWAIT") and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
@@ -75,26 +75,23 @@ class Channel:
 
     @property
     def backlog(self) -> int:
-        """Bytes that were to be written and have not been."""
         return len(self.pending) + self._queued
 
     @property
     def is_done(self) -> bool:
-        """Whether all that the source said is written, or no one reads the target any more."""
-        return not self.open or (self.ended and not self.pending)
+        """Whether the source has ended and all its data is written, or the target is closed."""
+        return not self.is_open or (self.ended and not self.pending)
 
     @property
-    def is_taking(self) -> bool:
-        """Whether what is put still reaches somebody."""
-        return self.open and not self.ended
+    def is_writable(self) -> bool:
+        return self.is_open and not self.ended
 
-    def divert(self, hand: MessageChannel | None) -> None:
-        """Have what is read go through a hand from now on; None: straight on again."""
-        self._hand = hand
+    def divert(self, message_channel: MessageChannel | None) -> None:
+        self._message_channel = message_channel
 
     def put(self, data: bytes) -> None:
-        """Write this after all that is pending; to a leg that is closed, in vain."""
-        if not self.open or not data:
+        """Write this after all that is pending; discard it if the channel is closed."""
+        if not self.is_open or not data:
             return
         if self.pending:
             self._queue.append(data)
@@ -105,14 +102,12 @@ class Channel:
             self._stall()
 
     def wait_for(self, other: Channel) -> None:
-        """Take nothing more from the source until the other leg has written what is pending."""
-        if self.open and not self.ended and other.backlog:
+        if self.is_open and not self.ended and other.backlog:
             self._loop.unroute(self.source)
             other._waiting = self
 
-    def shut(self) -> None:
-        """Take nothing more from the source, and close once all that is pending is written."""
-        if self.open and not self.ended:
+    def finish(self) -> None:
+        if self.is_open and not self.ended:
             self.ended = True
             self._loop.unroute(self.source)
             self._keep_torn()
@@ -120,9 +115,9 @@ class Channel:
                 self.close()
 
     def close(self) -> None:
-        """Pass the end on, and keep the line that never ended."""
-        if self.open:
-            self.open = False
+        """Close both ends and record the line that never ended."""
+        if self.is_open:
+            self.is_open = False
             if not self.ended:
                 self._keep_torn()
             for fd in (self.source, self.target):
@@ -130,22 +125,22 @@ class Channel:
                 close(fd)
             self._queue.clear()
             self._queued = 0
-            self._let_go()
+            self._resume_waiting()
 
     def _on_source(self, _events: int) -> None:
         try:
             data = os.read(self.source, CHUNK)
-        except BlockingIOError:  # Somebody who shares the descriptor was faster.
+        except BlockingIOError:  # Another process that shares the descriptor was faster.
             return
-        except OSError:  # A terminal that hung up says EIO, a socket ECONNRESET: all of them the end.
+        except OSError:  # EIO from a terminal that hung up, ECONNRESET from a socket: the end.
             data = b""
         if not data:
-            self._end()
+            self._on_end()
             return
-        if self.counting:
-            self.taken += len(data)
-        if self._hand is not None:
-            self._hand.feed(data)
+        if self.is_counting:
+            self.bytes_read += len(data)
+        if self._message_channel is not None:
+            self._message_channel.feed(data)
             return
         self._record(data)
         self._push(data)
@@ -158,30 +153,30 @@ class Channel:
         self._loop.route(self.target, self._on_target, select.POLLOUT)
 
     def _resume(self) -> None:
-        if self.open and not self.ended and not self.pending:
+        if self.is_open and not self.ended and not self.pending:
             self._loop.route(self.source, self._on_source, select.POLLIN)
 
     def _on_target(self, events: int) -> None:
         if self.pending:
             self._push(self.pending)
-            while self._queue and self.open and not self.pending:
+            while self._queue and self.is_open and not self.pending:
                 data = self._queue.popleft()
                 self._queued -= len(data)
                 self._push(data)
-            if self.open and not self.pending:
+            if self.is_open and not self.pending:
                 if self.ended and not self._is_shared:
                     self.close()
                 else:
                     self._loop.route(self.target, self._on_target, 0)
                     self._resume()
-                    self._let_go()
+                    self._resume_waiting()
         elif events & _GONE:
-            self._broken()
+            self._on_broken()
         elif events & _HUNG_UP:
-            # Sockets say so for a half-close too. The next write will know.
+            # Sockets report this for a half-close, too; the next write finds out.
             self._loop.unroute(self.target)
 
-    def _let_go(self) -> None:
+    def _resume_waiting(self) -> None:
         if self._waiting is not None:
             waiting, self._waiting = self._waiting, None
             waiting._resume()
@@ -189,7 +184,7 @@ class Channel:
     def _push(self, data: memoryview | bytes) -> None:
         """Write what fits without blocking; the rest is pending."""
         try:
-            if self._gate is None:
+            if self._target_poll is None:
                 sent = os.write(self.target, data)
                 self.pending = b"" if sent == len(data) else memoryview(data)[sent:]
                 return
@@ -199,7 +194,7 @@ class Channel:
                 return
             if len(data) > select.PIPE_BUF:
                 data = memoryview(data)
-            while data and self._gate.poll(0):
+            while data and self._target_poll.poll(0):
                 self.pending = data
                 data = data[os.write(self.target, data[: select.PIPE_BUF]) :]
             self.pending = data
@@ -211,53 +206,52 @@ class Channel:
                 self._push(data)
                 return
             self.pending = self.pending or data
-            self._broken()
+            self._on_broken()
 
-    def _end(self) -> None:
-        """The source has said all it will say."""
+    def _on_end(self) -> None:
         self.ended = True
         self._loop.unroute(self.source)
-        if self._hand is not None:
-            self._hand.eof()
+        if self._message_channel is not None:
+            self._message_channel.eof()
         self._tap.eof()
         if not self.pending and not self._is_shared:
             self.close()
 
-    def _broken(self) -> None:
-        """Nobody reads the target any more: let who writes to the source see that, as it would have directly."""
-        if self._hand is not None:
-            self._hand.torn()
+    def _on_broken(self) -> None:
+        """Handle a target without a reader: the source's writer sees EPIPE, as without mcpspy."""
+        if self._message_channel is not None:
+            self._message_channel.torn()
         self._tap.broke(self.backlog)
         self.pending = b""
         self.close()
 
     def _keep_torn(self) -> None:
-        if self._hand is not None:
-            self._hand.torn()
+        if self._message_channel is not None:
+            self._message_channel.torn()
         self._tap.torn()
 
 
 class TerminalWriter:
-    """A thread that writes to a terminal, which may block at any time, and a pipe that leads to it."""
+    """A thread that writes to a terminal, which may block at any time, fed by a pipe."""
 
     def __init__(self, target: int) -> None:
         import threading
 
         self._target = target
-        self._exit, self.entrance = os.pipe()
+        self._output_fd, self.input_fd = os.pipe()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def drain(self, is_over: Callable[[], bool]) -> None:
-        """Wait until all that came in is on the screen, or somebody asks us to leave."""
+        """Wait until all data is on the screen or `is_over` returns True."""
         while self._thread.is_alive() and not is_over():
             self._thread.join(0.05)
 
     def _run(self) -> None:
         try:
-            while data := os.read(self._exit, CHUNK):
+            while data := os.read(self._output_fd, CHUNK):
                 while data:
                     data = data[os.write(self._target, data) :]
         except OSError:  # The terminal is gone.
             pass
-        os.close(self._exit)  # What is still written sees EPIPE, as it would have directly.
+        os.close(self._output_fd)  # Later writes see EPIPE, as without mcpspy.

@@ -1,9 +1,8 @@
 """A tiny process that outlives a killed mcpspy by one second (POSIX).
 
-Owns two things nobody else can know. That mcpspy was SIGKILLed: then it ends
-the server, its launcher's children included, even one that ignores EOF and
-SIGTERM. And whether a signal went to the whole process group: the guard is in
-it, so it got that signal too, and the server needs no copy from us.
+It learns two things that mcpspy cannot. If mcpspy gets SIGKILL, the guard ends the server and
+its children, even one that ignores EOF and SIGTERM. And it is in the same process group, so
+a signal that it received also reached the server, which then needs no copy.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
     assert sys.platform != "win32"
 
 GRACE = 1.0
-"""Seconds between SIGTERM and SIGKILL for a server whose mcpspy was killed: it had EOF already."""
+"""Seconds between SIGTERM and SIGKILL for a server whose mcpspy was killed; it already had EOF."""
 
 TICK = 0.02
-"""Seconds between two looks at a process that no descriptor stands for."""
+"""Seconds between two checks of a process that has no pidfd."""
 
 _MOST_DESCRIPTORS = 65536
 
 
 class Guard:
-    """A handle on the guard process. `seen` is readable when the group got a signal: a byte each."""
+    """A handle of the guard process. `seen` has one byte for each signal that the process group received."""
 
     def __init__(self, pid: int, alive: int, seen: int) -> None:
         self.pid = pid
@@ -39,11 +38,11 @@ class Guard:
 
     @classmethod
     def start(cls, server: int, signals: Iterable[int]) -> Guard | None:
-        """Fork the guard of the process `server`; None where the system refuses."""
+        """Fork the guard of the process `server`; return None if the system refuses."""
         alive_read, alive_write = os.pipe()
         seen_read, seen_write = os.pipe()
         signals = tuple(signals)
-        # Held back until each of the two has its own way to tell of them, or the guard would use ours.
+        # Blocked until each process has its own wakeup descriptor; else the guard would write to mcpspy's.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         try:
             pid = os.fork()
@@ -52,7 +51,7 @@ class Guard:
                     _watch(server, alive_read, seen_write, signals, blocked)
                 finally:
                     os._exit(0)
-        except OSError:  # No process to spare. Without a guard the server still gets EOF when we die.
+        except OSError:  # Without a guard the server still gets EOF when mcpspy dies.
             for fd in (alive_read, alive_write, seen_read, seen_write):
                 os.close(fd)
             return None
@@ -64,7 +63,7 @@ class Guard:
         return cls(pid, alive_write, seen_read)
 
     def dismiss(self) -> None:
-        """End the guard and reap it: the server is gone, and its pid may be somebody else's soon."""
+        """End the guard and reap it: the server is gone, and its pid may soon be reused."""
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
 
@@ -76,7 +75,7 @@ def _watch(server: int, alive: int, seen: int, signals: Iterable[int], blocked: 
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    # The host's pipes and the server's must not be held open by us.
+    # The guard must not hold the host's and the server's pipes open.
     kept = sorted((alive, seen))
     for low, high in ((0, kept[0]), (kept[0] + 1, kept[1]), (kept[1] + 1, _most_descriptors())):
         os.closerange(low, high)
@@ -97,7 +96,7 @@ def _watch(server: int, alive: int, seen: int, signals: Iterable[int], blocked: 
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the pids below `pid`: what `npx` or `sh -c` started for it."""
+    """Return the pids below `pid`, as started by `npx` or `sh -c`."""
     children: dict[int, list[int]] = {}
     for child, parent in _processes():
         children.setdefault(parent, []).append(child)
@@ -138,7 +137,7 @@ def _open_process(pid: int) -> int | None:
 
 
 def _runs(pid: int, handle: int | None = None) -> bool:
-    """Whether the process is there; by its handle where we have one, since pids come back."""
+    """Return whether the process exists; by its pidfd if there is one, since pids are reused."""
     if handle is not None:
         poller = select.poll()
         poller.register(handle, select.POLLIN)
@@ -147,7 +146,7 @@ def _runs(pid: int, handle: int | None = None) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # Somebody else's: a setuid server, or a pid that came back.
+    except PermissionError:  # Another user's: a setuid server, or a reused pid.
         return False
     return True
 

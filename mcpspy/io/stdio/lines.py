@@ -1,7 +1,7 @@
-"""stdin and stdout as lines, by threads: for commands that are a server on stdio themselves.
+"""stdin and stdout as lines, by threads, for commands that are stdio servers themselves.
 
-Owns blocking descriptors that may be shared with whoever started us: they stay blocking, so a
-thread waits in our place. The pump of `run` is `posix`'s and `windows`'s.
+The descriptors may be shared with the parent process, so they stay blocking and threads wait
+on them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mcpspy.core.framing import LineFramer
 STDIN, STDOUT = 0, 1
 
 END = None
-"""What comes after the last line."""
+"""Marks the end of the input."""
 
-LAST = 1.0
-"""Seconds that the host may take, at the end, to read what was written for it."""
+CLOSE_TIMEOUT = 1.0
+"""Seconds that the host may take at the end to read the last lines."""
 
 
 def read_lines(put: Callable[[bytes | None], object]) -> None:
-    """Have a thread call `put` with each line of stdin, its end left out, and with END at the end."""
+    """Call `put` in a thread with each line of stdin, without its LF, then with END."""
 
     def each(lines: list[bytes] | None) -> None:
         for line in (END,) if lines is END else lines:
@@ -33,7 +33,7 @@ def read_lines(put: Callable[[bytes | None], object]) -> None:
 
 
 def read_together(put: Callable[[list[bytes] | None], object]) -> None:
-    """Have a thread call `put` with the lines of stdin that came at once, and with END at the end."""
+    """Call `put` in a thread with the lines of each chunk of stdin, then with END."""
 
     def read() -> None:
         framer = LineFramer()
@@ -41,7 +41,7 @@ def read_together(put: Callable[[list[bytes] | None], object]) -> None:
             while chunk := os.read(STDIN, 1 << 16):
                 if lines := framer.feed(chunk):
                     put(lines)
-        except OSError:  # A terminal that is gone, a stdin that was never open.
+        except OSError:  # The terminal is gone, or stdin was never open.
             pass
         if torn := b"".join(framer.close()):
             put([torn])
@@ -51,34 +51,34 @@ def read_together(put: Callable[[list[bytes] | None], object]) -> None:
 
 
 class StdoutWriter:
-    """Lines for stdout, written by a thread: a host that does not read keeps nobody else waiting."""
+    """Lines for stdout, written by a thread: a host that does not read blocks nothing else."""
 
     def __init__(self, broke: Callable[[], object], wrote: Callable[[], object]) -> None:
-        """Call `broke` if nobody reads any more, and `wrote` after each line: both in the thread."""
+        """Call `broke` if the reader is gone, and `wrote` after each line, both in the thread."""
         self._broke = broke
         self._wrote = wrote
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
         self.waiting = 0
-        """Bytes that are not written yet."""
+        """Bytes not written yet."""
         self._thread = Thread(target=self._write, name="stdout", daemon=True)
         self._thread.start()
 
     def put(self, data: bytes) -> None:
-        """Have a message written behind those that are there, with a line end."""
+        """Queue a message for writing, with a line end."""
         self.waiting += len(data)
         self._lines.put(data)
 
     def close(self) -> None:
-        """Have what is there written, if the host reads it."""
+        """Write the queued messages, if the host reads them in time."""
         self._lines.put(END)
-        self._thread.join(LAST)
+        self._thread.join(CLOSE_TIMEOUT)
 
     def _write(self) -> None:
         while (data := self._lines.get()) is not END:
-            said = data + b"\n"
+            rest = data + b"\n"
             try:
-                while said:
-                    said = said[os.write(STDOUT, said) :]
+                while rest:
+                    rest = rest[os.write(STDOUT, rest) :]
             except OSError:
                 self._broke()
                 return

@@ -1,8 +1,8 @@
-"""One direction of a stdio session that somebody has a hand in: whole messages.
+"""One direction of an intercepted stdio session, as whole messages.
 
-Owns the change from bytes that go straight on to messages that are decided on,
-and back, at any moment: a line that has begun to go on goes on to its end, and
-what we have to say waits for it. What is decided is `io.stdio.interception`'s.
+Switches between forwarding bytes and deciding on messages at any moment: a line whose start was
+forwarded is forwarded to its end, and injected messages wait for that end.
+`io.stdio.interception` makes the decisions.
 """
 
 from __future__ import annotations
@@ -17,119 +17,118 @@ if TYPE_CHECKING:
 
     from mcpspy.io.stdio.base import RecordingTap
 
-    class Leg(Protocol):
-        """What moves the bytes of the direction: `io.stdio.channel`, or the threads of `io.stdio.windows`."""
+    class ByteStream(Protocol):
+        """The transport below: `io.stdio.channel`, or the threads of `io.stdio.windows`."""
 
         @property
         def backlog(self) -> int:
-            """Bytes that wait for the reader."""
+            """Bytes put and not written yet."""
 
         @property
-        def is_taking(self) -> bool:
-            """Whether what is put still reaches somebody."""
+        def is_writable(self) -> bool:
+            """Whether data that is put still reaches a reader."""
 
         def put(self, data: bytes) -> None:
             """Write after all that is pending."""
 
-        def divert(self, hand: MessageChannel | None) -> None:
-            """Give what is read to the hand, or pass it on again."""
+        def divert(self, channel: MessageChannel | None) -> None:
+            """Pass the data that is read to the message channel; None: forward it again."""
 
         def wait_for(self, other: Any) -> None:
-            """Read no more until that leg has written what waits there."""
+            """Stop reading until the other stream has written its backlog."""
 
-        def shut(self) -> None:
-            """Read no more, and close once all is written."""
+        def finish(self) -> None:
+            """Stop reading, and close once all is written."""
 
-    class Decider(Protocol):
-        """Who is asked what becomes of a message."""
+    class MessageHandler(Protocol):
+        """The owner of the decisions."""
 
-        def take(self, hand: MessageChannel, lines: list[bytes]) -> None:
-            """Decide on these lines, without their LF, and on whether there is more to decide."""
+        def take(self, channel: MessageChannel, lines: list[bytes]) -> None:
+            """Decide on these lines, without their LF, and on whether interception continues."""
 
-        def end_of(self, hand: MessageChannel) -> None:
-            """Have what this side said and is held go on: nothing more comes."""
+        def end_side(self, channel: MessageChannel) -> None:
+            """Release the held messages of this side, which has ended."""
 
 
 class MessageChannel:
-    """What `side` says, on its way."""
+    """The messages that `side` sends."""
 
-    def __init__(self, side: str, leg: Leg, tap: RecordingTap, decider: Decider) -> None:
+    def __init__(self, side: str, stream: ByteStream, tap: RecordingTap, handler: MessageHandler) -> None:
         self.side = side
-        self.leg = leg
+        self.stream = stream
         self.is_on = False
-        self.owed = 0
-        """Bytes of ours that wait for the reader because of what it said itself, or more."""
+        self.unread_injected = 0
+        """An upper bound of injected bytes that wait for the reader."""
         self._tap = tap
-        self._decider = decider
+        self._handler = handler
         self._framer = LineFramer()
-        self._is_passing = False
-        self._later: list[bytes] = []
+        self._is_inside_line = False
+        self._queued: list[bytes] = []
 
     @property
-    def has_more_to_say(self) -> bool:
-        """Whether something waits for the end of a line that is going on."""
-        return bool(self._later)
+    def has_queued(self) -> bool:
+        """Whether data waits for the end of the line that is being forwarded."""
+        return bool(self._queued)
 
     def on(self) -> None:
         """Decide on the messages that begin from now on."""
         if not self.is_on:
             self.is_on = True
-            self._is_passing = self._tap.is_inside_line
-            self.leg.divert(self)
+            self._is_inside_line = self._tap.is_inside_line
+            self.stream.divert(self)
 
     def off(self) -> None:
-        """Pass everything on as it comes again, what there is of an unfinished line first."""
+        """Forward the incomplete line and all later bytes without deciding."""
         if self.is_on:
-            self.is_on = self._is_passing = False
-            self.leg.divert(None)
-            self._let_go()
+            self.is_on = self._is_inside_line = False
+            self.stream.divert(None)
+            self._release()
 
     def feed(self, data: bytes) -> None:
-        """Take a chunk, as it was read."""
-        was_passing = self._is_passing
-        if was_passing:
-            data = self._passed(data)
+        was_inside_line = self._is_inside_line
+        if was_inside_line:
+            data = self._finish_line(data)
         lines = self._framer.feed(data)
-        if lines or (was_passing and not self._is_passing):  # There may be no reason any more to be here.
-            self._decider.take(self, lines)
+        if lines or (was_inside_line and not self._is_inside_line):  # Interception may be over.
+            self._handler.take(self, lines)
 
-    def say(self, data: bytes) -> None:
-        """Have whole lines go on: now, or when the line that is going on has ended."""
-        if self._is_passing:
-            self._later.append(data)
+    def send(self, data: bytes) -> None:
+        """Send whole lines now, or after the line that is being forwarded."""
+        if self._is_inside_line:
+            self._queued.append(data)
         else:
-            self.leg.put(data)
+            self.stream.put(data)
 
     def eof(self) -> None:
-        """Have all go on that has been said: the end follows."""
-        self._decider.end_of(self)
-        self._let_go()
+        """Release everything before the end of the stream."""
+        self._handler.end_side(self)
+        self._release()
 
     def torn(self) -> None:
-        """Keep the line that will never end."""
+        """Record the line that will never end."""
         if torn := b"".join(self._framer.close()):
             self._tap.feed(torn)
 
     def frame(self, at: float, line: bytes, fields: dict[str, str]) -> Iterable[bytes | bytearray]:
-        """Return the buffers of a line's entry. `fields`: `by` or `to` whom, if not from peer to peer."""
+        """Return the buffers of a line's entry. `fields` may hold `by` or `to`."""
         prefix = frame_prefix(self.side, fields) % at
         ordinary = plain(prefix + b'"msg":', line + b"\n")
         return splice(prefix, [line]) if ordinary is None else (ordinary,)
 
-    def _passed(self, data: bytes) -> bytes:
-        """Let the line go on that had begun to; return what comes after it."""
+    def _finish_line(self, data: bytes) -> bytes:
+        """Forward the rest of the line that had begun; return the data after it."""
         end = data.find(b"\n") + 1 or len(data)
         rest = data[:end]
         self._tap.feed(rest)
-        self._is_passing = not rest.endswith(b"\n")
-        if self._is_passing:
-            self.leg.put(rest)
+        self._is_inside_line = not rest.endswith(b"\n")
+        if self._is_inside_line:
+            self.stream.put(rest)
         else:
-            later, self._later = self._later, []
-            self.leg.put(b"".join([rest, *later]))
+            queued, self._queued = self._queued, []
+            self.stream.put(b"".join([rest, *queued]))
         return data[end:]
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if begun := b"".join(self._framer.close()):
             self._tap.feed(begun)
-            self.leg.put(begun)
+            self.stream.put(begun)

@@ -1,12 +1,8 @@
-"""The pump on POSIX: one process, one thread, one poll().
+"""The poll loop of `mcpspy run` on POSIX: one process, one thread, one poll().
 
-Owns everything `run` does while the server runs: its three directions, signals,
-its last words, and when somebody may reach into the session: once it was quiet
-for a moment. What is recorded is `io.stdio.base`'s business; what goes through here
-is not looked at.
-
-Never does: block on one direction while another could flow, read what it cannot
-pass on, kill a server that the host still wants.
+Owns the three directions, signals, the server's final output, and the control socket, which is
+opened once traffic is quiet. Never blocks on one direction while another could flow, never
+reads what it cannot write, never kills a server that the host still wants.
 """
 
 from __future__ import annotations
@@ -38,29 +34,29 @@ if TYPE_CHECKING:
 LINGER = 0.25
 """Seconds that a grandchild may keep stdout open, silent, after the server's end. Contract: out within 0.5 s."""
 
-LAST_WORDS = 1 << 20
-"""Bytes that may still be read after that: the most a pipe holds. Past it, it is the grandchild talking."""
+MAX_FINAL_OUTPUT = 1 << 20
+"""Bytes that may be read after that: the most a pipe holds. Anything beyond is a grandchild's output."""
 
-ECHO = 0.05
-"""Seconds we wait for the guard to say that a signal went to the whole group, before passing it on."""
+GROUP_SIGNAL_WAIT = 0.05
+"""Seconds to wait for the guard to report a signal to the whole group before forwarding it."""
 
-PATIENCE = 1.0
-"""Seconds a host that told us to leave has to take the server's last words. Contract: gone within 2 s."""
+EXIT_TIMEOUT = 1.0
+"""Seconds for the host to read the final output after it asked mcpspy to stop. Contract: gone within 2 s."""
 
-QUIET = 100
-"""Milliseconds without a byte after which the control socket is made: it takes some, and nobody waits for them."""
+QUIET_TIME = 100
+"""Milliseconds without a byte after which the control socket is opened, which takes some time."""
 
-TURNS = 500
-"""Looks at our descriptors after which it is made in any case: one that may take so long costs 1.5 µs more."""
+MAX_POLLS = 500
+"""Polls after which it is opened in any case: polling with a timeout costs 1.5 µs more."""
 
 NEVER = float("inf")
 
-ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""Those that ask the server to leave, and so, once it has, us."""
+TERMINATING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""Signals that ask the server, and then mcpspy, to stop."""
 
 
 class PollLoop:
-    """Moves everything until the server has ended and its last words are delivered."""
+    """Forwards all directions until the server has ended and its final output is delivered."""
 
     def __init__(self, child: Child, recorder: Recorder, taps: Taps, options: RunOptions) -> None:
         self._child = child
@@ -71,28 +67,27 @@ class PollLoop:
         self._routes: dict[int, Callable[[int], None]] = {}
         self._status: int | None = None
         self._ended_at = 0.0
-        self._asked_at = 0.0
-        self._leave_by = NEVER
-        # Until the first signal, SIGCHLD included, and unless somebody reaches in, there is nothing but bytes to
-        # look after.
+        self._stop_requested_at = 0.0
+        self._exit_deadline = NEVER
+        # False until the first signal, SIGCHLD included, or alarm: then only bytes are forwarded.
         self._is_busy = False
         self._received: list[tuple[float, int]] = []
         self._relays: list[TerminalWriter] = []
         self._wake = child.signals
         self._guard = child.guard
-        self._group_got: list[tuple[float, int]] = []
-        self._legs: list[Channel] = []
-        self._intercepted: StdioInterception | None = None
+        self._group_signals: list[tuple[float, int]] = []
+        self._channels: list[Channel] = []
+        self._interception: StdioInterception | None = None
         self._control: PollServer | None = None
 
     def run(self) -> int:
-        """Pump; return the server's wait status."""
+        """Run until the end; return the server's wait status."""
         taps = self._taps
         self.route(self._wake, self._on_signal, select.POLLIN)
         if self._guard is not None:
             self.route(self._guard.seen, self._on_group_signal, select.POLLIN)
         child = self._child
-        self._legs = [
+        self._channels = [
             Channel(self, 0, child.stdin, taps[0]),
             Channel(self, child.stdout, self._writable(1), taps[1]),
             Channel(self, child.stderr, self._writable(2), taps[2], is_shared=self._options.noise == STDERR),
@@ -102,92 +97,90 @@ class PollLoop:
         # glibc gives the top of the heap back, and faults it in again, with every chunk, until it has once
         # seen a large block freed: 80 µs of 100 per chunk of a flood.
         bytes(1 << 22)
-        self._reap()  # It may have ended before we listened.
+        self._reap()  # It may have ended before SIGCHLD was watched.
         poll, routes = self._poller.poll, self._routes
-        patience: int | None = QUIET
-        turns = 0
+        quiet_timeout: int | None = QUIET_TIME
+        polls = 0
         while True:
             quiet = True
-            for fd, events in poll(self._timeout(patience) if self._is_busy else patience):
+            for fd, events in poll(self._timeout(quiet_timeout) if self._is_busy else quiet_timeout):
                 handler = routes.get(fd)  # A handler before it may have closed this one.
                 if handler is not None:
                     quiet = False
                     handler(events)
-            if patience is not None:
-                turns += 1
-                if quiet or turns == TURNS:
-                    patience = None
+            if quiet_timeout is not None:
+                polls += 1
+                if quiet or polls == MAX_POLLS:
+                    quiet_timeout = None
                     self._open_control()
-            if self._is_busy and self._look_after(quiet=quiet):
+            if self._is_busy and self._run_due(quiet=quiet):
                 break
         self._finish()
         assert self._status is not None
         return self._status
 
     def route(self, fd: int, handler: Callable[[int], None], events: int) -> None:
-        """Call the handler when poll() has `events` (errors and hang-ups, always) for the descriptor."""
         self._routes[fd] = handler
         self._poller.register(fd, events)
 
     def unroute(self, fd: int) -> None:
-        """Wait for nothing more on the descriptor."""
         if self._routes.pop(fd, None) is not None:
             self._poller.unregister(fd)
 
     def _writable(self, fd: int) -> int:
-        """Return what to write to in place of our own `fd`: a terminal blocks whatever poll() said."""
+        """Return a descriptor to write to instead of `fd`: a terminal blocks whatever poll() reports."""
         if not os.isatty(fd):
             return fd
         relay = TerminalWriter(fd)
         self._relays.append(relay)
-        return relay.entrance
+        return relay.input_fd
 
     def alarm(self) -> None:
-        """Look at the clock from now on: something is to happen by itself."""
+        """Check deadlines from now on."""
         self._is_busy = True
 
-    def _timeout(self, patience: int | None) -> float | None:
-        """Return the milliseconds poll() may take; None is for ever, the usual case."""
+    def _timeout(self, quiet_timeout: int | None) -> float | None:
+        """Return the milliseconds poll() may take; None, the usual case, is for ever."""
         now = time.monotonic()
-        due = [at + ECHO for at, _ in self._received]
-        if patience is not None:
-            due.append(now + patience / 1000)
-        if self._intercepted is not None and self._intercepted.due_at is not None:
-            due.append(self._intercepted.due_at)
+        due = [at + GROUP_SIGNAL_WAIT for at, _ in self._received]
+        if quiet_timeout is not None:
+            due.append(now + quiet_timeout / 1000)
+        if self._interception is not None and self._interception.due_at is not None:
+            due.append(self._interception.due_at)
         if self._status is not None:
             if now < self._ended_at + LINGER:
                 due.append(self._ended_at + LINGER)
-            elif not any(leg.pending for leg in self._legs):
+            elif not any(channel.pending for channel in self._channels):
                 return 0
-            if self._leave_by != NEVER:
-                due.append(self._leave_by)
+            if self._exit_deadline != NEVER:
+                due.append(self._exit_deadline)
         return max(0.0, min(due) - now) * 1000 if due else None
 
-    def _look_after(self, *, quiet: bool) -> bool:
-        """Do what is due by the clock; return whether all is done."""
+    def _run_due(self, *, quiet: bool) -> bool:
+        """Run what is due by the clock; return whether the session is done."""
         if self._received:
             self._forward()
-        if self._intercepted is not None:
-            self._intercepted.wake()
+        if self._interception is not None:
+            self._interception.wake()
         if self._status is not None:
             return self._is_done(self._status, quiet=quiet)
         self._is_busy = bool(self._received) or (
-            self._intercepted is not None and self._intercepted.due_at is not None
+            self._interception is not None and self._interception.due_at is not None
         )
         return False
 
     def _intercept(self) -> StdioInterception:
-        """Be able to have messages held, changed and said; nothing is before somebody asks."""
-        if self._intercepted is None:
+        """Return the interception, which does nothing until a rule or a viewer needs it."""
+        if self._interception is None:
             from mcpspy.io.stdio.interception import StdioInterception
 
-            self._intercepted = StdioInterception(
-                self._recorder, self._options, self._taps, self._legs, self.alarm
+            self._interception = StdioInterception(
+                self._recorder, self._options, self._taps, self._channels, self.alarm
             )
-        return self._intercepted
+        return self._interception
 
     def _open_control(self) -> None:
-        """Let viewers reach the session. Whatever goes wrong costs them, and nobody else."""
+        """Let viewers connect. A failure costs only them."""
         if self._status is not None:
             return
         try:
@@ -200,19 +193,19 @@ class PollLoop:
             say(f"no viewer can reach this session, by a bug in mcpspy: {type(error).__name__}: {error}")
 
     def _is_done(self, status: int, *, quiet: bool) -> bool:
-        host, *ours = self._legs
-        host.close()
+        client_input, *outputs = self._channels
+        client_input.close()
         now = time.monotonic()
-        if now >= self._leave_by or all(leg.is_done for leg in ours):
+        if now >= self._exit_deadline or all(channel.is_done for channel in outputs):
             return True
         if now < self._ended_at + LINGER:
             return False
-        for leg in ours:
-            if leg.open and not leg.pending and leg.taken >= LAST_WORDS:
-                leg.close()
-        if quiet and self._intercepted is not None:
-            self._intercepted.finish()
-        return quiet and not any(leg.pending for leg in ours)
+        for channel in outputs:
+            if channel.is_open and not channel.pending and channel.bytes_read >= MAX_FINAL_OUTPUT:
+                channel.close()
+        if quiet and self._interception is not None:
+            self._interception.finish()
+        return quiet and not any(channel.pending for channel in outputs)
 
     def _on_signal(self, _events: int) -> None:
         self._is_busy = True
@@ -225,35 +218,37 @@ class PollLoop:
     def _on_group_signal(self, _events: int) -> None:
         assert self._guard is not None
         seen = os.read(self._guard.seen, 512)
-        if not seen:  # Somebody killed the guard. From now on we pass every signal on.
+        if not seen:  # The guard was killed: every signal is forwarded from now on.
             self.unroute(self._guard.seen)
         now = time.monotonic()
-        self._group_got += [(now, number) for number in seen]
+        self._group_signals += [(now, number) for number in seen]
 
     def _forward(self) -> None:
-        """Pass signals on to the server, each once: not those that the whole group got anyway."""
+        """Forward signals to the server once each, except those that the whole group received."""
         now = time.monotonic()
         waiting = []
-        # Two that came as one to us came as two to the guard: its second must not answer for a later one.
-        self._group_got = [(at, number) for at, number in self._group_got if now < at + ECHO]
+        # mcpspy may get two signals as one and the guard both: the second must not count for a later one.
+        self._group_signals = [
+            (at, number) for at, number in self._group_signals if now < at + GROUP_SIGNAL_WAIT
+        ]
         for at, number in self._received:
-            echo = next((echo for echo in self._group_got if echo[1] == number), None)
-            if echo is not None:
-                self._group_got.remove(echo)
-            elif self._guard is not None and now < at + ECHO:
+            duplicate = next((duplicate for duplicate in self._group_signals if duplicate[1] == number), None)
+            if duplicate is not None:
+                self._group_signals.remove(duplicate)
+            elif self._guard is not None and now < at + GROUP_SIGNAL_WAIT:
                 waiting.append((at, number))
                 continue
             elif self._status is None:
                 os.kill(self._child.pid, number)
-            if number in ENDING:
-                self._asked_at = at
-                self._set_patience()
+            if number in TERMINATING:
+                self._stop_requested_at = at
+                self._set_exit_deadline()
             self._recorder.note("signal", signal=signal_name(number))
         self._received = waiting
 
-    def _set_patience(self) -> None:
-        if self._asked_at and self._status is not None and self._leave_by == NEVER:
-            self._leave_by = max(self._asked_at, self._ended_at) + PATIENCE
+    def _set_exit_deadline(self) -> None:
+        if self._stop_requested_at and self._status is not None and self._exit_deadline == NEVER:
+            self._exit_deadline = max(self._stop_requested_at, self._ended_at) + EXIT_TIMEOUT
 
     def _reap(self) -> None:
         if self._status is not None:
@@ -263,19 +258,19 @@ class PollLoop:
             self._is_busy = True
             self._status = status
             self._ended_at = time.monotonic()
-            for leg in self._legs:
-                leg.counting = True
-            self._set_patience()
+            for channel in self._channels:
+                channel.is_counting = True
+            self._set_exit_deadline()
 
     def _finish(self) -> None:
-        if self._received:  # It has done its work on the server, and is meant for us too.
-            self._leave_by = min(self._leave_by, time.monotonic() + PATIENCE)
-        if self._intercepted is not None:
-            self._intercepted.finish()
-        for leg in self._legs:
-            leg.close()
+        if self._received:  # The signal reached the server, and asks mcpspy to stop, too.
+            self._exit_deadline = min(self._exit_deadline, time.monotonic() + EXIT_TIMEOUT)
+        if self._interception is not None:
+            self._interception.finish()
+        for channel in self._channels:
+            channel.close()
         for relay in self._relays:
-            relay.drain(lambda: time.monotonic() >= self._leave_by or self._has_signal())
+            relay.drain(lambda: time.monotonic() >= self._exit_deadline or self._has_signal())
         if self._control is not None:
             self._control.close()
         if self._guard is not None:

@@ -1,8 +1,7 @@
-"""Starting a server on POSIX, and ending as it ended.
+"""Start and end of a server process on POSIX.
 
-Owns what has to happen before the server runs and after it has: descriptors,
-its pipes, the signals that are caught, the guard; the exit code or the signal
-that we leave with. What happens in between is `io.stdio.poll_loop`'s.
+Owns what happens before the server runs and after it ended: descriptors, pipes, caught signals,
+the guard, and the exit code or signal that mcpspy ends with.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 class Child:
-    """The server: its pid, our ends of its three pipes, where our signals arrive, and its guard."""
+    """The server: its pid, mcpspy's ends of its three pipes, the descriptor of caught signals, and its guard."""
 
     def __init__(self, pid: int, pipes: tuple[int, int, int], signals: int, guard: Guard | None) -> None:
         self.pid = pid
@@ -35,12 +34,12 @@ class Child:
 
 
 def spawn(command: list[str]) -> Child:
-    """Start the server, in our process group, with our environment and folder.
+    """Start the server in the same process group, environment and folder.
 
     Raises OSError if the command is not found or cannot be executed.
     """
     _occupy_standard_descriptors()
-    # Before there is a server: from its first moment on, no signal ends us and leaves it behind.
+    # Before the server starts, so that no signal can end mcpspy and leave the server behind.
     wake, signals = _catch_signals()
     in_read, in_write = os.pipe()
     out_read, out_write = os.pipe()
@@ -65,7 +64,7 @@ def spawn(command: list[str]) -> Child:
 
 
 def explain(error: OSError, program: str) -> tuple[int, str]:
-    """Return the exit code and the line for a server that did not start."""
+    """Return the exit code and the error line for a server that did not start."""
     if error.errno in (ENOENT, ENOTDIR):
         where = "no such file" if os.sep in program else "not found on PATH"
         return NOT_FOUND, f"cannot start {program}: {where}"
@@ -75,7 +74,7 @@ def explain(error: OSError, program: str) -> tuple[int, str]:
 
 
 def outcome(status: int) -> tuple[int | None, str | None]:
-    """Return the exit code, or the name of the signal, that the server ended with."""
+    """Return the server's exit code, or the name of the signal that ended it."""
     code = os.waitstatus_to_exitcode(status)
     return (code, None) if code >= 0 else (None, signal_name(-code))
 
@@ -89,7 +88,7 @@ def leave(status: int) -> NoReturn:
     if os.WCOREDUMP(status) or number in (signal.SIGQUIT, signal.SIGABRT, signal.SIGSEGV):
         import resource
 
-        # The core that matters is the server's; ours would overwrite it.
+        # The server's core dump is the useful one; mcpspy's would overwrite it.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     try:
         signal.signal(number, signal.SIG_DFL)
@@ -101,9 +100,9 @@ def leave(status: int) -> NoReturn:
 
 
 def _catch_signals() -> tuple[int, list[int]]:
-    """Have signals arrive as bytes on a pipe; return it, and those that are passed on.
+    """Have signals arrive as bytes on a pipe; return the pipe and the forwarded signals.
 
-    One that we were started with ignored (`nohup`, a shell's `&`) stays ignored.
+    A signal that was ignored at the start (`nohup`, a shell's `&`) stays ignored.
     """
     read, write = os.pipe()
     os.set_blocking(read, False)
@@ -118,7 +117,7 @@ def _catch_signals() -> tuple[int, list[int]]:
 
 
 def _occupy_standard_descriptors() -> None:
-    """Open what the host left closed, or a pipe of ours would become its stdout."""
+    """Open closed standard descriptors; else a new pipe would become stdout."""
     for fd in (0, 1, 2):
         try:
             os.fstat(fd)

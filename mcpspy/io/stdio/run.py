@@ -1,9 +1,7 @@
 """`mcpspy run`: a stdio server, wrapped.
 
-Owns the order of things: the server is started first, everything else is
-imported after; what is complete is in the file before it goes on; whatever
-breaks here costs the recording and never the traffic. How bytes move is
-`io.stdio.poll_loop`'s, how processes start and end `io.stdio.process`'; `io.stdio.windows` does both by threads.
+Owns the order: the server starts first, and everything else is imported after it. Complete
+messages are recorded before they are forwarded. A failure costs the recording, never the traffic.
 """
 
 from __future__ import annotations
@@ -18,11 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from mcpspy.core.recording.encode import Value
-
 
 def run(options: RunOptions) -> NoReturn:
-    """Start the server, pump until it has ended, and leave as it left."""
+    """Start the server, forward until it has ended, and exit as it did."""
     if sys.platform == "win32":
         from mcpspy.io.stdio import windows as system
     else:
@@ -48,9 +44,4 @@ def run(options: RunOptions) -> NoReturn:
 
 
 def _open(options: RunOptions) -> Recorder:
-    fields: dict[str, Value] = {
-        "transport": "stdio",
-        "command": options.command,
-        "name": options.called,
-    }
-    return Recorder(options, fields)
+    return Recorder(options, {"transport": "stdio", "command": options.command, "name": options.session_name})

@@ -1,14 +1,8 @@
-"""The pump where there is no poll() over pipes: three blocking threads.
+"""The forwarding loop where pipes cannot be polled: three blocking threads.
 
-Owns on Windows what `io.stdio.process` owns elsewhere, and keeps less: no signal
-reaches a Windows process, and a server outlives a killed mcpspy only if it
-ignores the EOF on its stdin. Runs on POSIX too, so that it can be tested there.
-
-One descriptor that several threads have something to write to: whole, and in order.
-
-Owns whose turn it is. One thread writes by itself as long as nobody else has
-anything to say, which is nearly always; what others put is written by a thread
-of the outlet, which there is from then on.
+Replaces `io.stdio.process` and `poll_loop` on Windows with less: signals do not reach a Windows
+process, and a server outlives a killed mcpspy if it ignores EOF on its stdin.
+Also runs on POSIX, so that it can be tested there.
 """
 
 from __future__ import annotations
@@ -35,9 +29,29 @@ if TYPE_CHECKING:
     from mcpspy.io.stdio.interception import StdioInterception
     from mcpspy.io.stdio.message_channel import MessageChannel
 
+CHUNK = 65536
+
+STARTUP_TIME = 0.2
+"""Seconds after which the server runs or has failed; then viewers may connect."""
+
+LINGER = 0.25
+"""Seconds that a grandchild may keep stdout open after the server's end."""
+
+QUIET_TIME = 0.005
+"""Seconds that a later read had to wait when all of the server's own output has been read."""
+
+MAX_FINAL_OUTPUT = 1 << 17
+"""Bytes after the server's end that can still be its own: more than a pipe and a chunk hold."""
+
+Child = subprocess.Popen
+
 
 class PipeWriter:
-    """What leads to one reader. Blocking: the thread that writes waits for who reads."""
+    """A pipe that several threads write to, whole and in order.
+
+    A thread that reserves the pipe writes by itself. Data of the others is queued and written by
+    the writer's own thread, which is started when it is first needed.
+    """
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -49,11 +63,11 @@ class PipeWriter:
         self.backlog = 0
         """Bytes put and not written."""
         self.undelivered = 0
-        """Bytes that nobody took, because nobody reads any more."""
+        """Bytes left when the reader closed the pipe."""
         self.is_open = True
 
     def reserve(self) -> bool:
-        """Whether the caller may write by itself, and what others put from now on comes after that."""
+        """Return whether the caller may write by itself; data that is put later comes after that."""
         with self._change:
             if self._is_reserved or self.backlog or self._is_ending:
                 return False
@@ -61,14 +75,14 @@ class PipeWriter:
             return True
 
     def write(self, data: bytes) -> None:
-        """Write what a turn was reserved for."""
+        """Write after a successful `reserve`."""
         left = self._written(data)
         with self._change:
             self._is_reserved = False
             self._settle(left)
 
     def put(self, data: bytes) -> None:
-        """Have this written after all that is before it; in vain, if nobody reads any more."""
+        """Queue this for writing; discard it if the reader is gone."""
         with self._change:
             if self.is_open and not self._is_ending and data:
                 self._queue.append(data)
@@ -79,12 +93,12 @@ class PipeWriter:
                 self._change.notify_all()
 
     def wait(self) -> None:
-        """Wait until all that was put is written."""
+        """Wait until the queue is empty."""
         with self._change:
             self._change.wait_for(lambda: not self.backlog)
 
     def end(self) -> None:
-        """Take nothing more, and close once all is written."""
+        """Accept nothing more, and close once all is written."""
         with self._change:
             self._is_ending = True
             self._settle(0)
@@ -102,7 +116,7 @@ class PipeWriter:
                 self._settle(left)
 
     def _settle(self, left: int) -> None:
-        """Close, if that is due; tell all who wait. Called with the condition held."""
+        """Close if due; wake all waiting threads. Called with the condition held."""
         if left:
             self.undelivered = left + sum(map(len, self._queue))
             self._queue.clear()
@@ -122,23 +136,6 @@ class PipeWriter:
         return len(data)
 
 
-CHUNK = 65536
-
-BOOTED = 0.2
-"""Seconds after which the server is up, or has failed: then viewers are let in."""
-
-LINGER = 0.25
-"""Seconds that a grandchild may keep stdout open after the server's end."""
-
-QUIET = 0.005
-"""Seconds that a read had to wait, after that: what the server itself wrote has all been read."""
-
-LAST_WORDS = 1 << 17
-"""Bytes after the server's end that can still be its own: more than a pipe holds, and a chunk."""
-
-Child = subprocess.Popen
-
-
 def spawn(command: list[str]) -> subprocess.Popen[bytes]:
     """Start the server. `npx` is a .cmd on Windows, which only `which` finds."""
     # The console sends Ctrl-C to the server too; it decides. Caught, not ignored: that would be inherited.
@@ -149,148 +146,137 @@ def spawn(command: list[str]) -> subprocess.Popen[bytes]:
 
 
 def explain(error: OSError, program: str) -> tuple[int, str]:
-    """Return the exit code and the line for a server that did not start."""
+    """Return the exit code and the error line for a server that did not start."""
     if isinstance(error, FileNotFoundError):
         return NOT_FOUND, f"cannot start {program}: not found on PATH"
     return NOT_EXECUTABLE, f"cannot start {program}: {error.strerror}"
 
 
 def outcome(status: int) -> tuple[int | None, str | None]:
-    """Return the exit code, or the signal, that the server ended with."""
+    """Return the server's exit code, or the name of the signal that ended it."""
     return (status, None) if status >= 0 else (None, f"SIG{-status}")
 
 
 def leave(status: int) -> NoReturn:
-    """End with the server's exit code."""
     if status < 0:  # Not on Windows.
         status = 128 - status
     os._exit(status if status < 1 << 31 else status - (1 << 32))  # 0xC0000005 is more than a C int holds.
 
 
-class _Leg:
-    """One direction: a thread that reads, records and writes on."""
+class _ThreadChannel:
+    """One direction: a thread that reads, records and writes. Call its `MessageChannel` side with the lock held."""
 
     def __init__(
         self, source: int, target: int, tap: RecordingTap, lock: threading.Lock, *, is_shared: bool = False
     ) -> None:
-        """`is_shared`: another leg also writes to the target, even after this source's end."""
+        """`is_shared`: another channel also writes to the target, even after this source's end."""
         self._source = source
-        self._outlet = PipeWriter(target)
+        self._writer = PipeWriter(target)
         self._tap = tap
         self._lock = lock
         self._is_shared = is_shared
-        self._hand: MessageChannel | None = None
-        self._waits_for: _Leg | None = None
-        self._is_over = False
+        self._message_channel: MessageChannel | None = None
+        self._waits_for: _ThreadChannel | None = None
+        self._is_finished = False
         self._reading_since = 0.0
         self._is_writing = False
         self._ended_at = float("inf")
-        self._taken = 0
-        self._said_all = False
+        self._bytes_read = 0
+        self._has_final_output = False
         self.thread = threading.Thread(target=self._run, daemon=True)
-
-    # For a hand, with the lock held.
 
     @property
     def backlog(self) -> int:
-        """Bytes that wait for the reader."""
-        return self._outlet.backlog
+        return self._writer.backlog
 
     @property
-    def is_taking(self) -> bool:
-        """Whether what is put still reaches somebody."""
-        return not self._is_over and self._outlet.is_open
+    def is_writable(self) -> bool:
+        return not self._is_finished and self._writer.is_open
 
     def put(self, data: bytes) -> None:
-        """Write this after all that is pending."""
-        self._outlet.put(data)
+        self._writer.put(data)
 
-    def divert(self, hand: MessageChannel | None) -> None:
-        """Give what is read to a hand, or pass it on again."""
-        self._hand = hand
+    def divert(self, message_channel: MessageChannel | None) -> None:
+        self._message_channel = message_channel
 
-    def wait_for(self, other: _Leg) -> None:
-        """Read nothing more until the other leg has written what was put."""
+    def wait_for(self, other: _ThreadChannel) -> None:
         self._waits_for = other
 
-    def shut(self) -> None:
-        """Pass nothing more on, and close once all is written. A read that waits is not disturbed."""
-        if not self._is_over:
-            self._is_over = True
+    def finish(self) -> None:
+        """Like `Channel.finish`; a blocked read is not interrupted."""
+        if not self._is_finished:
+            self._is_finished = True
             self.torn()
-            self._outlet.end()
+            self._writer.end()
 
-    # For the pump.
-
-    def server_ended(self, at: float) -> None:
-        """Begin to tell the server's last words from what a grandchild says."""
-        self._ended_at = at
+    def server_ended(self, ended_at: float) -> None:
+        """Begin to separate the server's final output from a grandchild's."""
+        self._ended_at = ended_at
 
     def has_delivered(self) -> bool:
-        """Whether all that the server itself said is with the host."""
+        """Whether all of the server's own output is delivered to the host."""
         if not self.thread.is_alive():
             return True
-        if self._is_writing or self._outlet.backlog:
+        if self._is_writing or self._writer.backlog:
             return False
-        return self._said_all or self._taken >= LAST_WORDS or self._has_waited()
+        return self._has_final_output or self._bytes_read >= MAX_FINAL_OUTPUT or self._has_waited()
 
     def wait(self) -> None:
-        """Wait until all that was put is written."""
-        self._outlet.wait()
+        self._writer.wait()
 
     def torn(self) -> None:
-        """Keep the line whose end never came."""
-        if self._hand is not None:
-            self._hand.torn()
+        """Record the line whose end never came."""
+        if self._message_channel is not None:
+            self._message_channel.torn()
         self._tap.torn()
 
     def _has_waited(self) -> bool:
-        return time.monotonic() - max(self._reading_since, self._ended_at) >= QUIET
+        return time.monotonic() - max(self._reading_since, self._ended_at) >= QUIET_TIME
 
     def _run(self) -> None:
         while data := self._read():
-            self._pass_on(data)
-            if self._is_over or not self._outlet.is_open:
+            self._forward(data)
+            if self._is_finished or not self._writer.is_open:
                 break
             self._is_writing = False
         with self._lock:
-            if not self._is_over:
-                self._is_over = True
+            if not self._is_finished:
+                self._is_finished = True
                 self._end()
-        self._outlet.wait()
+        self._writer.wait()
         if not self._is_shared:
-            self._outlet.end()
+            self._writer.end()
         if data:
             close(self._source)
 
-    def _pass_on(self, data: bytes) -> None:
-        is_alone = False
+    def _forward(self, data: bytes) -> None:
+        is_reserved = False
         with self._lock:
-            if self._is_over:
+            if self._is_finished:
                 return
-            if self._hand is not None:
-                self._hand.feed(data)
+            if self._message_channel is not None:
+                self._message_channel.feed(data)
             else:
                 self._tap.feed(data)
-                # With the lock held: what somebody else puts from now on comes after this.
-                is_alone = self._outlet.reserve()
-                if not is_alone:
-                    self._outlet.put(data)
-        if is_alone:
-            self._outlet.write(data)
+                # With the lock held: data that others put from now on comes after this.
+                is_reserved = self._writer.reserve()
+                if not is_reserved:
+                    self._writer.put(data)
+        if is_reserved:
+            self._writer.write(data)
             return
-        self._outlet.wait()
+        self._writer.wait()
         if self._waits_for is not None:
             waits_for, self._waits_for = self._waits_for, None
             waits_for.wait()
 
     def _end(self) -> None:
-        if self._outlet.is_open:
-            if self._hand is not None:
-                self._hand.eof()
+        if self._writer.is_open:
+            if self._message_channel is not None:
+                self._message_channel.eof()
             self._tap.eof()
         else:
-            self._tap.broke(self._outlet.undelivered)
+            self._tap.broke(self._writer.undelivered)
 
     def _read(self) -> bytes:
         self._reading_since = time.monotonic()
@@ -300,13 +286,13 @@ class _Leg:
             return b""
         self._is_writing = True
         if self._ended_at != float("inf"):
-            self._said_all = self._said_all or self._has_waited()
-            self._taken += len(data)
+            self._has_final_output = self._has_final_output or self._has_waited()
+            self._bytes_read += len(data)
         return data
 
 
 class ThreadedPump:
-    """Three threads, one lock around the recording and all that is decided."""
+    """Three threads, and one lock around the recording and all decisions."""
 
     def __init__(
         self, child: subprocess.Popen[bytes], recorder: Recorder, taps: Taps, options: RunOptions
@@ -316,67 +302,67 @@ class ThreadedPump:
         self._taps = taps
         self._options = options
         self._lock = threading.Lock()
-        self._tick = threading.Event()
-        self._legs: list[_Leg] = []
-        self._intercepted: StdioInterception | None = None
+        self._alarm = threading.Event()
+        self._channels: list[_ThreadChannel] = []
+        self._interception: StdioInterception | None = None
         self._control: ThreadedServer | None = None
 
     def run(self) -> int:
-        """Pump until the server has ended and its last words are delivered; return its exit code."""
+        """Forward until the server has ended and its final output is delivered; return its exit code."""
         child = self._child
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
         taps, lock = self._taps, self._lock
-        legs = self._legs = [
-            _Leg(0, child.stdin.fileno(), taps[0], lock),
-            _Leg(child.stdout.fileno(), 1, taps[1], lock),
-            _Leg(child.stderr.fileno(), 2, taps[2], lock, is_shared=self._options.noise == STDERR),
+        channels = self._channels = [
+            _ThreadChannel(0, child.stdin.fileno(), taps[0], lock),
+            _ThreadChannel(child.stdout.fileno(), 1, taps[1], lock),
+            _ThreadChannel(child.stderr.fileno(), 2, taps[2], lock, is_shared=self._options.noise == STDERR),
         ]
         if self._options.intercepts:
             self._intercept().begin()
-        for leg in legs:
-            leg.thread.start()
+        for channel in channels:
+            channel.thread.start()
         try:
-            status = child.wait(BOOTED)
+            status = child.wait(STARTUP_TIME)
         except subprocess.TimeoutExpired:
             self._open_control()
             status = child.wait()
-        _deliver(legs[1:])
+        _deliver(channels[1:])
         with lock:
-            if self._intercepted is not None:
-                self._intercepted.finish()
-        for leg in legs[1:]:
-            leg.wait()
-        lock.acquire()  # For good: from here on the recording is being closed.
+            if self._interception is not None:
+                self._interception.finish()
+        for channel in channels[1:]:
+            channel.wait()
+        lock.acquire()  # Never released: the recording is closed next.
         if self._control is not None:
             self._control.close()
-        for leg in legs:
-            leg.torn()
+        for channel in channels:
+            channel.torn()
         return status
 
     def _intercept(self) -> StdioInterception:
-        """Be able to have messages held, changed and said; nothing is before somebody asks."""
+        """Return the interception, which does nothing until a rule or a viewer needs it."""
         from mcpspy.io.stdio.interception import StdioInterception
 
-        if self._intercepted is None:
-            self._intercepted = StdioInterception(
-                self._recorder, self._options, self._taps, self._legs, self._tick.set
+        if self._interception is None:
+            self._interception = StdioInterception(
+                self._recorder, self._options, self._taps, self._channels, self._alarm.set
             )
-            threading.Thread(target=self._watch_the_clock, daemon=True).start()
-        return self._intercepted
+            threading.Thread(target=self._run_timer, daemon=True).start()
+        return self._interception
 
-    def _watch_the_clock(self) -> None:
-        assert self._intercepted is not None
+    def _run_timer(self) -> None:
+        assert self._interception is not None
         while True:
             with self._lock:
-                self._tick.clear()
-                self._intercepted.wake()
-                due_at = self._intercepted.due_at
-            self._tick.wait(None if due_at is None else max(0.0, due_at - time.monotonic()))
+                self._alarm.clear()
+                self._interception.wake()
+                due_at = self._interception.due_at
+            self._alarm.wait(None if due_at is None else max(0.0, due_at - time.monotonic()))
 
     def _open_control(self) -> None:
-        """Let viewers reach the session. Whatever goes wrong costs them, and nobody else."""
+        """Let viewers connect. A failure costs only them."""
         try:
             from mcpspy.io.control.server_poll import ThreadedServer
 
@@ -388,13 +374,13 @@ class ThreadedPump:
             say(f"no viewer can reach this session, by a bug in mcpspy: {type(error).__name__}: {error}")
 
 
-def _deliver(legs: list[_Leg]) -> None:
-    """Wait for the server's last words, however slowly the host takes them, and not for a grandchild's."""
+def _deliver(channels: list[_ThreadChannel]) -> None:
+    """Wait for the server's final output, however slowly the host reads it, but not for a grandchild's."""
     ended_at = time.monotonic()
-    for leg in legs:
-        leg.server_ended(ended_at)
-    while any(leg.thread.is_alive() for leg in legs):
-        if time.monotonic() >= ended_at + LINGER and all(leg.has_delivered() for leg in legs):
+    for channel in channels:
+        channel.server_ended(ended_at)
+    while any(channel.thread.is_alive() for channel in channels):
+        if time.monotonic() >= ended_at + LINGER and all(channel.has_delivered() for channel in channels):
             return
-        for leg in legs:
-            leg.thread.join(QUIET)
+        for channel in channels:
+            channel.thread.join(QUIET_TIME)

@@ -14,26 +14,26 @@ from yarl import URL
 
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import ServerAddress
-from mcpspy.io.client.aiohttp_session import client, environments_proxy, reach, reason
+from mcpspy.io.client.aiohttp_session import check_reachable, client, environment_proxy, reason
 from tests.io.forward.conftest import make_pki
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def test_nobody_listening_is_said_with_the_address_and_what_to_do() -> None:
+async def test_no_one_listening_is_reported_with_the_address_and_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        await reach(ServerAddress(f"http://127.0.0.1:{port}/mcp"))
+        await check_reachable(ServerAddress(f"http://127.0.0.1:{port}/mcp"))
 
     with pytest.raises(CannotStart) as raised:
-        await reach(ServerAddress(f"http://127.0.0.1:{port}/mcp"))
+        await check_reachable(ServerAddress(f"http://127.0.0.1:{port}/mcp"))
     assert str(raised.value) == (
         f"cannot reach http://127.0.0.1:{port}/mcp: Connection refused (is the server running?)"
     )
 
 
-async def test_a_certificate_file_that_is_none_is_said(tmp_path: Path) -> None:
+async def test_a_certificate_file_that_is_none_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("nothing", encoding="utf-8")
     for path in (tmp_path / "none.pem", tmp_path / "ca.pem"):
         with pytest.raises(CannotStart, match="--cacert takes a PEM file"):
@@ -66,9 +66,9 @@ async def test_a_private_authority_is_enough_in_every_python_however_little_it_w
         url = str(server.make_url("/"))
         async with (
             client(ServerAddress(url, cacert=str(pki.authority))) as trusting,
-            trusting.get(url) as answered,
+            trusting.get(url) as response_headers,
         ):
-            assert await answered.text() == "here"
+            assert await response_headers.text() == "here"
         async with client(ServerAddress(url)) as careful:
             with pytest.raises(aiohttp.ClientConnectorCertificateError):
                 await careful.get(url)
@@ -89,7 +89,7 @@ def test_the_environments_proxy_is_for_servers_elsewhere(
     monkeypatch.setenv("http_proxy", "http://proxy:8080")
     monkeypatch.setenv("no_proxy", "inside.example.net")
     monkeypatch.delenv("https_proxy", raising=False)
-    found = environments_proxy(URL(url))
+    found = environment_proxy(URL(url))
 
     assert found == (None if expected is None else URL(expected))
 

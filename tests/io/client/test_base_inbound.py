@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mcpspy.io.client.base import ROOM, ConnectionEnded, Inbound, ReceivedMessage, StderrLine
+from mcpspy.io.client.base import MAX_QUEUED, ConnectionEnded, Inbound, ReceivedMessage, StderrLine
 
 
 async def test_what_is_put_first_is_taken_first() -> None:
@@ -24,16 +24,16 @@ async def test_what_is_put_first_is_taken_first() -> None:
 async def test_there_is_no_room_while_too_much_waits_and_room_again_once_it_is_taken() -> None:
     inbox = Inbound()
     called: list[bool] = []
-    inbox.on_room = lambda: called.append(True)
-    await inbox.room()
+    inbox.on_space = lambda: called.append(True)
+    await inbox.wait_for_space()
     for _ in range(2):
-        inbox.put(ReceivedMessage(0.0, b"x" * ROOM))
+        inbox.put(ReceivedMessage(0.0, b"x" * MAX_QUEUED))
     assert inbox.is_full
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(inbox.room(), 0.01)
+        await asyncio.wait_for(inbox.wait_for_space(), 0.01)
 
     await inbox.get()
     assert not called
     await inbox.get()
     assert called == [True]
-    await inbox.room()
+    await inbox.wait_for_space()

@@ -86,7 +86,7 @@ class Server:
             return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": {"said": method}})
         return web.Response(status=200 if request.method == "DELETE" else 202)
 
-    def asked(self, method: str) -> list[dict[str, str]]:
+    def requests(self, method: str) -> list[dict[str, str]]:
         """Return the headers of what was asked by an HTTP or JSON-RPC method."""
         return [
             headers
@@ -135,7 +135,7 @@ async def test_a_session_is_begun_kept_listened_to_and_ended(site: Site, server:
     assert not [change.flaw for change in session.changes if change.flaw]
 
 
-async def test_a_session_that_is_lost_is_told_and_begun_anew_by_the_next_handshake(
+async def test_a_session_that_is_lost_is_reported_and_begun_again_by_the_next_handshake(
     site: Site, server: Server
 ) -> None:
     async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
@@ -150,8 +150,8 @@ async def test_a_session_that_is_lost_is_told_and_begun_anew_by_the_next_handsha
     assert (refused.request, refused.status, refused.is_session_lost) == ("1", 404, True)
     assert refused.why == "HTTP 404 Not Found: no such session"
     assert heard.request == "2"
-    assert server.asked("ping")[-1]["mcp-session-id"] == "s2"
-    assert "mcp-session-id" not in server.asked("initialize")[-1]
+    assert server.requests("ping")[-1]["mcp-session-id"] == "s2"
+    assert "mcp-session-id" not in server.requests("initialize")[-1]
 
 
 async def test_an_error_status_answers_the_request_with_or_without_a_message(
@@ -201,7 +201,7 @@ async def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_was(
 
     assert [each.request for each in heard] == ["1", "1"]
     assert json.loads(heard[1].data)["result"] == {}
-    assert [headers["last-event-id"] for headers in server.asked("GET")] == ["e1", "e2"]
+    assert [headers["last-event-id"] for headers in server.requests("GET")] == ["e1", "e2"]
     (exchange,) = kept.session().exchanges
     assert (exchange.state, exchange.flaws) == (State.OK, [])
 
@@ -234,7 +234,7 @@ async def test_a_stream_that_cannot_be_taken_up_is_lost(site: Site, server: Serv
     assert found["ends"] == found["primes"] == "the stream ended without an answer"
     assert found["accepted"] == "HTTP 202 without an answer"
     assert found["breaks"].startswith("the stream broke off: ")
-    assert len(server.asked("GET")) == 2  # Twice in a row without anything new is enough.
+    assert len(server.requests("GET")) == 2  # Twice in a row without anything new is enough.
 
 
 async def test_a_request_of_2026_07_28_says_of_itself_what_it_is_and_has_no_session(
@@ -253,15 +253,15 @@ async def test_a_request_of_2026_07_28_says_of_itself_what_it_is_and_has_no_sess
         await say(connection, id=2, method="tools/call", params=params)
         await next_of(connection, ReceivedMessage)
 
-    headers = server.asked("tools/call")[0]
+    headers = server.requests("tools/call")[0]
     assert {name: value for name, value in headers.items() if name.startswith("mcp-")} == {
         "mcp-protocol-version": "2026-07-28",
         "mcp-method": "tools/call",
         "mcp-name": "forecast",
         "mcp-param-city": "=?base64?S8O2bG4=?=",
     }
-    assert not server.asked("GET")
-    assert not server.asked("DELETE")
+    assert not server.requests("GET")
+    assert not server.requests("DELETE")
     assert [each.request.frame.stream for each in kept.session().exchanges] == ["1", "2"]
 
 
@@ -287,7 +287,7 @@ async def test_to_cancel_a_request_of_2026_07_28_is_to_hang_up(
         await say(connection, id=2, method="ping", params={"_meta": META})
         assert (await next_of(connection)).request == "2"
 
-    assert not server.asked("notifications/cancelled")
+    assert not server.requests("notifications/cancelled")
     assert [each.state for each in kept.session().exchanges] == [State.CANCELLED, State.OK]
 
 
@@ -296,7 +296,7 @@ async def test_to_cancel_a_request_of_an_earlier_revision_is_to_say_so(site: Sit
         await shake_hands(connection)
         await say(connection, method="notifications/cancelled", params={"requestId": 9})
 
-    assert len(server.asked("notifications/cancelled")) == 1
+    assert len(server.requests("notifications/cancelled")) == 1
 
 
 async def test_a_server_that_goes_away_loses_what_was_asked(site: Site, server: Server) -> None:
@@ -358,7 +358,7 @@ async def test_http_with_sse_has_one_stream_for_all_answers(site: Site, kept: Ke
     ("endpoint", "why"),
     [("http://127.0.0.1:1/steal", "to another origin"), (None, "is no HTTP.SSE server: HTTP 405")],
 )
-async def test_what_is_no_http_with_sse_is_said(endpoint: str | None, why: str, site: Site) -> None:
+async def test_what_is_no_http_with_sse_is_reported(endpoint: str | None, why: str, site: Site) -> None:
     async def serve(request: web.Request) -> web.StreamResponse:
         return await OldServer(endpoint)(request) if endpoint is not None else web.Response(status=405)
 

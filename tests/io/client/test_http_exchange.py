@@ -30,7 +30,7 @@ async def ask(url: str, kept: Kept, **headers: str) -> tuple[ClientExchange, lis
     async with aiohttp.ClientSession() as client:
         exchange = ClientExchange(kept.recorder, 7, "3")
         try:
-            await exchange.ask(client, "POST", URL(url), headers, PING)
+            await exchange.send_request(client, "POST", URL(url), headers, PING)
             events = [event async for event in exchange.events()]
         finally:
             exchange.close(None)
@@ -120,11 +120,11 @@ async def test_what_breaks_off_is_an_error_and_recorded_as_torn(site: Site, kept
     assert (torn.data, torn.frame.eol) == (PONG.encode(), "")
 
 
-async def test_nobody_there_is_an_error_and_a_head_without_a_status(kept: Kept) -> None:
+async def test_no_one_there_is_an_error_and_a_head_without_a_status(kept: Kept) -> None:
     async with aiohttp.ClientSession() as client:
         exchange = ClientExchange(kept.recorder, 1, "1")
         with pytest.raises(aiohttp.ClientError):
-            await exchange.ask(client, "POST", URL("http://127.0.0.1:1/mcp"), {}, PING)
+            await exchange.send_request(client, "POST", URL("http://127.0.0.1:1/mcp"), {}, PING)
         exchange.close(None, "cannot reach it")
         exchange.close("client")
 

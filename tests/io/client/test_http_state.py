@@ -31,14 +31,14 @@ def own(headers: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture
 def agreed() -> HttpState:
-    era = HttpState({"X-Key": "k"})
-    assert era.begins(INITIALIZE)
-    assert own(era.headers(INITIALIZE)) == {}
+    state = HttpState({"X-Key": "k"})
+    assert state.begins(INITIALIZE)
+    assert own(state.headers(INITIALIZE)) == {}
     result = message(id=1, result={"protocolVersion": "2025-06-18"})
     assert isinstance(result, Result)
-    era.learn(result, "initialize")
-    era.session, era.stream = "s", "1"
-    return era
+    state.learn(result, "initialize")
+    state.session, state.stream = "s", "1"
+    return state
 
 
 def test_after_a_handshake_everything_names_the_session_and_the_revision(agreed: HttpState) -> None:
@@ -51,7 +51,7 @@ def test_after_a_handshake_everything_names_the_session_and_the_revision(agreed:
         assert ("Content-Type" in headers) == (each is not None)
 
 
-def test_another_handshake_begins_anew(agreed: HttpState) -> None:
+def test_another_handshake_begins_again(agreed: HttpState) -> None:
     assert agreed.begins(INITIALIZE)
 
     assert (agreed.session, agreed.stream) == (None, None)

@@ -12,7 +12,7 @@ ONE = b'{"jsonrpc":"2.0","id":1,"method":"initialize"}'
 BATCH = b'[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","id":"1","method":"b"}]'
 
 
-def call(data: bytes) -> BodyState:
+def body_state(data: bytes) -> BodyState:
     return BodyState(read_frame(Frame(0.0, "client", data)), None)
 
 
@@ -23,26 +23,26 @@ def answer(data: bytes) -> Result | Failure:
 
 
 def test_one_request_waits_for_its_own_answer() -> None:
-    one = call(ONE)
-    assert (one.only, one.is_initialize, one.waits) == ("1", True, ["1"])
+    one = body_state(ONE)
+    assert (one.only_request_id, one.is_initialize, one.pending) == ("1", True, ["1"])
 
     one.settle(answer(b'{"jsonrpc":"2.0","id":2,"result":{}}'), 200)
-    assert one.waits == ["1"]
+    assert one.pending == ["1"]
     one.settle(answer(b'{"jsonrpc":"2.0","id":1,"result":{}}'), 200)
-    assert one.waits == []
+    assert one.pending == []
 
 
 def test_a_batch_waits_for_each_of_its_requests() -> None:
-    batch = call(BATCH)
-    assert (batch.only, batch.is_initialize) == (None, False)
+    batch = body_state(BATCH)
+    assert (batch.only_request_id, batch.is_initialize) == (None, False)
 
     batch.settle(answer(b'{"jsonrpc":"2.0","id":"1","result":{}}'), 200)
-    assert batch.waits == ["1"]
+    assert batch.pending == ["1"]
 
 
 @pytest.mark.parametrize(("status", "left"), [(200, ["1"]), (400, [])])
 def test_an_error_status_answers_whatever_its_id(status: int, left: list[str]) -> None:
-    one = call(ONE)
+    one = body_state(ONE)
     one.settle(answer(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}'), status)
 
-    assert one.waits == left
+    assert one.pending == left

@@ -13,7 +13,7 @@ import pytest
 from mcpspy.core.recording.decode import Frame, Note
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import ConnectionEnded, ReceivedMessage, ServerCommand, StderrLine, connect, stdio
-from mcpspy.io.client.base import ROOM
+from mcpspy.io.client.base import MAX_QUEUED
 from mcpspy.io.recording.reader import Recording
 from tests.io.client.conftest import BOUND, is_last, next_of, rest_of, sample
 
@@ -29,13 +29,13 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the sample serv
 async def test_a_line_goes_out_and_comes_back_and_all_of_it_is_recorded(kept: Kept, tmp_path: Path) -> None:
     async with await connect(sample("echo.py", 3), kept.recorder) as connection:
         await connection.send(b'{"jsonrpc":"2.0",\n"id":1,\r\n"method":"ping"}')
-        heard = await next_of(connection)
+        data_received = await next_of(connection)
         await connection.send(b"x" * 3_000_000)
         large = await next_of(connection)
     events = await rest_of(connection)
     kept.session()
 
-    assert heard.data == b'{"jsonrpc":"2.0", "id":1,  "method":"ping"}'
+    assert data_received.data == b'{"jsonrpc":"2.0", "id":1,  "method":"ping"}'
     assert len(large.data) == 3_000_000
     assert [
         (event.code, event.signal, event.why) for event in events if isinstance(event, ConnectionEnded)
@@ -144,7 +144,7 @@ async def test_a_reader_that_is_slow_slows_the_server_down_and_loses_nothing(tmp
                 await asyncio.sleep(0)
         for _ in range(100):  # The server has more to say, and is not read.
             await asyncio.sleep(0)
-        assert connection._inbox._size < 2 * ROOM
+        assert connection._inbox._size < 2 * MAX_QUEUED
         for n in range(100_000):
             event = await connection.hear()
             assert isinstance(event, ReceivedMessage)

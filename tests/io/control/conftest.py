@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Live:
+class ControlTarget:
     """A live session that repeats what it is told."""
 
     def __init__(self) -> None:
@@ -51,12 +51,12 @@ class Live:
 
 
 @pytest.fixture
-def live() -> Live:
-    return Live()
+def live() -> ControlTarget:
+    return ControlTarget()
 
 
 @pytest.fixture
-def opened(live: Live, runtime: Path) -> Iterator[ThreadedServer]:
+def opened(live: ControlTarget, runtime: Path) -> Iterator[ThreadedServer]:
     lock = threading.Lock()
     with lock:
         opened = ThreadedServer(live, lock)
@@ -68,6 +68,6 @@ def opened(live: Live, runtime: Path) -> Iterator[ThreadedServer]:
 @pytest.fixture
 def silent(runtime: Path) -> Iterator[str]:
     """A session whose process is stopped: it listens, and says nothing."""
-    door = ControlSocket.open("deadbeef")
-    yield door.path
-    door.close()
+    control_socket = ControlSocket.open("deadbeef")
+    yield control_socket.path
+    control_socket.close()

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mcpspy.io.control.server_poll import ThreadedServer
-    from tests.io.control.conftest import Live
+    from tests.io.control.conftest import ControlTarget
 
 
-def test_an_order_is_answered_or_refused(opened: ThreadedServer, live: Live) -> None:
+def test_an_order_is_answered_or_refused(opened: ThreadedServer, live: ControlTarget) -> None:
     with ControlClient(opened.path, "send") as session:
         assert session.hello["session"] == "0badcafe"
         assert session.order("list", x=10**30, y="\ud800") == {"did": "list"}
@@ -39,21 +39,21 @@ def test_events_that_come_before_an_answer_are_kept(opened: ThreadedServer) -> N
 def test_an_answer_that_never_comes_is_not_waited_for(
     silent: str, monkeypatch: pytest.MonkeyPatch, runtime: Path
 ) -> None:
-    monkeypatch.setattr(protocol, "ANSWER", 0.05)
+    monkeypatch.setattr(protocol, "RESPONSE_TIMEOUT", 0.05)
     session, other = socket.socketpair()
     other.sendall(b'{"mcpspy":1}\n')
-    monkeypatch.setattr(protocol, "knock", lambda _path, _seconds: session)
+    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
     with ControlClient(silent) as asking, pytest.raises(CannotStart, match=r"not answered for 0\.05 s"):
         asking.order("list")
     other.close()
 
 
-def test_the_end_is_the_last_event_even_if_nobody_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_is_the_last_event_even_if_no_one_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
     session, other = socket.socketpair()
     other.sendall(b'{"mcpspy":1}\n{"event":"held"}\n')
     other.close()
-    monkeypatch.setattr(protocol, "knock", lambda _path, _seconds: session)
-    with ControlClient("x.sock") as visiting:
-        assert [event["event"] for event in visiting.events()] == ["held", "end"]
+    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
+    with ControlClient("x.sock") as connected_client:
+        assert [event["event"] for event in connected_client.events()] == ["held", "end"]
         with pytest.raises(CannotStart, match="the session has ended"):
-            visiting.order("list")
+            connected_client.order("list")

@@ -16,10 +16,10 @@ from mcpspy.io.control.server_poll import ThreadedServer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.io.control.conftest import Live
+    from tests.io.control.conftest import ControlTarget
 
 
-async def test_orders_overlap_and_events_are_a_stream(opened: ThreadedServer, live: Live) -> None:
+async def test_orders_overlap_and_events_are_a_stream(opened: ThreadedServer, live: ControlTarget) -> None:
     session = await AsyncControlClient.open(opened.path, "tui")
     assert session.hello["name"] == "weather"
     orders = [session.order("tell", text=str(n)) for n in range(20)]
@@ -37,7 +37,7 @@ async def test_orders_overlap_and_events_are_a_stream(opened: ThreadedServer, li
     await session.close()
 
 
-async def test_an_order_fails_once_the_session_has_ended(live: Live, runtime: Path) -> None:
+async def test_an_order_fails_once_the_session_has_ended(live: ControlTarget, runtime: Path) -> None:
     lock = threading.Lock()
     with lock:
         opened = ThreadedServer(live, lock)
@@ -50,15 +50,17 @@ async def test_an_order_fails_once_the_session_has_ended(live: Live, runtime: Pa
     await session.close()
 
 
-async def test_who_may_not_be_called_that_is_not_connected(opened: ThreadedServer, live: Live) -> None:
-    left = asyncio.Event()
+async def test_who_may_not_be_called_that_is_not_connected(
+    opened: ThreadedServer, live: ControlTarget
+) -> None:
+    on_disconnect = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def on_gone() -> None:
-        loop.call_soon_threadsafe(left.set)
+        loop.call_soon_threadsafe(on_disconnect.set)
 
     live.on_gone = on_gone
     with pytest.raises(CommandRefused, match="a word of at most 20 letters"):
         await AsyncControlClient.open(opened.path, "no word")
     async with asyncio.timeout(30):
-        await left.wait()
+        await on_disconnect.wait()

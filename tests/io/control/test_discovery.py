@@ -44,7 +44,7 @@ def test_the_live_sessions_are_listed_and_the_dead_ones_removed(
 def test_a_stopped_session_is_left_alone_and_left_out(
     silent: str, opened: ThreadedServer, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "GREETING", 0.05)
+    monkeypatch.setattr(protocol, "GREETING_TIMEOUT", 0.05)
     assert [path for path, _ in sessions()] == [opened.path]
     assert (runtime / "deadbeef.sock").exists()
     with pytest.raises(CannotStart, match="is its mcpspy stopped"):

@@ -21,18 +21,18 @@ from mcpspy.io.control.client import ControlClient
         (b"", "the session has ended"),
     ],
 )
-def test_what_is_no_session_is_told_in_a_line(
+def test_what_is_no_session_is_reported_in_a_line(
     hello: bytes, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, other = socket.socketpair()
     other.sendall(hello)
     other.close()
-    monkeypatch.setattr(protocol, "knock", lambda _path, _seconds: session)
+    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
     with pytest.raises(CannotStart, match=why):
         ControlClient("x.sock")
 
 
 def test_an_order_is_one_line_whatever_is_in_it() -> None:
-    line = protocol.order_line(3, "request", {"method": "x\ny", "params": {"n": 10**30}})
+    line = protocol.dumped({"n": 3, "order": "request", "method": "x\ny", "params": {"n": 10**30}})
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"n": 3, "order": "request", "method": "x\ny", "params": {"n": 10**30}}

@@ -11,47 +11,47 @@ from mcpspy.io.control import server
 from mcpspy.io.control.server import Connection, ControlServer
 
 if TYPE_CHECKING:
-    from tests.io.control.conftest import Live
+    from tests.io.control.conftest import ControlTarget
 
 
 class Visitor:
     """A visitor in memory."""
 
     def __init__(self, inside: ControlServer) -> None:
-        self.said = b""
+        self.message = b""
         self.is_out = False
-        self.guest: Connection = inside.enter(self._hear, self._leave)
+        self.connection: Connection = inside.accept(self._handle_line, self._leave)
 
-    def _hear(self, data: bytes) -> None:
-        self.said += data
+    def _handle_line(self, data: bytes) -> None:
+        self.message += data
 
     def _leave(self) -> None:
         self.is_out = True
 
     def heard(self) -> list[dict[str, Any]]:
         """Return what was said to it since the last time."""
-        said, self.said = self.said, b""
-        assert said.endswith(b"\n") or not said
-        return [json.loads(line) for line in said.splitlines()]
+        message, self.message = self.message, b""
+        assert message.endswith(b"\n") or not message
+        return [json.loads(line) for line in message.splitlines()]
 
     def ask(self, **order: Any) -> dict[str, Any]:
         self.heard()
-        self.guest.feed(json.dumps(order).encode() + b"\n")
+        self.connection.feed(json.dumps(order).encode() + b"\n")
         (answer,) = self.heard()
         return answer
 
 
-def test_a_visitor_is_greeted_first(live: Live) -> None:
+def test_a_viewer_is_greeted_first(live: ControlTarget) -> None:
     assert Visitor(ControlServer(live)).heard() == [{"mcpspy": 1, **live.hello()}]
 
 
-def test_an_order_has_its_answer(live: Live) -> None:
-    visitor = Visitor(ControlServer(live))
-    assert visitor.ask(n=7, order="list") == {"n": 7, "ok": True, "did": "list"}
+def test_an_order_has_its_answer(live: ControlTarget) -> None:
+    connection = Visitor(ControlServer(live))
+    assert connection.ask(n=7, order="list") == {"n": 7, "ok": True, "did": "list"}
     assert live.orders == [("viewer", {"n": 7, "order": "list"})]
 
 
-def test_what_is_refused_is_said_in_one_line(live: Live) -> None:
+def test_what_is_refused_is_reported_in_one_line(live: ControlTarget) -> None:
     assert Visitor(ControlServer(live)).ask(n="x", order="refuse") == {
         "n": "x",
         "ok": False,
@@ -62,27 +62,29 @@ def test_what_is_refused_is_said_in_one_line(live: Live) -> None:
 @pytest.mark.parametrize(
     "line", [b"{", b"\xff\xfe", b"", b"null", b"[1]", b'{"n":1}', b'{"order":5}', b"[" * 100_000]
 )
-def test_a_line_that_is_no_order_changes_nothing_and_the_next_one_counts(live: Live, line: bytes) -> None:
-    visitor = Visitor(ControlServer(live))
-    visitor.heard()
-    visitor.guest.feed(line + b'\n{"order":"list"}\n')
-    refused, answered = visitor.heard()
+def test_a_line_that_is_no_order_changes_nothing_and_the_next_one_counts(
+    live: ControlTarget, line: bytes
+) -> None:
+    connection = Visitor(ControlServer(live))
+    connection.heard()
+    connection.connection.feed(line + b'\n{"order":"list"}\n')
+    refused, answered = connection.heard()
     assert refused["error"].startswith("no order: ")
     assert (refused["n"], refused["ok"]) == (None, False)
     assert answered == {"n": None, "ok": True, "did": "list"}
     assert [order for _, order in live.orders] == [{"order": "list"}]
 
 
-def test_orders_may_come_in_pieces_and_several_at_once(live: Live) -> None:
-    visitor = Visitor(ControlServer(live))
-    visitor.heard()
-    said = b'{"n":1,"order":"a"}\n{"n":2,"order":"b"}\n'
-    for at in range(0, len(said), 3):
-        visitor.guest.feed(said[at : at + 3])
-    assert [answer["n"] for answer in visitor.heard()] == [1, 2]
+def test_orders_may_come_in_pieces_and_several_at_once(live: ControlTarget) -> None:
+    connection = Visitor(ControlServer(live))
+    connection.heard()
+    message = b'{"n":1,"order":"a"}\n{"n":2,"order":"b"}\n'
+    for at in range(0, len(message), 3):
+        connection.connection.feed(message[at : at + 3])
+    assert [answer["n"] for answer in connection.heard()] == [1, 2]
 
 
-def test_visitors_have_names_of_their_own(live: Live) -> None:
+def test_viewers_have_names_of_their_own(live: ControlTarget) -> None:
     inside = ControlServer(live)
     first, second, third = (Visitor(inside) for _ in range(3))
     assert first.ask(order="hello", viewer="tui")["viewer"] == "tui"
@@ -94,7 +96,7 @@ def test_visitors_have_names_of_their_own(live: Live) -> None:
         assert not third.ask(order="hello", viewer=bad)["ok"]
 
 
-def test_an_event_goes_to_whom_it_is_for(live: Live) -> None:
+def test_an_event_goes_to_whom_it_is_for(live: ControlTarget) -> None:
     inside = ControlServer(live)
     tui, send = Visitor(inside), Visitor(inside)
     tui.ask(order="hello", viewer="tui")
@@ -106,45 +108,47 @@ def test_an_event_goes_to_whom_it_is_for(live: Live) -> None:
     assert [event["event"] for event in send.heard()] == ["all", "end"]
 
 
-def test_an_event_holds_whatever_a_peer_has_said(live: Live) -> None:
-    visitor = Visitor(ControlServer(live))
-    visitor.heard()
+def test_an_event_holds_whatever_a_peer_has_said(live: ControlTarget) -> None:
+    connection = Visitor(ControlServer(live))
+    connection.heard()
     live.tell(None, {"event": "answer", "message": {"n": 10**30, "text": "\ud800"}})
-    assert visitor.heard() == [{"event": "answer", "message": {"n": 10**30, "text": "\ud800"}}]
+    assert connection.heard() == [{"event": "answer", "message": {"n": 10**30, "text": "\ud800"}}]
 
 
-def test_the_session_hears_once_that_a_visitor_has_left(live: Live) -> None:
+def test_the_session_hears_once_that_a_viewer_has_left(live: ControlTarget) -> None:
     inside = ControlServer(live)
-    visitor = Visitor(inside)
-    visitor.guest.left()
-    visitor.guest.left()
-    visitor.guest.feed(b'{"order":"list"}\n')
-    assert (live.gone, live.orders, inside.guests) == (["viewer"], [], [])
+    connection = Visitor(inside)
+    connection.connection.on_disconnect()
+    connection.connection.on_disconnect()
+    connection.connection.feed(b'{"order":"list"}\n')
+    assert (live.gone, live.orders, inside.connections) == (["viewer"], [], [])
 
 
-def test_a_new_name_leaves_nothing_behind_under_the_old_one(live: Live) -> None:
-    visitor = Visitor(ControlServer(live))
-    visitor.ask(order="hello", viewer="tui")
+def test_a_new_name_leaves_nothing_behind_under_the_old_one(live: ControlTarget) -> None:
+    connection = Visitor(ControlServer(live))
+    connection.ask(order="hello", viewer="tui")
     assert live.gone == ["viewer"]
 
 
-def test_a_line_without_end_is_not_kept_for_ever(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LONGEST", 100)
-    visitor = Visitor(ControlServer(live))
-    visitor.heard()
-    visitor.guest.feed(b'{"order":"list"}\n' + b"x" * 60)
-    before = visitor.is_out
-    visitor.guest.feed(b"x" * 60)
-    assert (before, visitor.is_out) == (False, True)
-    assert visitor.heard()[-1]["error"] == "a line of more than 100 bytes"
+def test_a_line_without_end_is_not_kept_for_ever(
+    live: ControlTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_LINE", 100)
+    connection = Visitor(ControlServer(live))
+    connection.heard()
+    connection.connection.feed(b'{"order":"list"}\n' + b"x" * 60)
+    temporary = connection.is_out
+    connection.connection.feed(b"x" * 60)
+    assert (temporary, connection.is_out) == (False, True)
+    assert connection.heard()[-1]["error"] == "a line of more than 100 bytes"
 
 
-def test_where_a_token_is_asked_for_nothing_is_said_before_it(live: Live) -> None:
+def test_where_a_token_is_asked_for_nothing_is_sent_before_it(live: ControlTarget) -> None:
     inside = ControlServer(live, b"secret")
     stranger, friend = Visitor(inside), Visitor(inside)
     live.tell(None, {"event": "all"})
-    stranger.guest.feed(b'guess\n{"order":"list"}\n')
+    stranger.connection.feed(b'guess\n{"order":"list"}\n')
     assert stranger.is_out
     assert (stranger.heard(), live.orders) == ([], [])
-    friend.guest.feed(b'secret\n{"order":"list"}\n')
-    assert [set(said) for said in friend.heard()] == [{"mcpspy", *live.hello()}, {"n", "ok", "did"}]
+    friend.connection.feed(b'secret\n{"order":"list"}\n')
+    assert [set(message) for message in friend.heard()] == [{"mcpspy", *live.hello()}, {"n", "ok", "did"}]

@@ -16,15 +16,15 @@ from mcpspy.io.control.server_asyncio import AsyncioServer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.io.control.conftest import Live
+    from tests.io.control.conftest import ControlTarget
 
 
-async def somebody_left(live: Live) -> None:
-    left = asyncio.Event()
-    live.on_gone = left.set
+async def viewer_gone(live: ControlTarget) -> None:
+    on_disconnect = asyncio.Event()
+    live.on_gone = on_disconnect.set
     async with asyncio.timeout(30):
         if not live.gone:
-            await left.wait()
+            await on_disconnect.wait()
 
 
 def is_empty(folder: Path) -> bool:
@@ -32,8 +32,8 @@ def is_empty(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("has_unix", [True, False], ids=["unix", "loopback"])
-async def test_visitors_come_hear_and_go(
-    live: Live, runtime: Path, has_unix: bool, monkeypatch: pytest.MonkeyPatch
+async def test_viewers_come_hear_and_go(
+    live: ControlTarget, runtime: Path, has_unix: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "HAS_UNIX", has_unix and socket.HAS_UNIX)
     opened = await AsyncioServer.open(live, pytest.fail)
@@ -43,11 +43,11 @@ async def test_visitors_come_hear_and_go(
     answers = await asyncio.gather(first.order("list"), second.order("hold"))
     assert list(answers) == [{"did": "list"}, {"did": "hold"}]
     assert sorted(viewer for viewer, _ in live.orders) == ["tui", "tui-2"]
-    opened.tell("tui-2", {"event": "held"})
+    live.tell("tui-2", {"event": "held"})
     assert await anext(second.events()) == {"event": "held"}
     live.gone.clear()
     await first.close()
-    await somebody_left(live)
+    await viewer_gone(live)
     assert live.gone == ["tui"]
     await opened.close()
     assert [event async for event in second.events()] == [{"event": "end"}]
@@ -55,50 +55,50 @@ async def test_visitors_come_hear_and_go(
     assert is_empty(runtime)
 
 
-async def test_a_visitor_that_never_reads_is_shown_out(
-    live: Live, runtime: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_viewer_that_never_reads_is_disconnected(
+    live: ControlTarget, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_asyncio, "UNREAD", 1_000_000)
+    monkeypatch.setattr(server_asyncio, "MAX_UNSENT", 1_000_000)
     opened = await AsyncioServer.open(live, pytest.fail)
     assert opened is not None
     reader, writer = await asyncio.open_unix_connection(opened.path)
     await reader.readline()
     reader._transport.pause_reading()  # type: ignore[attr-defined]
     for _ in range(4):
-        opened.tell(None, {"event": "held", "text": "x" * 1_000_000})
-    await somebody_left(live)
+        live.tell(None, {"event": "held", "text": "x" * 1_000_000})
+    await viewer_gone(live)
     writer.close()
     await opened.close()
 
 
 async def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
-    live: Live, runtime: Path, monkeypatch: pytest.MonkeyPatch
+    live: ControlTarget, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MCPSPY_RUNTIME", os.devnull)
-    said: list[str] = []
-    assert await AsyncioServer.open(live, said.append) is None
-    (line,) = said
+    message: list[str] = []
+    assert await AsyncioServer.open(live, message.append) is None
+    (line,) = message
     assert line.startswith("no viewer can reach this session: ")
     assert "\n" not in line
 
 
-async def test_a_visitor_that_leaves_at_once_keeps_nobody_out(
-    live: Live, runtime: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_viewer_that_leaves_at_once_keeps_no_one_out(
+    live: ControlTarget, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
 
-    def is_ours(visitor: object) -> bool:
-        asked.append(visitor)
+    def is_same_user(connection: object) -> bool:
+        asked.append(connection)
         if len(asked) == 1:
             raise OSError(57, "Socket is not connected")
         return True
 
-    monkeypatch.setattr(socket, "is_ours", is_ours)
+    monkeypatch.setattr(socket, "is_same_user", is_same_user)
     opened = await AsyncioServer.open(live, pytest.fail)
     assert opened is not None
     with pytest.raises(CannotStart):
         await AsyncControlClient.open(opened.path)
-    visit = await AsyncControlClient.open(opened.path)
-    assert await visit.order("list") == {"did": "list"}
-    await visit.close()
+    client = await AsyncControlClient.open(opened.path)
+    assert await client.order("list") == {"did": "list"}
+    await client.close()
     await opened.close()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.io.control.conftest import Live
+    from tests.io.control.conftest import ControlTarget
 
 
 class Loop:
@@ -51,7 +51,7 @@ def loop() -> Loop:
 
 
 @pytest.fixture
-def opened(loop: Loop, live: Live, runtime: Path) -> Iterator[PollServer]:
+def opened(loop: Loop, live: ControlTarget, runtime: Path) -> Iterator[PollServer]:
     opened = PollServer(loop, live)
     yield opened
     opened.close()
@@ -59,48 +59,52 @@ def opened(loop: Loop, live: Live, runtime: Path) -> Iterator[PollServer]:
     assert list(runtime.iterdir()) == []
 
 
-def knocked(loop: Loop, opened: PollServer) -> socket.socket:
-    visitor = socket.socket(socket.AF_UNIX)
-    visitor.settimeout(30)
-    visitor.connect(opened.path)
+def connected(loop: Loop, opened: PollServer) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(30)
+    connection.connect(opened.path)
     loop.turn()
-    return visitor
+    return connection
 
 
 def test_the_events_are_those_of_poll() -> None:
     assert (READABLE, WRITABLE) == (select.POLLIN, select.POLLOUT)
 
 
-def test_a_visitor_is_greeted_and_answered_and_missed(loop: Loop, opened: PollServer, live: Live) -> None:
-    with knocked(loop, opened) as visitor:
-        assert visitor.recv(4096).startswith(b'{"mcpspy":1,"session":"0badcafe"')
-        visitor.sendall(b'{"n":1,"order":"list"}\n')
+def test_a_viewer_is_greeted_and_answered_and_missed(
+    loop: Loop, opened: PollServer, live: ControlTarget
+) -> None:
+    with connected(loop, opened) as connection:
+        assert connection.recv(4096).startswith(b'{"mcpspy":1,"session":"0badcafe"')
+        connection.sendall(b'{"n":1,"order":"list"}\n')
         loop.turn()
-        assert visitor.recv(4096) == b'{"n":1,"ok":true,"did":"list"}\n'
+        assert connection.recv(4096) == b'{"n":1,"ok":true,"did":"list"}\n'
         live.tell(None, {"event": "held"})
-        assert visitor.recv(4096) == b'{"event":"held"}\n'
+        assert connection.recv(4096) == b'{"event":"held"}\n'
     loop.turn()
     assert live.gone == ["viewer"]
     assert len(loop.routes) == 1
 
 
-def test_what_a_visitor_does_not_read_waits_for_it(loop: Loop, opened: PollServer, live: Live) -> None:
-    with knocked(loop, opened) as visitor:
+def test_what_a_viewer_does_not_read_waits_for_it(
+    loop: Loop, opened: PollServer, live: ControlTarget
+) -> None:
+    with connected(loop, opened) as connection:
         text = "x" * 1_000_000
         live.tell(None, {"event": "held", "text": text})
         got = b""
         while not got.endswith(b'"}\n'):
             loop.turn(0)
-            got += visitor.recv(1 << 20)
+            got += connection.recv(1 << 20)
         assert got.endswith(b'{"event":"held","text":"' + text.encode() + b'"}\n')
     loop.turn()
 
 
-def test_a_visitor_that_never_reads_is_shown_out(
-    loop: Loop, opened: PollServer, live: Live, monkeypatch: pytest.MonkeyPatch
+def test_a_viewer_that_never_reads_is_disconnected(
+    loop: Loop, opened: PollServer, live: ControlTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_poll, "UNREAD", 1_000_000)
-    with knocked(loop, opened):
+    monkeypatch.setattr(server_poll, "MAX_UNSENT", 1_000_000)
+    with connected(loop, opened):
         for _ in range(4):
             live.tell(None, {"event": "held", "text": "x" * 1_000_000})
         assert live.gone == [], "nobody leaves while somebody is telling"
@@ -109,9 +113,9 @@ def test_a_visitor_that_never_reads_is_shown_out(
 
 
 def test_who_left_in_the_middle_of_an_event_is_noticed_later(
-    loop: Loop, opened: PollServer, live: Live
+    loop: Loop, opened: PollServer, live: ControlTarget
 ) -> None:
-    knocked(loop, opened).close()
+    connected(loop, opened).close()
     live.tell(None, {"event": "held"})
     live.tell(None, {"event": "held"})
     assert live.gone == []
@@ -119,11 +123,11 @@ def test_who_left_in_the_middle_of_an_event_is_noticed_later(
     assert live.gone == ["viewer"]
 
 
-def test_the_end_is_said(loop: Loop, live: Live, runtime: Path) -> None:
+def test_the_end_is_reported(loop: Loop, live: ControlTarget, runtime: Path) -> None:
     opened = PollServer(loop, live)
-    with knocked(loop, opened) as visitor:
-        visitor.recv(4096)
+    with connected(loop, opened) as connection:
+        connection.recv(4096)
         opened.close()
-        assert visitor.recv(4096) == b'{"event":"end"}\n'
-        assert visitor.recv(4096) == b""
+        assert connection.recv(4096) == b'{"event":"end"}\n'
+        assert connection.recv(4096) == b""
     assert live.gone == ["viewer"]

@@ -14,39 +14,39 @@ from mcpspy.io.control.server_poll import ThreadedServer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.io.control.conftest import Live
+    from tests.io.control.conftest import ControlTarget
 
 
 @pytest.mark.parametrize("has_unix", [True, False], ids=["unix", "loopback"])
-def test_a_visitor_comes_hears_and_goes(
-    live: Live, runtime: Path, has_unix: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_viewer_comes_hears_and_goes(
+    live: ControlTarget, runtime: Path, has_unix: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "HAS_UNIX", has_unix and socket.HAS_UNIX)
     lock = threading.Lock()
-    left = threading.Event()
-    monkeypatch.setattr(live, "viewer_left", lambda viewer: left.set() if viewer == "tui" else None)
+    on_disconnect = threading.Event()
+    monkeypatch.setattr(live, "viewer_left", lambda viewer: on_disconnect.set() if viewer == "tui" else None)
     with lock:
         opened = ThreadedServer(live, lock)
-    with ControlClient(opened.path, "tui") as visit:
-        assert visit.order("list") == {"did": "list"}
+    with ControlClient(opened.path, "tui") as client:
+        assert client.order("list") == {"did": "list"}
         with lock:  # As a thread of the pump does it.
             live.tell("tui", {"event": "held", "text": "x" * 3_000_000})
-        event = next(visit.events(10))
+        event = next(client.events(10))
         assert len(event["text"]) == 3_000_000
-    assert left.wait(30)
-    with ControlClient(opened.path) as visit:
+    assert on_disconnect.wait(30)
+    with ControlClient(opened.path) as client:
         with lock:
             opened.close()
-        assert [event["event"] for event in visit.events(10)] == ["end"]
+        assert [event["event"] for event in client.events(10)] == ["end"]
     assert list(runtime.iterdir()) == []
 
 
-def test_while_the_pump_has_the_lock_nothing_is_done(live: Live, runtime: Path) -> None:
+def test_while_the_pump_has_the_lock_nothing_is_done(live: ControlTarget, runtime: Path) -> None:
     lock = threading.Lock()
     with lock:
         opened = ThreadedServer(live, lock)
-    with ControlClient(opened.path) as visit:
-        asking = threading.Thread(target=visit.order, args=("list",))
+    with ControlClient(opened.path) as client:
+        asking = threading.Thread(target=client.order, args=("list",))
         with lock:
             asking.start()
             asking.join(0.05)

@@ -15,7 +15,7 @@ if sys.platform == "win32":
 
 from mcpspy.errors import CannotStart
 from mcpspy.io.control import socket as control_socket
-from mcpspy.io.control.socket import ControlSocket, knock
+from mcpspy.io.control.socket import ControlSocket, connect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,26 +52,26 @@ def knocked_by(user: int, path: str) -> str:
     return ended.stdout.decode().strip()
 
 
-def test_who_knocks_is_let_in(runtime: Path, way: bool) -> None:
+def test_who_connects_is_let_in(runtime: Path, way: bool) -> None:
     opened = ControlSocket.open("0badcafe")
-    with knock(opened.path, 5) as visitor:
-        inside = opened.answer()
+    with connect(opened.path, 5) as connection:
+        inside = opened.accept()
         assert inside is not None
         with inside:
             inside.setblocking(True)
-            visitor.sendall(b"x")
+            connection.sendall(b"x")
             assert inside.recv(200) == (b"x" if way else opened.token + b"\nx")
-            assert not visitor.get_inheritable()
+            assert not connection.get_inheritable()
     opened.close()
     assert list(runtime.iterdir()) == []
 
 
 def test_only_its_owner_can_open_it(runtime: Path, way: bool) -> None:
-    before = os.umask(0)
+    temporary = os.umask(0)
     try:
         opened = ControlSocket.open("0badcafe")
     finally:
-        os.umask(before)
+        os.umask(temporary)
     (file,) = runtime.iterdir()
     assert file.name == ("0badcafe.sock" if way else "0badcafe.port")
     assert file.stat().st_mode & 0o777 == 0o600
@@ -84,7 +84,7 @@ def test_only_its_owner_can_open_it(runtime: Path, way: bool) -> None:
 def test_another_user_is_not_let_in(runtime: Path) -> None:
     if os.getuid() != 0:
         # Nobody but root can be somebody else: then the system's answer is all there is to ask for.
-        assert control_socket.is_ours(socket.socketpair()[0])
+        assert control_socket.is_same_user(socket.socketpair()[0])
         return
     opened = ControlSocket.open("0badcafe")
     assert knocked_by(NOBODY, opened.path) == "not let in"
@@ -97,7 +97,7 @@ def test_another_user_is_not_let_in(runtime: Path) -> None:
     )
     opened.listening.setblocking(True)
     opened.listening.settimeout(20)
-    assert opened.answer() is None
+    assert opened.accept() is None
     out, _ = asking.communicate(timeout=20)
     assert out.decode().strip() == "b''"
     opened.close()
@@ -107,7 +107,7 @@ def test_what_a_dead_session_left_is_removed_by_who_finds_it(runtime: Path, way:
     opened = ControlSocket.open("0badcafe")
     opened.listening.close()
     with pytest.raises(FileNotFoundError):
-        knock(opened.path, 5)
+        connect(opened.path, 5)
     assert list(runtime.iterdir()) == []
 
 
@@ -115,7 +115,7 @@ def test_a_socket_in_a_folder_of_others_is_not_trusted(runtime: Path) -> None:
     opened = ControlSocket.open("0badcafe")
     runtime.chmod(0o777)
     with pytest.raises(CannotStart, match="open to others"):
-        knock(opened.path, 5)
+        connect(opened.path, 5)
     runtime.chmod(0o700)
     opened.close()
 
@@ -130,4 +130,4 @@ def test_a_door_that_cannot_be_made_says_why(runtime: Path, monkeypatch: pytest.
 def test_a_file_that_leads_nowhere_is_an_error_in_a_line(runtime: Path) -> None:
     (runtime / "0badcafe.port").write_text("what\n", encoding="ascii")
     with pytest.raises(CannotStart, match="cannot be reached"):
-        knock(str(runtime / "0badcafe.port"), 5)
+        connect(str(runtime / "0badcafe.port"), 5)

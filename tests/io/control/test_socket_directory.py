@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_session_goes_where_the_variable_says_and_nobody_looks_elsewhere(
+def test_a_session_goes_where_the_variable_says_and_no_one_looks_elsewhere(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("MCPSPY_RUNTIME", str(tmp_path))
-    assert socket.socket_folder() == str(tmp_path)
+    assert socket.socket_folders()[0] == str(tmp_path)
     assert socket.socket_folders() == [str(tmp_path)]
 
 
@@ -32,10 +32,10 @@ def test_what_a_host_dropped_from_the_environment_does_not_hide_its_sessions(
     monkeypatch.delenv("MCPSPY_RUNTIME", raising=False)
     monkeypatch.delenv("TMPDIR", raising=False)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    without = socket.socket_folder()
+    without = socket.socket_folders()[0]
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("TMPDIR", "/var/tmp")
-    assert socket.socket_folder() == str(tmp_path / "mcpspy")
+    assert socket.socket_folders()[0] == str(tmp_path / "mcpspy")
     assert without in socket.socket_folders()
     assert socket.socket_folders()[-2:] == [f"/var/tmp/mcpspy-{os.getuid()}", f"/tmp/mcpspy-{os.getuid()}"]
 
@@ -53,32 +53,32 @@ def test_a_runtime_folder_that_is_not_this_users_is_none(monkeypatch: pytest.Mon
 
 def test_a_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
-    assert socket.made(str(folder)) == str(folder)
+    assert socket.ensure_private(str(folder)) == str(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert socket.made(str(folder)) == str(folder)
+    assert socket.ensure_private(str(folder)) == str(folder)
 
 
 def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     with pytest.raises(CannotStart, match=r"open to others \(chmod 700"):
-        socket.made(str(tmp_path))
+        socket.ensure_private(str(tmp_path))
 
 
-def test_a_link_is_refused_even_to_a_folder_of_ours(tmp_path: Path) -> None:
+def test_a_link_is_refused_even_to_a_folder_of_the_same_user(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with pytest.raises(CannotStart, match="a link or a file"):
-        socket.made(str(tmp_path / "link"))
+        socket.ensure_private(str(tmp_path / "link"))
 
 
-def test_a_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_someone_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
     monkeypatch.setattr(os, "getuid", lambda: 4711)
     with pytest.raises(CannotStart, match="belongs to somebody else"):
-        socket.made(str(tmp_path))
+        socket.ensure_private(str(tmp_path))
 
 
 def test_a_folder_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CannotStart, match="MCPSPY_RUNTIME names another folder"):
-        socket.made(str(tmp_path / "file" / "below"))
+        socket.ensure_private(str(tmp_path / "file" / "below"))

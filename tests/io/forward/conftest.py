@@ -53,7 +53,7 @@ USES = (
 def make_pki(folder: Path, *, terse: bool = False) -> Pki:
     """Make them as RFC 5280 has them; terse: without whose key is whose, as many a private authority does."""
     now = datetime.now(UTC)
-    ours, theirs = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    ca, forwarded = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     issuer = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "private")])
 
     def certificate(name: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
@@ -67,23 +67,21 @@ def make_pki(folder: Path, *, terse: bool = False) -> Pki:
             .not_valid_after(now + timedelta(days=1))
         )
 
-    root = certificate("private", ours).add_extension(x509.BasicConstraints(True, None), critical=True)
+    root = certificate("private", ca).add_extension(x509.BasicConstraints(True, None), critical=True)
     names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
-    leaf = certificate("server", theirs).add_extension(names, critical=False)
+    leaf = certificate("server", forwarded).add_extension(names, critical=False)
     if not terse:
         signs = dict.fromkeys(USES, False) | {"key_cert_sign": True}
         root = root.add_extension(x509.KeyUsage(**signs), critical=True)
-        root = root.add_extension(
-            x509.SubjectKeyIdentifier.from_public_key(ours.public_key()), critical=False
-        )
-        issued = x509.AuthorityKeyIdentifier.from_issuer_public_key(ours.public_key())
+        root = root.add_extension(x509.SubjectKeyIdentifier.from_public_key(ca.public_key()), critical=False)
+        issued = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca.public_key())
         leaf = leaf.add_extension(issued, critical=False)
     pki = Pki(folder / "private.pem", folder / "server.pem", folder / "server-key.pem")
     pem = serialization.Encoding.PEM
-    pki.authority.write_bytes(root.sign(ours, hashes.SHA256()).public_bytes(pem))
-    pki.certificate.write_bytes(leaf.sign(ours, hashes.SHA256()).public_bytes(pem))
+    pki.authority.write_bytes(root.sign(ca, hashes.SHA256()).public_bytes(pem))
+    pki.certificate.write_bytes(leaf.sign(ca, hashes.SHA256()).public_bytes(pem))
     pki.key.write_bytes(
-        theirs.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        forwarded.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return pki
 
@@ -94,7 +92,7 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
 
 
 @pytest.fixture(scope="session")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+def ca(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
     return authority(tmp_path_factory.mktemp("ca"))
 
 
@@ -127,7 +125,7 @@ class Spy:
 
 @pytest.fixture
 def spying(
-    pki: Pki, ours: CertificateAuthority, tmp_path: Path
+    pki: Pki, ca: CertificateAuthority, tmp_path: Path
 ) -> Callable[..., AbstractAsyncContextManager[Spy]]:
     """Run a forward proxy that trusts the private authority; its options by name."""
 
@@ -139,8 +137,8 @@ def spying(
         for name, value in given.items():
             assert hasattr(options, name)
             setattr(options, name, value)
-        trusting = ssl.create_default_context(cafile=str(ours.certificate))
-        async with forwarding(options, ours) as proxy:
+        trusting = ssl.create_default_context(cafile=str(ca.certificate))
+        async with forwarding(options, ca) as proxy:
             connector = aiohttp.TCPConnector(ssl=trusting, limit=0)
             patient = aiohttp.ClientTimeout(total=None)
             async with aiohttp.ClientSession(connector=connector, proxy=proxy.url, timeout=patient) as client:
@@ -190,10 +188,10 @@ class Start:
 
 
 @pytest.fixture
-def start(ours: CertificateAuthority, tmp_path: Path) -> Iterator[Start]:
+def start(ca: CertificateAuthority, tmp_path: Path) -> Iterator[Start]:
     home = tmp_path / "home"
     (home / "mcpspy").mkdir(parents=True)
-    (home / "mcpspy" / "ca").symlink_to(ours.folder)
+    (home / "mcpspy" / "ca").symlink_to(ca.folder)
     starter = Start(home)
     yield starter
     for process in starter.started:

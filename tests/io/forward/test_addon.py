@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from mcpspy.io.forward.mitmproxy import LOOKED_AT
+from mcpspy.io.forward.mitmproxy import MAX_HELD_BODY
 from tests.io.forward.spoken import EVENTS, JSON, PING, PONG, heads, pong
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def test_what_is_not_mcp_passes_and_none_of_it_is_kept(spying: Spying, ser
 
     async with serving(anything) as server, spying() as spy:
         long = b'{"jsonrpc":"2.0","method":"ping","params":{"text":"%s"}}' % (b"x" * 1_100_000)
-        assert LOOKED_AT == "1m"
+        assert MAX_HELD_BODY == "1m"
         for body in (b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}', b'{"model":"x"}', b"{", long):
             assert await spy.post(f"{server}/rpc", body) == (200, body)
         headers = {"Accept": "text/event-stream"}

@@ -40,32 +40,32 @@ def test_it_is_made_once_by_however_many(tmp_path: Path) -> None:
 
 
 def test_the_bundle_is_the_systems_and_it_and_does_not_grow_within_itself(
-    ours: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
+    ca: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = ours.bundle.read_bytes()
-    assert before == system_authorities() + ours.certificate.read_bytes()
+    before = ca.bundle.read_bytes()
+    assert before == system_authorities() + ca.certificate.read_bytes()
     # As inside of `mcpspy exec`, where the system's is the bundle.
-    monkeypatch.setenv("SSL_CERT_FILE", str(ours.bundle))
+    monkeypatch.setenv("SSL_CERT_FILE", str(ca.bundle))
     assert system_authorities() == before
-    assert authority(ours.folder).bundle.read_bytes() == before
+    assert authority(ca.folder).bundle.read_bytes() == before
 
 
 def test_openssl_checks_a_certificate_by_it_as_strictly_as_it_can(
-    ours: CertificateAuthority, tmp_path: Path
+    ca: CertificateAuthority, tmp_path: Path
 ) -> None:
     from cryptography import x509
 
-    made = ours.store.get_cert("a.example", [x509.DNSName("a.example")])
+    made = ca.store.get_cert("a.example", [x509.DNSName("a.example")])
     leaf = tmp_path / "leaf.pem"
     leaf.write_bytes(made.cert.to_pem())
     command = ("openssl", "verify", "-x509_strict", "-verify_hostname", "a.example")
-    subprocess.run([*command, "-CAfile", ours.certificate, leaf], check=True, timeout=20, capture_output=True)
+    subprocess.run([*command, "-CAfile", ca.certificate, leaf], check=True, timeout=20, capture_output=True)
 
 
 @pytest.mark.parametrize(
     ("content", "why"), [(b"nonsense", "no certificate in it"), (None, "Is a directory")]
 )
-def test_a_file_that_is_none_is_said_with_the_way_out(
+def test_a_file_that_is_none_is_reported_with_the_way_out(
     content: bytes | None, why: str, tmp_path: Path
 ) -> None:
     if content is None:
@@ -76,13 +76,13 @@ def test_a_file_that_is_none_is_said_with_the_way_out(
         authority(tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CannotStart, match="file/ca: Not a directory"):
         authority(tmp_path / "file" / "ca")
 
 
-def test_one_that_has_expired_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_has_expired_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     until = authority(tmp_path).until
 
     class Later(datetime):

@@ -75,6 +75,6 @@ def test_a_program_that_does_not_start_has_a_shells_exit_code(
 ) -> None:
     status = asyncio.run(child.run([command], {}))
     assert os.waitstatus_to_exitcode(status) == code
-    assert child.is_refusal(status)
-    assert not child.is_refusal(0)
+    assert child.is_start_failure(status)
+    assert not child.is_start_failure(0)
     assert capfd.readouterr().err.startswith(f"mcpspy: {line}")

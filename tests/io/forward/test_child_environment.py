@@ -7,15 +7,15 @@ from pathlib import Path
 from mcpspy.io.forward.child import named_authorities, variables
 
 
-def test_a_program_is_told_of_the_proxy_and_whom_to_trust_and_nothing_else_changes() -> None:
+def test_a_program_gets_the_proxy_and_whom_to_trust_and_nothing_else_changes() -> None:
     given = {"PATH": "/bin", "HTTPS_PROXY": "http://corporate:1", "no_proxy": "localhost", "NO_PROXY": "*"}
-    led = variables(given, "http://127.0.0.1:5", "/b.pem")
-    proxies = {name for name, value in led.items() if value == "http://127.0.0.1:5"}
+    environment = variables(given, "http://127.0.0.1:5", "/b.pem")
+    proxies = {name for name, value in environment.items() if value == "http://127.0.0.1:5"}
     assert proxies == {"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}
-    trusting = {name for name, value in led.items() if value == "/b.pem"}
+    trusting = {name for name, value in environment.items() if value == "/b.pem"}
     assert {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"} <= trusting
-    assert set(led) == proxies | trusting | {"PATH", "NODE_USE_ENV_PROXY"}
-    assert (led["PATH"], led["NODE_USE_ENV_PROXY"]) == ("/bin", "1")
+    assert set(environment) == proxies | trusting | {"PATH", "NODE_USE_ENV_PROXY"}
+    assert (environment["PATH"], environment["NODE_USE_ENV_PROXY"]) == ("/bin", "1")
     assert "NO_PROXY" in given
 
 

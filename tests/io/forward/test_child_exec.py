@@ -24,7 +24,7 @@ sys.exit(7)
 
 
 def test_a_program_gets_what_it_needs_and_everything_else_of_it_is_its_own(
-    start: Start, pki: Pki, ours: CertificateAuthority
+    start: Start, pki: Pki, ca: CertificateAuthority
 ) -> None:
     process = start(
         *("exec", "--no-record", "--", sys.executable, "-c", TELLS),
@@ -40,7 +40,7 @@ def test_a_program_gets_what_it_needs_and_everything_else_of_it_is_its_own(
     assert told["env"]["HTTPS_PROXY"].startswith("http://127.0.0.1:")
     assert "NO_PROXY" not in told["env"]
     # The system's, what its own environment named, and ours; and the file goes when the program does.
-    assert ours.certificate.read_text() in told["bundle"]
+    assert ca.certificate.read_text() in told["bundle"]
     assert pki.authority.read_text() in told["bundle"]
     assert told["bundle"].count("BEGIN") > 10
     assert not Path(told["env"]["NODE_EXTRA_CA_CERTS"]).exists()

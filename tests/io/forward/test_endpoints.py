@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(60)
 
 
-async def test_each_endpoint_has_a_recording_and_what_is_said_about_it_is_noted_there(
+async def test_each_endpoint_has_a_recording_and_what_is_reported_about_it_is_noted_there(
     spying: Spying, serving: Serving
 ) -> None:
     async def describe(request: web.Request) -> web.Response:
@@ -28,23 +28,23 @@ async def test_each_endpoint_has_a_recording_and_what_is_said_about_it_is_noted_
         )
         return web.json_response({"resource": resource})
 
-    about = "/.well-known/oauth-protected-resource"
+    head = "/.well-known/oauth-protected-resource"
     async with serving(describe) as server, spying() as spy:
-        async with spy.client.get(f"{server}{about}/two", headers={"MCP-Protocol-Version": "2025-11-25"}):
+        async with spy.client.get(f"{server}{head}/two", headers={"MCP-Protocol-Version": "2025-11-25"}):
             pass  # Before there is anything it can be about.
         await spy.post(f"{server}/one", PING)
         await spy.post(f"{server}/two", PING)
-        async with spy.client.get(f"{server}{about}/two") as answer:
+        async with spy.client.get(f"{server}{head}/two") as answer:
             # As the server said it: a client that reaches it by its own address must find that address.
             assert await answer.json() == {"resource": f"{server}/two"}
         await spy.post(f"{server}/token", b'{"grant_type":"authorization_code"}')
     recorded = spy.recorded()
     assert heads(recorded[f"{server}/one"]) == [("POST", "/one", 200)]
-    assert heads(recorded[f"{server}/two"]) == [("POST", "/two", 200), ("GET", f"{about}/two", 200)]
+    assert heads(recorded[f"{server}/two"]) == [("POST", "/two", 200), ("GET", f"{head}/two", 200)]
     assert len(recorded) == 2
 
 
-async def test_nobody_but_mitmproxy_gets_at_the_core(spying: Spying, serving: Serving) -> None:
+async def test_no_one_but_mitmproxy_gets_at_the_core(spying: Spying, serving: Serving) -> None:
     async with serving(pong) as server, spying() as spy:
         await spy.post(f"{server}/mcp", PING)
         async with aiohttp.ClientSession() as other:

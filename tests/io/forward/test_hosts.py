@@ -37,8 +37,12 @@ def test_one_that_was_closed_stays_closed_at_that_port() -> None:
     assert hosts.is_open("a.example", 8443)
 
 
-def test_a_doubt_is_one_until_somebody_trusts() -> None:
+def test_a_doubt_is_one_until_someone_trusts() -> None:
     hosts = HostSet()
-    assert [hosts.doubt("a", 1), hosts.doubt("b", 1), hosts.doubt("A", 1)] == [False, False, True]
+    assert [hosts.mark_doubted("a", 1), hosts.mark_doubted("b", 1), hosts.mark_doubted("A", 1)] == [
+        False,
+        False,
+        True,
+    ]
     hosts.trust("a", 1)
-    assert [hosts.doubt("a", 1), hosts.doubt("b", 1)] == [False, True]
+    assert [hosts.mark_doubted("a", 1), hosts.mark_doubted("b", 1)] == [False, True]

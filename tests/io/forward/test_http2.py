@@ -33,7 +33,7 @@ PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
 
-MANY = 8
+MAX_CONNECTIONS = 8
 """Streams at once. mitmproxy by itself lets a client of HTTP/2 have 5 connections to a server of HTTP/1.1."""
 
 
@@ -68,13 +68,13 @@ class Server:
         await send({"type": "http.response.body", "body": event, "more_body": True})
         waiting = asyncio.ensure_future(self.go_on.wait())
         while not waiting.done():
-            hearing = asyncio.ensure_future(receive())
-            await asyncio.wait([waiting, hearing], return_when=asyncio.FIRST_COMPLETED)
-            if hearing.done() and hearing.result()["type"] == "http.disconnect":
+            draining = asyncio.ensure_future(receive())
+            await asyncio.wait([waiting, draining], return_when=asyncio.FIRST_COMPLETED)
+            if draining.done() and draining.result()["type"] == "http.disconnect":
                 waiting.cancel()
                 self.left.set()
                 return
-            hearing.cancel()
+            draining.cancel()
         await send({"type": "http.response.body", "body": event})
 
 
@@ -99,8 +99,8 @@ async def serving(pki: Pki, *protocols: str) -> AsyncIterator[Server]:
         await running
 
 
-def client(spy: Spy, ours: CertificateAuthority, http2: bool = True) -> httpx.AsyncClient:
-    trust = ssl.create_default_context(cafile=str(ours.certificate))
+def client(spy: Spy, ca: CertificateAuthority, http2: bool = True) -> httpx.AsyncClient:
+    trust = ssl.create_default_context(cafile=str(ca.certificate))
     return httpx.AsyncClient(http2=http2, proxy=spy.url, verify=trust, headers=JSON, timeout=None)
 
 
@@ -126,12 +126,12 @@ class Ends(NamedTuple):
     ],
 )
 async def test_mcp_is_spoken_in_what_both_ends_speak(
-    ends: Ends, spying: Spying, pki: Pki, ours: CertificateAuthority
+    ends: Ends, spying: Spying, pki: Pki, ca: CertificateAuthority
 ) -> None:
     async with (
         serving(pki, *ends.protocols) as server,
         spying() as spy,
-        client(spy, ours, ends.http2) as http,
+        client(spy, ca, ends.http2) as http,
     ):
         for _ in range(3):
             answer = await http.post(f"{server.url}/mcp?a=1", content=PING)
@@ -148,8 +148,8 @@ async def test_mcp_is_spoken_in_what_both_ends_speak(
 class Raw:
     """A client of HTTP/2 by hand: httpx never resets a stream, and reads one late while others are silent."""
 
-    def __init__(self, spy: Spy, ours: CertificateAuthority, url: str) -> None:
-        self._spy, self._ours, self._where = spy, ours, url.removeprefix("https://")
+    def __init__(self, spy: Spy, ca: CertificateAuthority, url: str) -> None:
+        self._spy, self._ours, self._where = spy, ca, url.removeprefix("https://")
         self._connection = H2Connection()
         self.heard: dict[int, bytes] = {}
         self.ended: set[int] = set()
@@ -192,12 +192,12 @@ class Raw:
 
 
 async def test_an_event_is_passed_on_when_it_comes_and_many_streams_at_once(
-    spying: Spying, pki: Pki, ours: CertificateAuthority
+    spying: Spying, pki: Pki, ca: CertificateAuthority
 ) -> None:
     event = b"data: %s\n\n" % PONG
-    streams = range(3, 3 + 2 * MANY, 2)
+    streams = range(3, 3 + 2 * MAX_CONNECTIONS, 2)
     async with serving(pki, "h2") as server, spying() as spy:
-        raw = Raw(spy, ours, server.url)
+        raw = Raw(spy, ca, server.url)
         await raw.open()
         raw.ask(1, PING)
         await raw.until(lambda: 1 in raw.ended)
@@ -208,18 +208,18 @@ async def test_an_event_is_passed_on_when_it_comes_and_many_streams_at_once(
         await raw.until(lambda: 101 in raw.ended)
         server.go_on.set()
         await raw.until(lambda: raw.ended.issuperset(streams))
-        assert [raw.heard[stream] for stream in streams] == [event * 2] * MANY
+        assert [raw.heard[stream] for stream in streams] == [event * 2] * MAX_CONNECTIONS
         raw.close()
-    assert server.versions == ["2"] * (MANY + 2)
-    assert len(said(spy)) == 4 + 2 * MANY
+    assert server.versions == ["2"] * (MAX_CONNECTIONS + 2)
+    assert len(said(spy)) == 4 + 2 * MAX_CONNECTIONS
 
 
 @pytest.mark.parametrize("how", ["stream", "connection"])
 async def test_a_client_that_leaves_a_stream_is_seen_upstream(
-    how: str, spying: Spying, pki: Pki, ours: CertificateAuthority
+    how: str, spying: Spying, pki: Pki, ca: CertificateAuthority
 ) -> None:
     async with serving(pki, "h2") as server, spying() as spy:
-        raw = Raw(spy, ours, server.url)
+        raw = Raw(spy, ca, server.url)
         await raw.open()
         raw.ask(1, PING)
         await raw.until(lambda: 1 in raw.ended)
@@ -238,8 +238,8 @@ async def test_a_client_that_leaves_a_stream_is_seen_upstream(
     assert ends == [None, "client", *([None] if how == "stream" else [])]
 
 
-async def test_what_is_not_mcp_passes_in_http2(spying: Spying, pki: Pki, ours: CertificateAuthority) -> None:
-    async with serving(pki, "h2") as server, spying() as spy, client(spy, ours) as http:
+async def test_what_is_not_mcp_passes_in_http2(spying: Spying, pki: Pki, ca: CertificateAuthority) -> None:
+    async with serving(pki, "h2") as server, spying() as spy, client(spy, ca) as http:
         for body in (b"x" * 3_000_000, b'{"method":"ping"}', b""):
             answer = await http.post(f"{server.url}/upload", content=body)
             assert (answer.http_version, answer.content) == ("HTTP/2", body)
@@ -248,9 +248,9 @@ async def test_what_is_not_mcp_passes_in_http2(spying: Spying, pki: Pki, ours: C
 
 
 async def test_a_server_that_is_down_or_not_trusted_is_a_502_in_the_clients_terms(
-    spying: Spying, pki: Pki, ours: CertificateAuthority, capfd: pytest.CaptureFixture[str]
+    spying: Spying, pki: Pki, ca: CertificateAuthority, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async with serving(pki, "h2") as server, spying(cacert=None) as spy, client(spy, ours) as http:
+    async with serving(pki, "h2") as server, spying(cacert=None) as spy, client(spy, ca) as http:
         for url, why in (
             ("https://127.0.0.1:1", "Connect call failed"),
             (server.url, "ertificate verify failed"),
@@ -263,10 +263,10 @@ async def test_a_server_that_is_down_or_not_trusted_is_a_502_in_the_clients_term
     assert complaint.startswith("mcpspy: 127.0.0.1: Certificate verify failed: ")
 
 
-async def test_the_mark_of_the_way_out_is_nobody_elses_to_use(
-    spying: Spying, pki: Pki, ours: CertificateAuthority
+async def test_the_mark_of_the_way_out_is_no_one_elses_to_use(
+    spying: Spying, pki: Pki, ca: CertificateAuthority
 ) -> None:
-    async with serving(pki, "h2") as server, spying() as spy, client(spy, ours) as http:
+    async with serving(pki, "h2") as server, spying() as spy, client(spy, ca) as http:
         answer = await http.post(f"{server.url}/mcp", content=PING, headers={"Mcpspy-Outward": "guess-1"})
         assert answer.content == PONG
     assert said(spy) == [orjson.loads(PING), orjson.loads(PONG)]

@@ -63,12 +63,12 @@ async def test_a_stream_that_is_silent_for_longer_than_mitmproxy_waits_lives_on(
 
     assert await after(11 * 60)
     # It is the setting that does it: with mitmproxy's own the stream breaks off.
-    monkeypatch.setattr(mitmproxy, "FOREVER", 600)
+    monkeypatch.setattr(mitmproxy, "IDLE_TIMEOUT", 600)
     assert not await after(11 * 60)
 
 
 async def test_a_download_of_200_megabytes_an_upload_and_a_socket_take_no_memory(
-    start: Start, serving: Serving, pki: Pki, ours: CertificateAuthority, tmp_path: Path
+    start: Start, serving: Serving, pki: Pki, ca: CertificateAuthority, tmp_path: Path
 ) -> None:
     piece = b"x" * MIB
 
@@ -105,7 +105,7 @@ async def test_a_download_of_200_megabytes_an_upload_and_a_socket_take_no_memory
     assert process.stderr is not None
     said = (await asyncio.to_thread(process.stderr.readline)).decode()
     proxy = said.removeprefix("mcpspy: ").partition(" is a forward proxy; clients must trust ")[0]
-    trusting = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=str(ours.certificate)))
+    trusting = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=str(ca.certificate)))
     async with serving(pour) as server, aiohttp.ClientSession(connector=trusting, proxy=proxy) as client:
         async with client.get(server) as answer:
             await answer.content.readexactly(MIB)

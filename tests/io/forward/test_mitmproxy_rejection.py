@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from mcpspy.io.forward.mitmproxy import is_proxys
+from mcpspy.io.forward.mitmproxy import is_proxy_request
 from tests.io.forward.spoken import JSON, PING, pong
 
 if TYPE_CHECKING:
@@ -39,4 +39,4 @@ async def test_a_page_of_a_stranger_gets_nothing_but_advice(spying: Spying, serv
     ],
 )
 def test_a_proxys_requests_name_a_server(line: bytes, is_ours: bool) -> None:
-    assert is_proxys(line) is is_ours
+    assert is_proxy_request(line) is is_ours

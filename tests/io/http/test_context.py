@@ -39,7 +39,7 @@ def test_an_address_that_was_handed_out_belongs_to_its_stream(streams: SessionSc
 def test_what_has_ended_is_let_go_when_others_have_too(
     streams: SessionScopes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams_module, "ENDED", 1)
+    monkeypatch.setattr(streams_module, "MAX_ENDED", 1)
     streams.end("unknown")
     for name in "ab":
         streams.bind(name, name)
@@ -51,8 +51,8 @@ def test_what_has_ended_is_let_go_when_others_have_too(
 def test_of_very_many_that_never_end_the_one_that_was_silent_longest_is_forgotten(
     streams: SessionScopes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams_module, "MOST", 2)
-    monkeypatch.setattr(streams_module, "ENDED", 1)
+    monkeypatch.setattr(streams_module, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(streams_module, "MAX_ENDED", 1)
     streams.bind("a", "1")
     streams.bind("b", "2")
     streams.end("b")

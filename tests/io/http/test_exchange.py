@@ -300,7 +300,7 @@ async def test_a_client_that_leaves_amid_a_body_that_is_no_message_is_noted(prox
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
-async def test_an_end_of_ours_is_not_the_client_s(proxy: Start, method: str) -> None:
+async def test_an_end_by_mcpspy_is_not_the_client_s(proxy: Start, method: str) -> None:
     async with proxy() as spy:
         answered, waiting = await spy.client(), await spy.client()
         for client in (answered, waiting):
@@ -471,7 +471,7 @@ async def test_a_server_that_hangs_up_amid_the_request_is_a_502(proxy: Start) ->
         await left.wait()
 
 
-async def test_a_slow_answer_is_waited_for_and_delays_nobody(proxy: Start) -> None:
+async def test_a_slow_answer_is_waited_for_and_delays_no_one(proxy: Start) -> None:
     async with proxy() as spy:
         slow, quick = await spy.client(), await spy.client()
         await slow.post(PING)
@@ -508,7 +508,7 @@ async def test_an_answer_before_the_whole_request_was_read_arrives(proxy: Start)
         await shut.wait()
 
 
-async def test_two_clients_with_the_same_id_are_told_apart_by_stream(proxy: Start) -> None:
+async def test_two_clients_with_the_same_id_are_distinguished_by_stream(proxy: Start) -> None:
     async with proxy() as spy:
         sessions = {}
         for name in ("one", "two"):
@@ -566,7 +566,7 @@ async def test_a_session_named_by_a_refusal_is_none(proxy: Start) -> None:
 async def test_a_session_that_is_over_is_let_go_but_not_at_once(
     proxy: Start, monkeypatch: pytest.MonkeyPatch, method: str, status: str
 ) -> None:
-    monkeypatch.setattr(streams_module, "ENDED", 1)
+    monkeypatch.setattr(streams_module, "MAX_ENDED", 1)
     async with proxy() as spy:
         client = await spy.client()
 
@@ -589,7 +589,7 @@ async def test_a_session_that_is_over_is_let_go_but_not_at_once(
 async def test_an_address_is_let_go_when_its_stream_is_over(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams_module, "ENDED", 1)
+    monkeypatch.setattr(streams_module, "MAX_ENDED", 1)
     async with proxy("/sse") as spy:
         client = await spy.client()
         streams = []
@@ -600,13 +600,13 @@ async def test_an_address_is_let_go_when_its_stream_is_over(
             await client.head()
             await client.body()
             streams.append(spy.notes("http")[-1]["stream"])
-        kept = []
+        on_ticket = []
         for number in range(2):
             await client.ask("POST", f"/m?{number}", PING, JSON)
             await (await spy.server.call()).send(plain(b"", status="202 Accepted"))
             await client.answer()
-            kept.append(spy.notes("http")[-1]["stream"] == streams[number])
-        assert kept == [False, True]
+            on_ticket.append(spy.notes("http")[-1]["stream"] == streams[number])
+        assert on_ticket == [False, True]
         assert len(spy.said("client")) == 1
 
 
@@ -743,7 +743,7 @@ async def test_metadata_about_the_server_is_metadata_about_us(proxy: Start) -> N
         assert await client.answer() == (200, b'{"resource":"http://%s/mcp"}' % spy.host.encode())
 
 
-async def test_a_client_that_waits_for_continue_is_told_to(proxy: Start) -> None:
+async def test_a_client_that_waits_for_continue_gets_it(proxy: Start) -> None:
     async with proxy() as spy:
         client = await spy.client()
         head = f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\nExpect: 100-continue\r\nContent-Length: {len(PING)}\r\n"
@@ -757,7 +757,7 @@ async def test_a_client_that_waits_for_continue_is_told_to(proxy: Start) -> None
         assert await client.answer() == (200, PONG)
 
 
-async def test_a_first_event_that_never_ends_goes_on_as_far_as_it_came(proxy: Start) -> None:
+async def test_a_first_event_that_never_ends_continues_as_far_as_it_came(proxy: Start) -> None:
     async with proxy() as spy:
         client = await spy.client()
         await client.ask("GET", "/mcp", None, "Accept: text/event-stream")

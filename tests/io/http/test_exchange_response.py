@@ -45,7 +45,7 @@ async def test_a_response_has_the_headers_it_came_with_and_no_others(proxy: Star
         ("br", b"\x0b\x02\x80abc"),
     ],
 )
-async def test_a_compressed_answer_goes_on_as_it_is_and_is_recorded_readable(
+async def test_a_compressed_answer_continues_as_it_is_and_is_recorded_readable(
     proxy: Start, encoding: str, packed: bytes
 ) -> None:
     async with proxy() as spy:

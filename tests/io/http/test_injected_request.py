@@ -38,7 +38,7 @@ class Proxy:
     def next_number(self) -> int:
         return 7
 
-    async def ask(self, *what: Any) -> Any:
+    async def send_request(self, *what: Any) -> Any:
         self.asked.append(what)
         raise ConnectionRefusedError(111, "Connection refused")
 
@@ -46,15 +46,15 @@ class Proxy:
         self.notes.append((kind, fields))
 
 
-class Board:
+class Interception:
     """Keeps what it is told."""
 
     def __init__(self) -> None:
         self.tasks: list[asyncio.Task[None]] = []
         self.failures: list[tuple[str, str]] = []
-        self.lanes: set[object] = set()
+        self.exchanges: set[object] = set()
         self.tools = ToolParamHeaders()
-        self.ways = RouteTable()
+        self.routes = RouteTable()
 
     def now(self) -> float:
         return 1.0
@@ -65,26 +65,26 @@ class Board:
     def failed(self, id: str, why: str) -> None:  # noqa: A002
         self.failures.append((id, why))
 
-    def enters(self, lane: object) -> None:
-        self.lanes.add(lane)
+    def add_exchange(self, exchange: object) -> None:
+        self.exchanges.add(exchange)
 
-    def left(self, lane: object) -> None:
-        self.lanes.discard(lane)
+    def remove_exchange(self, exchange: object) -> None:
+        self.exchanges.discard(exchange)
 
 
 @pytest.mark.parametrize(("is_session", "stream"), [(True, "3"), (False, "7")])
 async def test_it_belongs_to_the_session_or_is_a_conversation_of_its_own(
     is_session: bool, stream: str
 ) -> None:
-    proxy, board = Proxy(), Board()
-    way = Route(
+    proxy, interception = Proxy(), Interception()
+    route = Route(
         "3", "/mcp?key=1", CIMultiDict({"Host": "here", "Authorization": "token"}), "http://here", is_session
     )
-    errand = InjectedRequest(proxy, board, way)  # type: ignore[arg-type]
-    errand.deliver(Inject("client", MODERN, None, None, '"m-1"'))
-    await asyncio.gather(*board.tasks)
+    injected = InjectedRequest(proxy, interception, route)  # type: ignore[arg-type]
+    injected.deliver(Inject("client", MODERN, None, None, '"m-1"'))
+    await asyncio.gather(*interception.tasks)
 
-    assert errand.fields == {"stream": stream, "http": 7}
+    assert injected.fields == {"stream": stream, "http": 7}
     assert [kind for kind, _ in proxy.notes] == ["http", "http-end"]
     assert proxy.notes[0][1]["by"] == proxy.notes[1][1]["by"] == "mcpspy"
     assert proxy.notes[0][1]["request"]["authorization"] == "[redacted]"
@@ -92,12 +92,12 @@ async def test_it_belongs_to_the_session_or_is_a_conversation_of_its_own(
     assert (method, target, data) == ("POST", "/mcp?key=1", MODERN)
     assert dict(headers)["Host"] == "127.0.0.1:1"
     assert dict(headers)["Mcp-Method"] == json.loads(MODERN)["method"]
-    assert board.failures == [('"m-1"', "the server cannot be reached: Connection refused")]
-    assert not board.lanes
+    assert interception.failures == [('"m-1"', "the server cannot be reached: Connection refused")]
+    assert not interception.exchanges
 
 
-async def test_what_comes_with_it_goes_nowhere_if_nobody_listens() -> None:
-    errand = InjectedRequest(Proxy(), Board(), Route("3", "/mcp", {}, "", True))  # type: ignore[arg-type]
-    errand.deliver(Forward("server", b"{}", errand, 1))
-    errand.let_go()
-    assert not errand.is_answered_here
+async def test_what_comes_with_it_goes_nowhere_if_no_one_listens() -> None:
+    injected = InjectedRequest(Proxy(), Interception(), Route("3", "/mcp", {}, "", True))  # type: ignore[arg-type]
+    injected.deliver(Forward("server", b"{}", injected, 1))
+    injected.release_all()
+    assert not injected.is_answered_here

@@ -42,7 +42,7 @@ async def noted(spy: Spy, action: str, times: int = 1) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_what_no_rule_wants_goes_on_byte_for_byte_each_way(proxy: Start) -> None:
+async def test_what_no_rule_wants_continues_byte_for_byte_each_way(proxy: Start) -> None:
     asked, said = b'{"jsonrpc": "2.0","id":1,"method":"ping"}\r\n', PONG + b"\n"
     async with proxy("/mcp", "tool:other => drop") as spy:
         client = await spy.client()
@@ -312,7 +312,7 @@ async def test_a_server_that_cannot_be_reached_is_a_502_with_the_id(proxy: Start
         assert (status, json.loads(body)["id"]) == (502, 1)
 
 
-async def test_a_bug_in_reading_a_stream_ends_it_and_leaves_nobody_waiting(
+async def test_a_bug_in_reading_a_stream_ends_it_and_leaves_no_one_waiting(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with proxy("/mcp", "tool:none => drop") as spy:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from mcpspy.core.intercept import interceptor as desk_module
+from mcpspy.core.intercept import interceptor as interceptor_module
 from mcpspy.io.control.client import AsyncControlClient
 from mcpspy.io.control.discovery import sessions
 from mcpspy.io.control.protocol import CommandRefused
-from mcpspy.io.http import interception as board_module
+from mcpspy.io.http import interception as interception_module
 from mcpspy.io.interception import is_message
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
@@ -30,17 +30,17 @@ CHANGED = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
 
 
 @asynccontextmanager
-async def visiting() -> AsyncIterator[AsyncControlClient]:
+async def connected_viewer() -> AsyncIterator[AsyncControlClient]:
     (found,) = await asyncio.to_thread(sessions)
-    visit = await AsyncControlClient.open(found.path, "tui")
+    viewer = await AsyncControlClient.open(found.path, "tui")
     try:
-        yield visit
+        yield viewer
     finally:
-        await visit.close()
+        await viewer.close()
 
 
-async def next_event(visit: AsyncControlClient, kind: str) -> dict[str, Any]:
-    async for said in visit.events():
+async def next_event(viewer: AsyncControlClient, kind: str) -> dict[str, Any]:
+    async for said in viewer.events():
         assert said["event"] == kind
         return said
     raise AssertionError("the session has ended")
@@ -65,39 +65,43 @@ async def posted(spy: Spy, body: bytes = PING, *headers: str) -> None:
     assert await client.answer() == (200, PONG)
 
 
-async def test_nobody_is_there_until_somebody_wants_something_and_then_no_more(proxy: Start) -> None:
-    async with proxy() as spy, visiting() as visit:
+async def test_no_one_is_there_until_someone_wants_something_and_then_no_more(proxy: Start) -> None:
+    async with proxy() as spy, connected_viewer() as viewer:
         await posted(spy)
-        assert visit.hello["transport"] == "http"
-        assert visit.hello["file"] == str(spy.recording)
-        await visit.order("hold", query="ping")
+        assert viewer.hello["transport"] == "http"
+        assert viewer.hello["file"] == str(spy.recording)
+        await viewer.order("hold", query="ping")
         client = await spy.client()
         await client.post(PING, SESSION)
-        held = await next_event(visit, "held")
-        assert (await visit.order("list"))["held"][0]["ticket"] == held["ticket"]
+        held = await next_event(viewer, "held")
+        assert (await viewer.order("list"))["held"][0]["ticket"] == held["ticket"]
         assert spy.server.calls.empty()
-        await visit.order("hold", query=None)
+        await viewer.order("hold", query=None)
         await (await spy.server.call()).send(plain(PONG, JSON))
         assert await client.answer() == (200, PONG)
         await posted(spy)
         assert [note["action"] for note in spy.notes("rule")] == ["hold", "release"]
 
 
-async def test_a_request_of_ours_goes_the_way_of_the_client_and_its_answer_to_who_asked(proxy: Start) -> None:
-    async with proxy() as spy, visiting() as visit:
+async def test_an_injected_request_goes_the_way_of_the_client_and_its_answer_to_who_asked(
+    proxy: Start,
+) -> None:
+    async with proxy() as spy, connected_viewer() as viewer:
         await posted(spy, PING, "MCP-Protocol-Version: 2025-11-25", "Authorization: token")
-        answer = await visit.order("request", method="tools/list")
-        ours = await spy.server.call()
-        said = json.loads(ours.body)
+        answer = await viewer.order("request", method="tools/list")
+        injected = await spy.server.call()
+        said = json.loads(injected.body)
         assert json.dumps(said["id"]) == answer["id"]
         headers = [
-            ours.header(name)
+            injected.header(name)
             for name in ("mcp-session-id", "mcp-protocol-version", "authorization", "accept")
         ]
         assert headers == ["s", "2025-11-25", "token", None]
-        assert ours.header("content-length") == str(len(ours.body))
-        await ours.send(plain(json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": {}}).encode(), JSON))
-        event_of = await next_event(visit, "answer")
+        assert injected.header("content-length") == str(len(injected.body))
+        await injected.send(
+            plain(json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": {}}).encode(), JSON)
+        )
+        event_of = await next_event(viewer, "answer")
 
         assert event_of["message"]["result"] == {}
         assert [(frame.by, frame.to) for frame in spy.frames("client")] == [(None, None), ("mcpspy", None)]
@@ -107,78 +111,78 @@ async def test_a_request_of_ours_goes_the_way_of_the_client_and_its_answer_to_wh
 
 
 async def test_a_stream_that_was_open_before_is_listened_to_and_spoken_on(proxy: Start) -> None:
-    async with proxy() as spy, visiting() as visit:
+    async with proxy() as spy, connected_viewer() as viewer:
         client, stream = await listening(spy)
         await posted(spy)
-        await visit.order("notify", to="client", method="notifications/tools/list_changed")
+        await viewer.order("notify", to="client", method="notifications/tools/list_changed")
         assert await client.some() == b"data: " + CHANGED + b"\n\n"
-        answer = await visit.order("request", to="client", method="roots/list")
+        answer = await viewer.order("request", to="client", method="roots/list")
         said = await client.some()
         assert json.dumps(json.loads(said[6:])["id"]) == answer["id"]
         poster = await spy.client()
         await poster.post(b'{"jsonrpc":"2.0","id":%b,"result":{"roots":[]}}' % answer["id"].encode(), SESSION)
         assert await poster.answer() == (202, b"")
-        assert (await next_event(visit, "answer"))["message"]["result"] == {"roots": []}
+        assert (await next_event(viewer, "answer"))["message"]["result"] == {"roots": []}
         assert spy.server.calls.empty()
 
-        await visit.order("hold", query="list_changed")
+        await viewer.order("hold", query="list_changed")
         await stream.send(chunk(event(CHANGED) + event(b'{"n":2}')))
-        held = await next_event(visit, "held")
+        held = await next_event(viewer, "held")
         assert await client.some() == event(b'{"n":2}')
-        await visit.order("release", ticket=held["ticket"])
+        await viewer.order("release", ticket=held["ticket"])
         assert await client.some() == event(CHANGED)
         await stream.send(chunk(b""))
         assert await client.body() == b""
         assert spy.said("server").count(CHANGED) == 2
 
 
-async def test_a_thousand_held_events_go_on_in_their_order(proxy: Start) -> None:
-    async with proxy() as spy, visiting() as visit:
+async def test_a_thousand_held_events_continue_in_their_order(proxy: Start) -> None:
+    async with proxy() as spy, connected_viewer() as viewer:
         client, stream = await listening(spy)
-        await visit.order("hold", query="kind:notification")
+        await viewer.order("hold", query="kind:notification")
         said = [event(b'{"jsonrpc":"2.0","method":"n%d"}' % number) for number in range(1000)]
         await stream.send(chunk(b"".join(said)))
         for _ in said:
-            await next_event(visit, "held")
-        assert (await visit.order("list"))["bytes"] == sum(len(each) for each in said) - 1000 * len(
+            await next_event(viewer, "held")
+        assert (await viewer.order("list"))["bytes"] == sum(len(each) for each in said) - 1000 * len(
             event(b"")
         )
-        await visit.order("release", tickets="all")
+        await viewer.order("release", tickets="all")
         assert await client.read(sum(map(len, said))) == b"".join(said)
-        assert (await visit.order("list"))["bytes"] == 0
+        assert (await viewer.order("list"))["bytes"] == 0
 
 
-async def test_half_an_event_goes_by_before_anybody_listens(proxy: Start) -> None:
-    async with proxy() as spy, visiting() as visit:
+async def test_half_an_event_goes_by_before_anyone_listens(proxy: Start) -> None:
+    async with proxy() as spy, connected_viewer() as viewer:
         client, stream = await listening(spy)
         await posted(spy)
         await stream.send(chunk(event(CHANGED)[:20]))
         assert await client.some() == event(CHANGED)[:20]
-        await visit.order("hold", query="list_changed")
+        await viewer.order("hold", query="list_changed")
         await stream.send(chunk(event(CHANGED)[20:]))
         assert await client.some() == event(CHANGED)[20:]
         await stream.send(chunk(event(CHANGED)))
-        await next_event(visit, "held")
+        await next_event(viewer, "held")
         assert spy.said("server").count(CHANGED) == 2
 
 
 async def test_who_cannot_be_told_anything_is_not_promised_anything(proxy: Start) -> None:
-    async with proxy() as spy, visiting() as visit:
+    async with proxy() as spy, connected_viewer() as viewer:
         with pytest.raises(CommandRefused, match="no client has said anything yet"):
-            await visit.order("request", method="ping")
+            await viewer.order("request", method="ping")
         await posted(spy)
         with pytest.raises(CommandRefused, match="no stream open"):
-            await visit.order("notify", to="client", method="x")
+            await viewer.order("notify", to="client", method="x")
         with pytest.raises(CommandRefused, match="unknown order"):
-            await visit.order("hlod")
+            await viewer.order("hlod")
         client = await spy.client()
         await client.post(PING)
         served = await spy.server.call()
         await served.send(EVENTS + chunk(b": there\n\n"))
         await client.head()
         with pytest.raises(CommandRefused, match="has no session, and so takes no requests"):
-            await visit.order("request", to="client", method="roots/list")
-        await visit.order("notify", to="client", method="notifications/tools/list_changed")
+            await viewer.order("request", to="client", method="roots/list")
+        await viewer.order("notify", to="client", method="notifications/tools/list_changed")
         assert await client.read(9 + len(CHANGED) + 8) == b": there\n\ndata: " + CHANGED + b"\n\n"
 
 
@@ -195,29 +199,29 @@ async def test_who_cannot_be_told_anything_is_not_promised_anything(proxy: Start
     ],
     ids=["404", "no id", "stream", "hang-up"],
 )
-async def test_who_asked_is_told_that_there_is_no_answer(proxy: Start, answered: bytes, why: str) -> None:
-    async with proxy() as spy, visiting() as visit:
+async def test_who_asked_learns_that_there_is_no_answer(proxy: Start, answered: bytes, why: str) -> None:
+    async with proxy() as spy, connected_viewer() as viewer:
         await posted(spy)
-        await visit.order("request", method="ping")
-        ours = await spy.server.call()
-        await ours.send(answered)
+        await viewer.order("request", method="ping")
+        injected = await spy.server.call()
+        await injected.send(answered)
         if not answered:
-            ours.writer.close()
+            injected.writer.close()
 
-        assert (await next_event(visit, "answer"))["error"].startswith(why)
+        assert (await next_event(viewer, "answer"))["error"].startswith(why)
 
 
 async def test_what_comes_with_our_answer_and_is_not_for_us_goes_to_the_client(proxy: Start) -> None:
-    async with proxy() as spy, visiting() as visit:
+    async with proxy() as spy, connected_viewer() as viewer:
         client, stream = await listening(spy)
         await posted(spy)
-        answer = await visit.order("request", method="tools/call", params={"name": "x"})
-        ours = await spy.server.call()
-        await ours.send(EVENTS + chunk(event(CHANGED)))
+        answer = await viewer.order("request", method="tools/call", params={"name": "x"})
+        injected = await spy.server.call()
+        await injected.send(EVENTS + chunk(event(CHANGED)))
         assert await client.some() == b"data: " + CHANGED + b"\n\n"
         said = b'{"jsonrpc":"2.0","id":%b,"result":{}}' % answer["id"].encode()
-        await ours.send(chunk(event(said)) + chunk(b""))
-        assert (await next_event(visit, "answer"))["message"]["result"] == {}
+        await injected.send(chunk(event(said)) + chunk(b""))
+        assert (await next_event(viewer, "answer"))["message"]["result"] == {}
         await stream.send(chunk(b""))
         assert await client.body() == b""
 
@@ -226,22 +230,22 @@ async def test_what_comes_with_our_answer_and_is_not_for_us_goes_to_the_client(p
 async def test_what_is_held_of_what_came_with_our_answer_goes_to_the_client_when_it_is_let_go(
     proxy: Start, is_bug: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board_module, "say", lambda _: None)
-    async with proxy() as spy, visiting() as visit:
+    monkeypatch.setattr(interception_module, "say", lambda _: None)
+    async with proxy() as spy, connected_viewer() as viewer:
         client, stream = await listening(spy)
         await posted(spy)
-        await visit.order("hold", query="list_changed")
-        answer = await visit.order("request", method="tools/call", params={"name": "x"})
+        await viewer.order("hold", query="list_changed")
+        answer = await viewer.order("request", method="tools/call", params={"name": "x"})
         said = b'{"jsonrpc":"2.0","id":%b,"result":{}}' % answer["id"].encode()
         await (await spy.server.call()).send(EVENTS + chunk(event(CHANGED) + event(said)) + chunk(b""))
-        held = await next_event(visit, "held")
-        assert (await next_event(visit, "answer"))["message"]["result"] == {}
+        held = await next_event(viewer, "held")
+        assert (await next_event(viewer, "answer"))["message"]["result"] == {}
         await spy.ended(2)
         if is_bug:
-            monkeypatch.setattr(desk_module, "read_frame", lambda frame: 1 / 0)
+            monkeypatch.setattr(interceptor_module, "read_frame", lambda frame: 1 / 0)
             await posted(spy)
         else:
-            await visit.order("release", ticket=held["ticket"])
+            await viewer.order("release", ticket=held["ticket"])
         assert await client.some() == b"data: " + CHANGED + b"\n\n"
         await stream.send(chunk(b""))
         assert await client.body() == b""
@@ -249,28 +253,28 @@ async def test_what_is_held_of_what_came_with_our_answer_goes_to_the_client_when
 
 async def test_a_viewer_that_leaves_lets_go_and_so_does_the_end(proxy: Start) -> None:
     async with proxy() as spy:
-        async with visiting() as visit:
-            await visit.order("hold", query="ping")
+        async with connected_viewer() as viewer:
+            await viewer.order("hold", query="ping")
             client = await spy.client()
             await client.post(PING, SESSION)
-            await next_event(visit, "held")
+            await next_event(viewer, "held")
         await (await spy.server.call()).send(plain(PONG, JSON))
         assert await client.answer() == (200, PONG)
         assert [note.get("why") for note in spy.notes("rule")] == [None, "viewer left"]
 
 
 async def test_what_is_held_of_a_client_that_leaves_goes_nowhere(proxy: Start) -> None:
-    async with proxy("/mcp", "ping => hold") as spy, visiting() as visit:
+    async with proxy("/mcp", "ping => hold") as spy, connected_viewer() as viewer:
         client = await spy.client()
         await client.post(PING)
-        await next_event(visit, "held")
+        await next_event(viewer, "held")
         client.writer.close()
-        assert (await next_event(visit, "released"))["why"] == "connection closed"
+        assert (await next_event(viewer, "released"))["why"] == "connection closed"
         assert await spy.ended() == ["client"]
         assert spy.server.calls.empty()
 
 
-async def test_without_a_recording_time_goes_on_all_the_same(proxy: Start) -> None:
+async def test_without_a_recording_time_continues_all_the_same(proxy: Start) -> None:
     async with proxy("/mcp", "ping => delay 100ms", recording=False) as spy:
         client = await spy.client()
         await client.post(PING)
@@ -278,17 +282,17 @@ async def test_without_a_recording_time_goes_on_all_the_same(proxy: Start) -> No
         assert await client.answer() == (200, PONG)
 
 
-async def test_a_bug_of_ours_costs_the_rules_and_never_the_traffic(
+async def test_a_bug_in_mcpspy_costs_the_rules_and_never_the_traffic(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(board_module, "say", said.append)
-    async with proxy("/mcp", "ping => hold") as spy, visiting() as visit:
+    monkeypatch.setattr(interception_module, "say", said.append)
+    async with proxy("/mcp", "ping => hold") as spy, connected_viewer() as viewer:
         listener, stream = await listening(spy)
         held = await spy.client()
         await held.post(PING)
-        await next_event(visit, "held")
-        monkeypatch.setattr(desk_module, "read_frame", lambda frame: 1 / 0)
+        await next_event(viewer, "held")
+        monkeypatch.setattr(interceptor_module, "read_frame", lambda frame: 1 / 0)
         client = await spy.client()
         await client.post(PING)
         for _ in range(2):
@@ -300,7 +304,7 @@ async def test_a_bug_of_ours_costs_the_rules_and_never_the_traffic(
             b'{"n":2}'
         )
         with pytest.raises(CommandRefused, match="a bug in mcpspy"):
-            await visit.order("list")
+            await viewer.order("list")
         assert [note["text"] for note in spy.notes("error")] == said
 
 
@@ -308,19 +312,19 @@ async def test_a_bug_in_what_a_decision_leads_to_costs_no_message_either(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(board_module, "say", said.append)
+    monkeypatch.setattr(interception_module, "say", said.append)
     async with proxy("/mcp", "ping => delay 1ms") as spy:
-        monkeypatch.setattr(board_module, "note", lambda *_: 1 / 0)
+        monkeypatch.setattr(interception_module, "note", lambda *_: 1 / 0)
         await posted(spy)
 
         assert said == ["a bug in mcpspy: ZeroDivisionError: division by zero; rules and holds are off"]
         assert spy.said("client") == [PING]
 
 
-async def test_what_was_decided_before_a_bug_goes_on_once(
+async def test_what_was_decided_before_a_bug_continues_once(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board_module, "say", lambda _: None)
+    monkeypatch.setattr(interception_module, "say", lambda _: None)
     async with proxy("/mcp", "tool:none => drop") as spy:
         client, stream = await listening(spy)
         written = web.StreamResponse.write
@@ -329,7 +333,7 @@ async def test_what_was_decided_before_a_bug_goes_on_once(
         await stream.send(chunk(event(CHANGED) + event(CHANGED)))
         while len(spy.said("server")) < 3:  # noqa: ASYNC110 - a file sets no event.
             await asyncio.sleep(0.005)
-        monkeypatch.setattr(desk_module, "read_frame", lambda frame: 1 / 0)
+        monkeypatch.setattr(interceptor_module, "read_frame", lambda frame: 1 / 0)
         other = await spy.client()
         await other.post(PING)
         served = await spy.server.call()
@@ -346,8 +350,8 @@ async def after(event: asyncio.Event, work: Awaitable[None]) -> None:
     await work
 
 
-async def test_ids_of_ours_are_nobodys_under_load(proxy: Start) -> None:
-    async with proxy() as spy, visiting() as visit:
+async def test_injected_ids_are_no_clients_under_load(proxy: Start) -> None:
+    async with proxy() as spy, connected_viewer() as viewer:
         await posted(spy)
 
         async def serve() -> None:
@@ -366,10 +370,10 @@ async def test_ids_of_ours_are_nobodys_under_load(proxy: Start) -> None:
                 assert json.loads(body) == {"jsonrpc": "2.0", "id": number, "result": {"of": "ping"}}
 
         serving = asyncio.create_task(serve())
-        orders = [visit.order("request", method="tools/list") for _ in range(50)]
+        orders = [viewer.order("request", method="tools/list") for _ in range(50)]
         answers, *_ = await asyncio.gather(asyncio.gather(*orders), *(host(1000 * n) for n in range(4)))
         ids = {answer["id"] for answer in answers}
-        told = [await next_event(visit, "answer") for _ in range(50)]
+        told = [await next_event(viewer, "answer") for _ in range(50)]
         serving.cancel()
 
         assert len(ids) == 50
@@ -389,13 +393,13 @@ REVISION = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
 @pytest.mark.parametrize("rules", [(), ("tool:none => drop",)], ids=["passing", "decided"])
 @pytest.mark.parametrize("is_stream", [False, True], ids=["body", "stream"])
-async def test_a_call_of_ours_has_the_headers_that_its_tool_was_listed_with(
+async def test_an_injected_call_has_the_headers_that_its_tool_was_listed_with(
     proxy: Start, rules: tuple[str, ...], is_stream: bool
 ) -> None:
     schema = {"properties": {"city": {"type": "string", "x-mcp-header": "City"}}}
     tools = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "forecast", "inputSchema": schema}]}}
     said = json.dumps(tools).encode()
-    async with proxy("/mcp", *rules) as spy, visiting() as visit:
+    async with proxy("/mcp", *rules) as spy, connected_viewer() as viewer:
         client = await spy.client()
         asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": REVISION}}
         await client.post(json.dumps(asked).encode(), "Mcp-Method: tools/list")
@@ -403,17 +407,17 @@ async def test_a_call_of_ours_has_the_headers_that_its_tool_was_listed_with(
         await (await spy.server.call()).send(listing)
         await client.answer()
         params = {"name": "forecast", "arguments": {"city": "Köln"}}
-        await visit.order("request", method="tools/call", params=params)
-        ours = await spy.server.call()
+        await viewer.order("request", method="tools/call", params=params)
+        injected = await spy.server.call()
 
-        assert ours.header("mcp-param-city") == "=?base64?S8O2bG4=?="
-        await ours.send(plain(b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}', JSON))
-        await next_event(visit, "answer")
+        assert injected.header("mcp-param-city") == "=?base64?S8O2bG4=?="
+        await injected.send(plain(b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}', JSON))
+        await next_event(viewer, "answer")
 
 
-async def test_a_listing_of_ours_teaches_as_well_as_a_clients(proxy: Start) -> None:
+async def test_an_injected_listing_teaches_as_well_as_a_clients(proxy: Start) -> None:
     schema = {"properties": {"city": {"type": "string", "x-mcp-header": "City"}}}
-    async with proxy() as spy, visiting() as visit:
+    async with proxy() as spy, connected_viewer() as viewer:
         client = await spy.client()
         asked = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": REVISION}}
         await client.post(json.dumps(asked).encode(), "Mcp-Method: server/discover")
@@ -423,11 +427,11 @@ async def test_a_listing_of_ours_teaches_as_well_as_a_clients(proxy: Start) -> N
             ("tools/list", None),
             ("tools/call", {"name": "forecast", "arguments": {"city": "Rome"}}),
         ):
-            await visit.order("request", method=method, params=params)
-            ours = await spy.server.call()
+            await viewer.order("request", method=method, params=params)
+            injected = await spy.server.call()
             result = {"tools": [{"name": "forecast", "inputSchema": schema}]}
-            answer = {"jsonrpc": "2.0", "id": json.loads(ours.body)["id"], "result": result}
-            await ours.send(plain(json.dumps(answer).encode(), JSON))
-            await next_event(visit, "answer")
+            answer = {"jsonrpc": "2.0", "id": json.loads(injected.body)["id"], "result": result}
+            await injected.send(plain(json.dumps(answer).encode(), JSON))
+            await next_event(viewer, "answer")
 
-        assert ours.header("mcp-param-city") == "Rome"
+        assert injected.header("mcp-param-city") == "Rome"

@@ -16,14 +16,14 @@ from mcpspy.io.http.listener import accepting, listening, origin, stop_on_signal
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_a_taken_port_is_said_with_the_way_out() -> None:
+def test_a_taken_port_is_reported_with_the_way_out() -> None:
     with listening("127.0.0.1", 0, "-") as first:
         port = first.getsockname()[1]
         with pytest.raises(CannotStart, match=rf"127.0.0.1:{port}: Address already in use \(take another\)"):
             listening("127.0.0.1", port, "take another")
 
 
-def test_a_name_that_is_no_address_is_said() -> None:
+def test_a_name_that_is_no_address_is_reported() -> None:
     with pytest.raises(CannotStart, match=r"cannot listen on no\.such\.host\.invalid:0: "):
         listening("no.such.host.invalid", 0, "-")
 

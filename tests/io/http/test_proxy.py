@@ -24,7 +24,7 @@ import pytest
 from aiohttp import web
 
 from mcpspy.core.protocol.http_headers import Upstream
-from mcpspy.io.http.context import LONG_WRITE, ExchangeContext
+from mcpspy.io.http.context import THREAD_WRITE_SIZE, ExchangeContext
 from mcpspy.io.http.proxy import HttpOptions
 from mcpspy.io.recording.recorder import Recorder
 
@@ -228,7 +228,7 @@ async def test_it_listens_on_ipv6(start: Start) -> None:
         assert spy.entries()[0]["listen"] == url
 
 
-async def test_a_long_session_goes_on_in_parts(start: Start) -> None:
+async def test_a_long_session_continues_in_parts(start: Start) -> None:
     async with serving(pong) as upstream, aiohttp.ClientSession() as client:
         spy = start(upstream, "--max-size", "2k")
         url = spy.listens()
@@ -457,7 +457,7 @@ async def test_a_client_that_stops_reading_stops_the_server(start: Start, kind: 
         await asyncio.gather(writer.wait_closed(), return_exceptions=True)
 
 
-async def test_who_hangs_up_amid_a_long_write_lets_nobody_in_between(tmp_path: Path) -> None:
+async def test_who_hangs_up_amid_a_long_write_lets_no_one_in_between(tmp_path: Path) -> None:
     options = HttpOptions(Upstream("http://127.0.0.1:9", "/mcp", "127.0.0.1:9"), "127.0.0.1", 0)
     options.record = str(tmp_path / "recording.jsonl")
     recorder = Recorder(options, {"transport": "http"})
@@ -471,7 +471,7 @@ async def test_who_hangs_up_amid_a_long_write_lets_nobody_in_between(tmp_path: P
         yield b'"msg":{}}\n'
 
     context = ExchangeContext(options.upstream, recorder, cast("aiohttp.ClientSession", None))
-    writing = asyncio.create_task(context.keep(lines(), LONG_WRITE + 1))
+    writing = asyncio.create_task(context.record(lines(), THREAD_WRITE_SIZE + 1))
     await begun.wait()
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):

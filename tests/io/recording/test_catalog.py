@@ -99,7 +99,7 @@ def test_what_is_no_recording_is_left_out(tmp_path: Path) -> None:
     assert Catalog(str(tmp_path / "missing")).look() == []
 
 
-def test_a_folder_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     catalog = Catalog(str(tmp_path / "file"))
 

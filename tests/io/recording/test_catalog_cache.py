@@ -94,7 +94,7 @@ def test_a_live_session_is_counted_on_to_its_end(tmp_path: Path, look: Look, beg
     finish(census, look())
     assert census.counts[path] == SessionCounts(4, 2, 0)
     assert begun == [path]
-    assert not census._tallies
+    assert not census._counters
 
 
 def test_a_dead_session_that_changes_is_counted_again_but_not_all_the_time(
@@ -150,7 +150,7 @@ def test_a_live_session_that_grows_too_large_is_let_go(
     monkeypatch.setattr(module, "LARGEST", 10)
     finish(census, look())
     assert not census.counts
-    assert not census._tallies
+    assert not census._counters
     writer.close()
 
 

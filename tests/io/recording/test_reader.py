@@ -347,7 +347,7 @@ def test_where_nothing_was_recorded_yet_it_says_how_to(home: Path, which: str, e
 
 
 @pytest.mark.usefixtures("home")
-def test_a_folder_by_name_is_said_to_be_one() -> None:
+def test_a_folder_by_name_is_reported_to_be_one() -> None:
     Path("traffic").mkdir()
     with pytest.raises(UsageError, match="traffic: a folder, not a recording"):
         find("traffic")
@@ -455,7 +455,7 @@ def test_no_folder_is_no_session(tmp_path: Path) -> None:
     assert sessions(str(tmp_path / "nowhere")) == []
 
 
-def test_a_session_lives_while_somebody_writes_it(path: Path) -> None:
+def test_a_session_lives_while_someone_writes_it(path: Path) -> None:
     writer = Writer(None, str(path), {"name": "srv"}, say=pytest.fail)
     writer.note(1.0, "stderr", text="x")
     (summary,) = sessions(str(path.parent))

@@ -139,7 +139,7 @@ def test_if_a_part_stays_the_first_one_does_too(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may delete anything")
-def test_a_folder_that_is_read_only_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_is_read_only_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", EXIT)
     summary = summary_of(path)
     tmp_path.chmod(0o500)

@@ -11,14 +11,14 @@ from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from mcpspy.io.recording.writer import Writer
 
 
-def where(record: Path) -> RecordingTarget:
+def target(record: Path) -> RecordingTarget:
     chosen = RecordingTarget()
     chosen.record = str(record)
     return chosen
 
 
 def test_what_is_written_and_noted_is_in_the_file_with_its_end(tmp_path: Path) -> None:
-    recorder = Recorder(where(tmp_path / "x.jsonl"), {"transport": "stdio", "name": "x"})
+    recorder = Recorder(target(tmp_path / "x.jsonl"), {"transport": "stdio", "name": "x"})
     recorder.write(b'{"t":0.1,"from":"client","msg":{}}\n')
     recorder.note("stderr", text="hello")
     recorder.finish(3, None)
@@ -30,7 +30,7 @@ def test_what_is_written_and_noted_is_in_the_file_with_its_end(tmp_path: Path) -
 
 
 def test_who_wants_no_recording_gets_none(tmp_path: Path) -> None:
-    chosen = where(tmp_path / "x.jsonl")
+    chosen = target(tmp_path / "x.jsonl")
     chosen.recording = False
 
     recorder = Recorder(chosen, {})
@@ -44,7 +44,7 @@ def test_who_wants_no_recording_gets_none(tmp_path: Path) -> None:
 def test_what_it_is_called_stays_whatever_becomes_of_the_recording(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    recorder = Recorder(where(tmp_path / "x.jsonl"), {})
+    recorder = Recorder(target(tmp_path / "x.jsonl"), {})
     recorder.broke(ZeroDivisionError("oops"))
 
     assert recorder.id == Recording(tmp_path / "x.jsonl").header.id
@@ -53,7 +53,7 @@ def test_what_it_is_called_stays_whatever_becomes_of_the_recording(
 
 def test_a_path_that_cannot_be_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
-    recorder = Recorder(where(tmp_path / "file" / "x.jsonl"), {})
+    recorder = Recorder(target(tmp_path / "file" / "x.jsonl"), {})
     recorder.write(b"{}\n")
     recorder.finish(0, None)
 
@@ -61,14 +61,14 @@ def test_a_path_that_cannot_be_is_one_line(tmp_path: Path, capfd: pytest.Capture
 
 
 @pytest.mark.parametrize("method", ["__init__", "write", "note"])
-def test_a_bug_of_ours_is_one_line_and_ends_the_recording(
+def test_a_bug_in_mcpspy_is_one_line_and_ends_the_recording(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr(Writer, method, fail)
-    recorder = Recorder(where(tmp_path / "x.jsonl"), {})
+    recorder = Recorder(target(tmp_path / "x.jsonl"), {})
     for _ in range(2):
         recorder.write(b"{}\n")
         recorder.note("stderr", text="hello")

@@ -29,8 +29,8 @@ def _no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcpspy.io.recording.redaction.config_file", lambda: str(tmp_path / "none.toml"))
 
 
-def redacted(asked: RedactionOptions, said: list[str] | None = None) -> dict[str, str]:
-    made = redactor(asked, ([] if said is None else said).append)
+def redacted(options: RedactionOptions, said: list[str] | None = None) -> dict[str, str]:
+    made = redactor(options, ([] if said is None else said).append)
     assert made is not None
     message: dict[str, str] = json.loads(made.lines(SAID))["msg"]
     return message
@@ -51,19 +51,19 @@ def test_options_settings_and_the_environment_add_up(tmp_path: Path, monkeypatch
     config.write_text('[redact]\nkeys = ["pin"]\nenv = ["MINE", "NONE"]\n', encoding="utf-8")
     monkeypatch.setenv("MINE", "f00-ba4")
     monkeypatch.delenv("NONE", raising=False)
-    asked = RedactionOptions()
+    options = RedactionOptions()
     said: list[str] = []
-    asked.config = str(config)
-    asked.patterns = ["any"]
-    kept = redacted(asked, said)
+    options.config = str(config)
+    options.patterns = ["any"]
+    kept = redacted(options, said)
     assert all(value.startswith("[redacted:") for value in kept.values())
     assert said == ["--redact-env NONE: not set, so there is nothing to look for"]
 
 
 def test_nothing_is_redacted_if_a_person_says_so(tmp_path: Path) -> None:
-    asked = RedactionOptions()
-    asked.off, asked.config = True, str(tmp_path / "broken.toml")
-    assert redactor(asked, pytest.fail) is None
+    options = RedactionOptions()
+    options.off, options.config = True, str(tmp_path / "broken.toml")
+    assert redactor(options, pytest.fail) is None
 
 
 @pytest.mark.parametrize(
@@ -78,16 +78,16 @@ def test_nothing_is_redacted_if_a_person_says_so(tmp_path: Path) -> None:
 def test_settings_that_are_wrong_are_named(tmp_path: Path, settings: str, why: str) -> None:
     config = tmp_path / "mine.toml"
     config.write_text(settings, encoding="utf-8")
-    asked = RedactionOptions()
-    asked.config = str(config)
+    options = RedactionOptions()
+    options.config = str(config)
     with pytest.raises(UsageError, match=why):
-        redactor(asked, pytest.fail)
+        redactor(options, pytest.fail)
 
 
 def test_a_recorder_redacts_all_it_writes_and_says_so(tmp_path: Path) -> None:
-    where = RecordingTarget()
-    where.record = str(tmp_path / "r.jsonl")
-    recorder = Recorder(where, {"command": ["s", "--token", "abc123def"], "name": "s"})
+    target = RecordingTarget()
+    target.record = str(tmp_path / "r.jsonl")
+    recorder = Recorder(target, {"command": ["s", "--token", "abc123def"], "name": "s"})
     recorder.write(SAID)
     recorder.write([b'{"t":0.1,"from":"client","msg":', b'{"password":"sword', b'fish"}', b"}\n"])
     recorder.note("stderr", text="PASSWORD=swordfish")
@@ -101,9 +101,9 @@ def test_a_recorder_redacts_all_it_writes_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_recorder_that_is_not_to_redact_says_so(tmp_path: Path) -> None:
-    where = RecordingTarget()
-    where.record, where.redaction.off = str(tmp_path / "r.jsonl"), True
-    recorder = Recorder(where, {"command": ["s", "--token", "abc123def"]})
+    target = RecordingTarget()
+    target.record, target.redaction.off = str(tmp_path / "r.jsonl"), True
+    recorder = Recorder(target, {"command": ["s", "--token", "abc123def"]})
     recorder.write(SAID)
     recorder.finish(0, None)
     header, said, _ = (tmp_path / "r.jsonl").read_bytes().splitlines(keepends=True)
@@ -115,9 +115,9 @@ def test_a_recorder_that_is_not_to_redact_says_so(tmp_path: Path) -> None:
 def test_what_cannot_be_redacted_as_asked_is_not_recorded(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    where = RecordingTarget()
-    where.record, where.redaction.patterns = str(tmp_path / "r.jsonl"), ["("]
-    recorder = Recorder(where, {})
+    target = RecordingTarget()
+    target.record, target.redaction.patterns = str(tmp_path / "r.jsonl"), ["("]
+    recorder = Recorder(target, {})
     recorder.write(SAID)
     recorder.finish(0, None)
     assert not (tmp_path / "r.jsonl").exists()

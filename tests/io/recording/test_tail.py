@@ -117,7 +117,7 @@ async def test_a_torn_line_is_left_out_until_it_is_whole(path: Path, idle: Idle,
     assert kinds(entries) == ["Frame", "exit"]
 
 
-async def test_a_torn_line_of_a_dead_writer_is_said_at_the_end(path: Path, idle: Idle) -> None:
+async def test_a_torn_line_of_a_dead_writer_is_reported_at_the_end(path: Path, idle: Idle) -> None:
     torn = b'{"t":2,"note":"stderr","te'
     write(path, note(1, "stderr", text="a"), torn)
     *before, last = await followed(path, idle)
@@ -193,7 +193,7 @@ async def test_what_the_old_file_still_held_is_read_before_the_new_one(
 
 
 @POSIX
-async def test_a_deleted_file_is_followed_while_its_writer_goes_on(
+async def test_a_deleted_file_is_followed_while_its_writer_continues(
     path: Path, idle: Idle, writer: Writer
 ) -> None:
     entries = await followed(
@@ -217,7 +217,7 @@ async def test_a_file_that_was_cut_and_deleted_is_over(path: Path, idle: Idle, w
     assert kinds(entries) == ["stderr"]
 
 
-async def test_following_goes_on_in_the_next_part(path: Path, idle: Idle) -> None:
+async def test_following_continues_in_the_next_part(path: Path, idle: Idle) -> None:
     writer = Writer(None, str(path), {}, say=pytest.fail, max_size=300)
     steps = [lambda n=n: writer.note(float(n), "stderr", text="x" * 100) for n in range(7)]
     entries = await followed(path, idle, *steps, writer.close)

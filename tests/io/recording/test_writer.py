@@ -459,7 +459,7 @@ def test_a_file_is_live_until_it_is_closed(opened: Callable[..., Writer]) -> Non
     created._fd = os.open(os.devnull, os.O_WRONLY)
 
 
-def test_a_file_that_nobody_writes_is_not_live(tmp_path: Path) -> None:
+def test_a_file_that_no_one_writes_is_not_live(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").touch()
     with open(tmp_path / "x.jsonl", "rb") as file:
         assert not is_live(file.fileno())

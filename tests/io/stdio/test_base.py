@@ -18,7 +18,7 @@ def test_a_session_is_intercepted_from_the_start_only_if_an_option_asks_for_it()
     plain, noisy, watched = (RunOptions(["npx", "-y", "server-memory"]) for _ in range(3))
     noisy.noise = STDERR
     watched.interception.call_timeout = 1.0
-    assert plain.called == "server-memory"
+    assert plain.session_name == "server-memory"
     assert [options.intercepts for options in (plain, noisy, watched)] == [False, True, True]
 
 

@@ -56,7 +56,7 @@ class Line:
         os.set_blocking(self.target, False)
         nowhere = RecordingTarget()
         nowhere.recording = False
-        self.leg = Channel(pump, source, target, RecordingTap(Recorder(nowhere, {}), None, None))
+        self.channel = Channel(pump, source, target, RecordingTap(Recorder(nowhere, {}), None, None))
 
     def say(self, data: bytes) -> int:
         try:
@@ -72,7 +72,7 @@ class Line:
             return b""
 
     def close(self) -> None:
-        self.leg.close()
+        self.channel.close()
         for fd in (self.source, self.target):
             try:
                 os.close(fd)
@@ -110,12 +110,12 @@ def line(pump: Pump) -> Iterator[Line]:
 
 
 def test_what_is_put_comes_after_what_is_pending(pump: Pump, line: Line) -> None:
-    line.leg.put(b"a" * MB)
-    line.leg.put(b"b" * 10)
-    line.leg.put(b"c" * MB)
-    assert line.leg.backlog > MB
+    line.channel.put(b"a" * MB)
+    line.channel.put(b"b" * 10)
+    line.channel.put(b"c" * MB)
+    assert line.channel.backlog > MB
     got = b""
-    while line.leg.backlog:
+    while line.channel.backlog:
         got += line.heard() or b""
         pump.turn()
     got += line.heard() or b""
@@ -123,10 +123,10 @@ def test_what_is_put_comes_after_what_is_pending(pump: Pump, line: Line) -> None
 
 
 def test_while_something_is_pending_nothing_more_is_read(pump: Pump, line: Line) -> None:
-    line.leg.put(b"a" * MB)
+    line.channel.put(b"a" * MB)
     line.say(b"later")
     assert not pump.turn()
-    while line.leg.backlog:
+    while line.channel.backlog:
         assert (line.heard() or b"").strip(b"a") == b""
         pump.turn()
     while not (got := line.heard()) or got.strip(b"a") == b"":
@@ -135,86 +135,86 @@ def test_while_something_is_pending_nothing_more_is_read(pump: Pump, line: Line)
 
 
 def test_a_hand_gets_what_is_read_and_the_leg_when_it_is_gone(pump: Pump, line: Line) -> None:
-    hand = Hand()
-    line.leg.divert(hand)  # type: ignore[arg-type]
+    channel = Hand()
+    line.channel.divert(channel)  # type: ignore[arg-type]
     line.say(b"one")
     pump.turn()
-    assert (hand.got, line.heard()) == ([b"one"], b"")
-    line.leg.divert(None)
+    assert (channel.got, line.heard()) == ([b"one"], b"")
+    line.channel.divert(None)
     line.say(b"two")
     pump.turn()
-    assert (hand.got, line.heard()) == ([b"one"], b"two")
+    assert (channel.got, line.heard()) == ([b"one"], b"two")
 
 
 def test_a_hand_hears_of_the_end_before_it_is_passed_on(pump: Pump, line: Line) -> None:
-    hand = Hand()
-    line.leg.divert(hand)  # type: ignore[arg-type]
+    channel = Hand()
+    line.channel.divert(channel)  # type: ignore[arg-type]
     os.close(line.source)
     pump.turn()
-    assert hand.got == [b"EOF"]
+    assert channel.got == [b"EOF"]
     assert line.heard() is None
-    assert not line.leg.is_taking
+    assert not line.channel.is_writable
 
 
 def test_after_the_end_what_was_put_is_still_delivered(pump: Pump, line: Line) -> None:
-    line.leg.put(b"a" * MB)
-    line.leg.shut()
-    line.leg.put(b"b")
-    assert not line.leg.is_taking
+    line.channel.put(b"a" * MB)
+    line.channel.finish()
+    line.channel.put(b"b")
+    assert not line.channel.is_writable
     got = b""
     while (more := line.heard()) is not None:
         got += more
         pump.turn()
     assert got == b"a" * MB + b"b"
-    line.leg.put(b"in vain")
+    line.channel.put(b"in vain")
 
 
-def test_a_leg_waits_for_another_until_that_has_written_all(pump: Pump, line: Line) -> None:
+def test_a_channel_waits_for_another_until_that_has_written_all(pump: Pump, line: Line) -> None:
     other = Line(pump)
-    other.leg.put(b"a" * MB)
-    line.leg.wait_for(other.leg)
+    other.channel.put(b"a" * MB)
+    line.channel.wait_for(other.channel)
     line.say(b"one")
     pump.turn()
     assert line.heard() == b""
-    while other.leg.backlog:
+    while other.channel.backlog:
         other.heard()
         pump.turn()
     pump.turn()
     assert line.heard() == b"one"
-    other.leg.put(b"a" * MB)
-    line.leg.wait_for(other.leg)
-    other.leg.close()
+    other.channel.put(b"a" * MB)
+    line.channel.wait_for(other.channel)
+    other.channel.close()
     line.say(b"two")
     pump.turn()
     assert line.heard() == b"two"
     other.close()
 
 
-def test_a_leg_does_not_wait_for_one_that_has_nothing_to_write(pump: Pump, line: Line) -> None:
+def test_a_channel_does_not_wait_for_one_that_has_nothing_to_write(pump: Pump, line: Line) -> None:
     other = Line(pump)
-    line.leg.wait_for(other.leg)
+    line.channel.wait_for(other.channel)
     line.say(b"one")
     pump.turn()
     assert line.heard() == b"one"
     other.close()
 
 
-def test_where_nobody_reads_any_more_the_source_is_closed_too(pump: Pump, line: Line) -> None:
-    hand = Hand()
-    line.leg.divert(hand)  # type: ignore[arg-type]
+def test_where_no_one_reads_any_more_the_source_is_closed_too(pump: Pump, line: Line) -> None:
+    channel = Hand()
+    line.channel.divert(channel)  # type: ignore[arg-type]
     os.close(line.target)
-    line.leg.put(b"x")
-    assert not line.leg.is_taking
-    assert hand.got[0] == b"torn"
+    line.channel.put(b"x")
+    assert not line.channel.is_writable
+    assert channel.got[0] == b"torn"
     with pytest.raises(BrokenPipeError):
         os.write(line.source, b"x")
 
 
 def test_no_more_than_a_chunk_is_read_at_once(pump: Pump, line: Line) -> None:
-    hand = Hand()
-    line.leg.divert(hand)  # type: ignore[arg-type]
+    channel = Hand()
+    line.channel.divert(channel)  # type: ignore[arg-type]
     while line.say(b"x" * 1000):
         pass
     pump.turn()
-    assert len(hand.got) == 1
-    assert len(hand.got[0]) <= CHUNK
+    assert len(channel.got) == 1
+    assert len(channel.got[0]) <= CHUNK

@@ -33,52 +33,52 @@ def result(number: object) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":{}}\n' % json.dumps(number).encode()
 
 
-class Leg:
+class ByteStream:
     """A direction in memory. What is put has to be recorded by then."""
 
     def __init__(self, spy: Spy) -> None:
         self._spy = spy
-        self.hand: MessageChannel | None = None
+        self.channel: MessageChannel | None = None
         self.out = b""
         self.backlog = 0
-        self.is_taking = self.is_read = True
-        self._waited_for: list[Leg] = []
+        self.is_writable = self.is_read = True
+        self._waited_for: list[ByteStream] = []
 
     def put(self, data: bytes) -> None:
-        if self.is_taking and self._spy.written is not None:
+        if self.is_writable and self._spy.written is not None:
             written = self._spy.written()
             for line in data.splitlines(keepends=True):
                 if line.startswith(b'{"jsonrpc"') and line.endswith(b"}\n"):
                     said = line.removesuffix(b"\n")
                     in_a_note = json.dumps(said.decode()).encode()
                     assert said in written or in_a_note in written, "sent before it was written"
-        if self.is_taking:
+        if self.is_writable:
             self.out += data
             self.backlog += 0 if self.is_read else len(data)
 
-    def divert(self, hand: MessageChannel | None) -> None:
-        self.hand = hand
+    def divert(self, channel: MessageChannel | None) -> None:
+        self.channel = channel
 
     def is_diverted(self) -> bool:
-        return self.hand is not None
+        return self.channel is not None
 
     def end(self) -> None:
         """Do what a pump does when the source has ended."""
-        assert self.hand is not None
-        self.hand.eof()
+        assert self.channel is not None
+        self.channel.eof()
 
-    def wait_for(self, other: Leg) -> None:
+    def wait_for(self, other: ByteStream) -> None:
         self._waited_for.append(other)
 
-    def waited_for(self) -> list[Leg]:
+    def waited_for(self) -> list[ByteStream]:
         """Return whom it was told to wait for, since the last time."""
         found, self._waited_for = self._waited_for, []
         return found
 
-    def shut(self) -> None:
-        self.is_taking = False
+    def finish(self) -> None:
+        self.is_writable = False
 
-    def taken(self) -> bytes:
+    def bytes_read(self) -> bytes:
         """Return what came out since the last time."""
         out, self.out = self.out, b""
         return out
@@ -98,11 +98,11 @@ class Spy:
         self.recorder = Recorder(options, {})
         self.written = None if path is None else path.read_bytes
         self.taps = taps(self.recorder)
-        self.to_server, self.to_client, self.stderr = Leg(self), Leg(self), Leg(self)
+        self.to_server, self.to_client, self.stderr = ByteStream(self), ByteStream(self), ByteStream(self)
         self.alarms = 0
         self.told: list[tuple[str | None, dict[str, Any]]] = []
-        legs = [self.to_server, self.to_client, self.stderr]
-        self.live = StdioInterception(self.recorder, options, self.taps, legs, self._alarm)
+        streams = [self.to_server, self.to_client, self.stderr]
+        self.live = StdioInterception(self.recorder, options, self.taps, streams, self._alarm)
         self.live.tell = lambda viewer, event: self.told.append((viewer, event))
         if options.intercepts:
             self.live.begin()
@@ -110,12 +110,12 @@ class Spy:
     def _alarm(self) -> None:
         self.alarms += 1
 
-    def _read(self, leg: Leg, tap: int, data: bytes) -> None:
-        if leg.hand is not None:
-            leg.hand.feed(data)
+    def _read(self, stream: ByteStream, tap: int, data: bytes) -> None:
+        if stream.channel is not None:
+            stream.channel.feed(data)
         else:
             self.taps[tap].feed(data)
-            leg.put(data)
+            stream.put(data)
 
     def client(self, data: bytes) -> None:
         self._read(self.to_server, 0, data)
@@ -139,7 +139,7 @@ def path(tmp_path: Path) -> Path:
 ODD = b'{"n":123456789012345678901234567890,"n":1.0}\r\n\nnoise\n\xff\xfe\n[1]\n{"\\ud800":1e2}\n{oops}\n'
 
 
-def test_what_no_rule_is_about_goes_on_byte_for_byte(path: Path) -> None:
+def test_what_no_rule_is_about_continues_byte_for_byte(path: Path) -> None:
     spy = Spy(path, flags=["tool:other => drop"])
     said = ODD + call(1) + ODD
     for at in range(0, len(said), 7):
@@ -149,7 +149,7 @@ def test_what_no_rule_is_about_goes_on_byte_for_byte(path: Path) -> None:
     assert b'"note":"rule"' not in spy.written()
 
 
-def test_with_nothing_to_do_nobody_has_a_hand_in_it(path: Path) -> None:
+def test_with_nothing_to_do_no_one_has_a_hand_in_it(path: Path) -> None:
     spy = Spy(path)
     assert not spy.to_server.is_diverted()
     spy.live.order("tui", {"order": "list"})
@@ -178,7 +178,7 @@ def test_a_rule_changes_what_is_sent_and_both_are_recorded(
 ) -> None:
     spy = Spy(path, flags=[f"tool:echo => times=1 {rule}"])
     spy.client(call(1))
-    assert (spy.to_server.taken(), spy.to_client.taken()) == (to_server, to_client)
+    assert (spy.to_server.bytes_read(), spy.to_client.bytes_read()) == (to_server, to_client)
     original, note, *by_us = [entry for entry in spy.entries() if entry.get("note") != "rules"]
     assert original["msg"] == json.loads(call(1))
     assert (original.get("to") == "mcpspy") == (not to_server)
@@ -189,32 +189,32 @@ def test_a_rule_changes_what_is_sent_and_both_are_recorded(
         [("server", "mcpspy", json.loads(to_client))] if to_client else []
     )
     spy.client(call(2))
-    assert spy.to_server.taken() == call(2)
+    assert spy.to_server.bytes_read() == call(2)
 
 
 def test_a_disconnect_closes_both_pipes_of_the_host_after_what_came_before_it(path: Path) -> None:
     spy = Spy(path, flags=["tool:bad => disconnect"])
     spy.client(call(1) + call(2, "bad") + call(3))
     assert spy.to_server.out == call(1)
-    assert not spy.to_server.is_taking
-    assert not spy.to_client.is_taking
+    assert not spy.to_server.is_writable
+    assert not spy.to_client.is_writable
     assert [entry.get("to") for entry in spy.entries() if "msg" in entry] == [None, "mcpspy", "mcpspy"]
 
 
-def test_a_delay_goes_on_when_its_time_has_come(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delay_continues_when_its_time_has_come(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(interception, "monotonic", lambda: now[0])
     spy = Spy(path, flags=["tool:echo => delay 2s"])
     spy.client(call(1) + call(2, "other"))
-    assert spy.to_server.taken() == call(2, "other")
+    assert spy.to_server.bytes_read() == call(2, "other")
     assert spy.alarms
     assert spy.live.due_at == pytest.approx(102.0, abs=0.1)
     now[0] = 101.0
     spy.live.wake()
-    assert spy.to_server.taken() == b""
+    assert spy.to_server.bytes_read() == b""
     now[0] = 102.5
     spy.live.wake()
-    assert spy.to_server.taken() == call(1)
+    assert spy.to_server.bytes_read() == call(1)
     assert spy.live.due_at is None
 
 
@@ -228,24 +228,24 @@ def test_a_late_answer_to_a_call_that_was_answered_for_its_server_is_swallowed(
     spy.server(result(2))
     now[0] = 103.0
     spy.live.wake()
-    answer = json.loads(spy.to_client.taken().splitlines()[1])
+    answer = json.loads(spy.to_client.bytes_read().splitlines()[1])
     assert (answer["id"], answer["error"]["code"]) == (1, -32001)
     assert "echo" in answer["error"]["message"]
-    assert json.loads(spy.to_server.taken().splitlines()[-1])["params"]["requestId"] == 1
+    assert json.loads(spy.to_server.bytes_read().splitlines()[-1])["params"]["requestId"] == 1
     spy.server(result(1) + result(3))
-    assert spy.to_client.taken() == result(3)
+    assert spy.to_client.bytes_read() == result(3)
     late, swallowed, ordinary = spy.entries()[-3:]
     assert (late["msg"]["id"], late["to"], swallowed["action"]) == (1, "mcpspy", "swallowed")
     assert "to" not in ordinary
 
 
-def test_what_is_held_goes_on_in_its_order_before_the_end(path: Path) -> None:
+def test_what_is_held_continues_in_its_order_before_the_end(path: Path) -> None:
     spy = Spy(path)
     spy.live.order("tui", {"order": "hold", "query": "tool:*"})
     spy.client(call(1) + b"{}\r\n" + call(2)[:-1] + b"\r\n" + call(3) + b'{"half"')
-    assert spy.to_server.taken() == b"{}\r\n"
+    assert spy.to_server.bytes_read() == b"{}\r\n"
     spy.to_server.end()
-    assert spy.to_server.taken() == call(1) + call(2)[:-1] + b"\r\n" + call(3) + b'{"half"'
+    assert spy.to_server.bytes_read() == call(1) + call(2)[:-1] + b"\r\n" + call(3) + b'{"half"'
     assert [entry["why"] for entry in spy.entries() if entry.get("action") == "release"] == [
         "session ended"
     ] * 3
@@ -257,21 +257,21 @@ def test_the_end_of_one_side_keeps_what_the_other_said(path: Path) -> None:
     spy.client(call(1))
     spy.server(call("a", "theirs"))
     spy.to_client.end()
-    assert (spy.to_client.taken(), spy.to_server.taken()) == (call("a", "theirs"), b"")
+    assert (spy.to_client.bytes_read(), spy.to_server.bytes_read()) == (call("a", "theirs"), b"")
     spy.live.finish()
-    assert spy.to_server.taken() == call(1)
+    assert spy.to_server.bytes_read() == call(1)
 
 
-def test_what_was_answered_does_not_go_on_at_the_end(path: Path) -> None:
+def test_what_was_answered_does_not_continue_at_the_end(path: Path) -> None:
     spy = Spy(path)
     spy.live.order("tui", {"order": "hold", "query": "tool:*"})
     spy.client(call(1) + call(2))
     first, second = (event["ticket"] for event in spy.events("held"))
     spy.live.order("tui", {"order": "answer", "ticket": first, "error": {"code": 5, "message": "no"}})
     spy.live.order("tui", {"order": "drop", "ticket": second})
-    assert spy.to_client.taken() == b'{"jsonrpc":"2.0","id":1,"error":{"code":5,"message":"no"}}\n'
+    assert spy.to_client.bytes_read() == b'{"jsonrpc":"2.0","id":1,"error":{"code":5,"message":"no"}}\n'
     spy.live.finish()
-    assert spy.to_server.taken() == b""
+    assert spy.to_server.bytes_read() == b""
 
 
 def test_a_thousand_held_messages_keep_their_order(path: Path) -> None:
@@ -281,18 +281,18 @@ def test_a_thousand_held_messages_keep_their_order(path: Path) -> None:
     spy.client(b"".join(calls))
     assert len(spy.events("held")) == 1000
     spy.client(call("passes", "other"))
-    assert spy.to_server.taken() == call("passes", "other")
+    assert spy.to_server.bytes_read() == call("passes", "other")
     tickets = [event["ticket"] for event in spy.events("held")]
     some = random.Random(7).sample(range(1000), 300)
     spy.live.order("tui", {"order": "release", "tickets": [tickets[n] for n in some]})
-    released = spy.to_server.taken()
+    released = spy.to_server.bytes_read()
     assert released == b"".join(calls[n] for n in sorted(some))
     spy.live.viewer_left("tui")
-    assert spy.to_server.taken() == b"".join(calls[n] for n in range(1000) if n not in set(some))
+    assert spy.to_server.bytes_read() == b"".join(calls[n] for n in range(1000) if n not in set(some))
     assert not spy.to_server.is_diverted()
 
 
-def test_nothing_is_said_into_a_handshake(path: Path) -> None:
+def test_nothing_is_sent_into_a_handshake(path: Path) -> None:
     spy = Spy(path)
     with pytest.raises(CommandError, match="not begun"):
         spy.live.order("send", {"n": 2, "order": "request", "method": "tools/list"})
@@ -306,16 +306,16 @@ def test_nothing_is_said_into_a_handshake(path: Path) -> None:
 def test_an_answer_to_us_never_reaches_the_host(path: Path) -> None:
     spy = Spy(path)
     spy.client(call(2))
-    assert spy.to_server.taken() == call(2)
+    assert spy.to_server.bytes_read() == call(2)
     asked = spy.live.order("send", {"n": 3, "order": "request", "method": "tools/list"})
-    ours = json.loads(asked["id"])
-    sent = json.loads(spy.to_server.taken())
-    assert (sent["id"], sent["method"]) == (ours, "tools/list")
-    spy.server(call(1, "theirs") + result(ours) + result(2))
-    assert spy.to_client.taken() == call(1, "theirs") + result(2)
+    injected = json.loads(asked["id"])
+    sent = json.loads(spy.to_server.bytes_read())
+    assert (sent["id"], sent["method"]) == (injected, "tools/list")
+    spy.server(call(1, "theirs") + result(injected) + result(2))
+    assert spy.to_client.bytes_read() == call(1, "theirs") + result(2)
     ((viewer, event),) = [told for told in spy.told if told[1]["event"] == "answer"]
     assert viewer == "send"
-    assert (event["n"], event["message"]) == (3, json.loads(result(ours)))
+    assert (event["n"], event["message"]) == (3, json.loads(result(injected)))
     frames = [(entry["from"], entry.get("by"), entry.get("to")) for entry in spy.entries() if "msg" in entry]
     assert frames == [
         ("client", None, None),
@@ -331,16 +331,16 @@ def test_we_say_nothing_in_the_middle_of_a_line(path: Path) -> None:
     spy = Spy(path)
     spy.client(call(1) + call(2)[:10])
     spy.live.order("send", {"order": "notify", "method": "notifications/x"})
-    assert spy.to_server.taken() == call(1) + call(2)[:10]
+    assert spy.to_server.bytes_read() == call(1) + call(2)[:10]
     spy.client(call(2)[10:] + call(3)[:5])
     end = call(2)[10:] + b'{"jsonrpc":"2.0","method":"notifications/x"}\n'
-    assert spy.to_server.taken() == end + call(3)[:5]
+    assert spy.to_server.bytes_read() == end + call(3)[:5]
     assert not spy.to_server.is_diverted()
     spy.client(call(3)[5:])
     assert [entry["msg"].get("id") for entry in spy.entries() if "msg" in entry] == [1, None, 2, 3]
 
 
-def test_a_viewer_who_comes_late_finds_a_desk_that_knows_what_was_said(path: Path) -> None:
+def test_a_viewer_who_comes_late_finds_an_interceptor_that_knows_what_was_said(path: Path) -> None:
     spy = Spy(path)
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     spy.client(
@@ -355,7 +355,7 @@ def test_a_viewer_who_comes_late_finds_a_desk_that_knows_what_was_said(path: Pat
 
 
 @pytest.mark.parametrize("moment", ["take", "wake", "order", "viewer_left", "end"])
-def test_a_bug_in_the_desk_costs_the_rules_and_never_the_traffic(
+def test_a_bug_in_the_interceptor_costs_the_rules_and_never_the_traffic(
     path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], moment: str
 ) -> None:
     spy = Spy(path, flags=["tool:drop => drop", "tool:late => delay 1h"])
@@ -380,7 +380,7 @@ def test_a_bug_in_the_desk_costs_the_rules_and_never_the_traffic(
         spy.live.viewer_left("tui")
     else:
         spy.live.finish()
-    assert spy.to_server.taken() == expected
+    assert spy.to_server.bytes_read() == expected
     assert not spy.to_server.is_diverted()
     out, err = capfd.readouterr()
     assert out == ""
@@ -391,7 +391,7 @@ def test_a_bug_in_the_desk_costs_the_rules_and_never_the_traffic(
     with pytest.raises(CommandError, match="stopped by a bug"):
         spy.live.order("tui", {"order": "list"})
     spy.client(call(5, "drop"))
-    assert spy.to_server.taken() == call(5, "drop")
+    assert spy.to_server.bytes_read() == call(5, "drop")
 
 
 def test_what_was_decided_before_a_bug_stays_decided(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,16 +399,16 @@ def test_what_was_decided_before_a_bug_stays_decided(path: Path, monkeypatch: py
     spy.live.order("tui", {"order": "hold", "query": "tool:held"})
     takes = Interceptor.take
 
-    def breaks_at_once(desk: Interceptor, at: float, side: str, data: bytes) -> Any:
+    def breaks_at_once(interceptor: Interceptor, at: float, side: str, data: bytes) -> Any:
         if b'"bug"' in data:
             raise ZeroDivisionError
-        return takes(desk, at, side, data)
+        return takes(interceptor, at, side, data)
 
     monkeypatch.setattr(Interceptor, "take", breaks_at_once)
     spy.client(call(1, "drop") + call(2, "held") + call(3) + call(4, "bug") + call(5, "drop"))
-    assert spy.to_server.taken() == call(3) + call(2, "held") + call(4, "bug") + call(5, "drop")
+    assert spy.to_server.bytes_read() == call(3) + call(2, "held") + call(4, "bug") + call(5, "drop")
     spy.live.finish()
-    assert spy.to_server.taken() == b""
+    assert spy.to_server.bytes_read() == b""
 
 
 def test_a_recording_that_breaks_costs_no_decision(path: Path) -> None:
@@ -416,7 +416,7 @@ def test_a_recording_that_breaks_costs_no_decision(path: Path) -> None:
     spy.recorder.broke(RuntimeError("oh"))
     spy.written = None
     spy.client(call(1, "bad") + call(2))
-    assert spy.to_server.taken() == call(2)
+    assert spy.to_server.bytes_read() == call(2)
 
 
 def test_where_nothing_is_recorded_viewers_can_reach_in_all_the_same() -> None:
@@ -425,7 +425,7 @@ def test_where_nothing_is_recorded_viewers_can_reach_in_all_the_same() -> None:
     assert len(spy.live.session) == 8
     asked = spy.live.order("send", {"order": "request", "method": "ping"})
     spy.server(result(json.loads(asked["id"])) + result(1))
-    assert spy.to_client.taken() == result(1)
+    assert spy.to_client.bytes_read() == result(1)
 
 
 NOISE = b"DEBUG: 3 stations\n\n{'a': 1}\n[INFO] ready [x]\n{oops}\n\xff\n"
@@ -469,9 +469,9 @@ def test_who_makes_us_answer_and_does_not_read_is_not_listened_to(path: Path) ->
     assert spy.to_server.waited_for() == []
 
 
-def test_nobody_can_be_told_anything_where_the_way_is_closed_or_nobody_reads(path: Path) -> None:
+def test_no_one_can_be_told_anything_where_the_way_is_closed_or_no_one_reads(path: Path) -> None:
     spy = Spy(path)
-    spy.to_server.is_taking = False
+    spy.to_server.is_writable = False
     with pytest.raises(CommandError, match="the server cannot be told anything any more"):
         spy.live.order("send", {"order": "request", "method": "ping"})
     spy.to_client.backlog = 1 << 30

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.io.stdio import interception
-from mcpspy.io.stdio.interception import ActionBatch, carry_out
+from mcpspy.io.stdio.interception import ActionBatch, execute
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,12 +31,12 @@ class Log:
 
 @pytest.mark.parametrize("flat", [0, 1 << 20], ids=["in pieces", "joined"])
 def test_all_is_recorded_before_anything_is_sent(flat: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interception, "FLAT", flat)
+    monkeypatch.setattr(interception, "JOIN_LIMIT", flat)
     log = Log()
     first, second = ActionBatch([b"1", b"\n"]), ActionBatch([b"2\n"])
     first.sent += [(log.server, b"a"), (log.client, b"b")]
     second.sent += [(log.server, b"c")]
-    carry_out([first, second], log)  # type: ignore[arg-type]
+    execute([first, second], log)  # type: ignore[arg-type]
     assert log.got == [("recorded", b"1\n2\n"), ("server", b"ac"), ("client", b"b")]
 
 
@@ -44,5 +44,5 @@ def test_where_there_is_nothing_to_record_nothing_is_written() -> None:
     log = Log()
     only = ActionBatch()
     only.sent.append((log.client, b"x"))
-    carry_out([only], log)  # type: ignore[arg-type]
+    execute([only], log)  # type: ignore[arg-type]
     assert log.got == [("client", b"x")]

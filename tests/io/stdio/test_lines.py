@@ -60,10 +60,10 @@ def test_what_is_put_is_written_in_its_order_before_the_end(pipe: tuple[int, int
     assert (output.waiting, written.qsize()) == (0, 3)
 
 
-def test_a_host_that_does_not_read_makes_a_number_grow_and_nobody_wait(
+def test_a_host_that_does_not_read_makes_a_number_grow_and_no_one_wait(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stdio_lines, "LAST", 0.01)
+    monkeypatch.setattr(stdio_lines, "CLOSE_TIMEOUT", 0.01)
     written = Event()
     output = StdoutWriter(broke=lambda: None, wrote=written.set)
     output.put(b"x" * (1 << 20))
@@ -76,7 +76,7 @@ def test_a_host_that_does_not_read_makes_a_number_grow_and_nobody_wait(
     assert output.waiting == 0
 
 
-def test_a_host_that_is_gone_is_told(pipe: tuple[int, int]) -> None:
+def test_a_host_that_is_gone_is_reported(pipe: tuple[int, int]) -> None:
     broke = Event()
     output = StdoutWriter(broke=broke.set, wrote=lambda: None)
     os.close(pipe[0])

@@ -27,38 +27,38 @@ class Wire:
     def __init__(self, tap: RecordingTap, write: Callable[[bytes], None]) -> None:
         self.tap = tap
         self.out = b""
-        self.hand: MessageChannel | None = None
+        self.channel: MessageChannel | None = None
         self.backlog = 0
-        self.is_taking = True
+        self.is_writable = True
         self._write = write
 
     def put(self, data: bytes) -> None:
         self.out += data
 
-    def divert(self, hand: MessageChannel | None) -> None:
-        self.hand = hand
+    def divert(self, channel: MessageChannel | None) -> None:
+        self.channel = channel
 
     def wait_for(self, other: object) -> None:
         pass
 
-    def shut(self) -> None:
-        self.is_taking = False
+    def finish(self) -> None:
+        self.is_writable = False
 
     def read(self, chunk: bytes) -> None:
         """Do what a pump does with what it has read."""
-        if self.hand is not None:
-            self.hand.feed(chunk)
+        if self.channel is not None:
+            self.channel.feed(chunk)
         else:
             self.tap.feed(chunk)
             self.put(chunk)
 
-    def take(self, hand: MessageChannel, lines: list[bytes]) -> None:
+    def take(self, channel: MessageChannel, lines: list[bytes]) -> None:
         for line in lines:
-            for buffer in hand.frame(0.0, line, {}):
+            for buffer in channel.frame(0.0, line, {}):
                 self._write(bytes(buffer))
-            hand.say(line + b"\n")
+            channel.send(line + b"\n")
 
-    def end_of(self, hand: MessageChannel) -> None:
+    def end_side(self, channel: MessageChannel) -> None:
         pass
 
 
@@ -88,25 +88,25 @@ def test_whatever_is_switched_on_and_off_when_the_bytes_out_are_the_bytes_in(
 ) -> None:
     said = b"".join(line + b"\n" for line in lines) + torn.replace(b"\n", b"")
     cuts = sorted(data.draw(st.lists(st.integers(0, len(said)), max_size=10)))
-    wire, hand, _ = wired()
+    wire, channel, _ = wired()
     spoken = 0
     for start, end in zip([0, *cuts], [*cuts, len(said)], strict=True):
         what = data.draw(st.sampled_from(["on", "off", "say", "nothing"]))
-        if what == "on" or (what == "say" and not hand.is_on):
-            hand.on()
+        if what == "on" or (what == "say" and not channel.is_on):
+            channel.on()
         if what == "say":
-            hand.say(OURS)
+            channel.send(OURS)
             spoken += 1
-        elif what == "off" and not hand.has_more_to_say:
-            hand.off()
+        elif what == "off" and not channel.has_queued:
+            channel.off()
         if start < end:
             wire.read(said[start:end])
-    if hand.is_on:
-        hand.eof()
-    waits = hand.has_more_to_say  # For the end of a line that never came.
+    if channel.is_on:
+        channel.eof()
+    waits = channel.has_queued  # For the end of a line that never came.
     found = wire.out.split(b"\n")
-    ours = found.count(OURS[:-1])
-    assert waits or ours == spoken
+    injected = found.count(OURS[:-1])
+    assert waits or injected == spoken
     assert b"\n".join(line for line in found if line != OURS[:-1]) == said
 
 
@@ -115,15 +115,15 @@ def test_all_of_it_is_recorded_too(tmp_path: Path, read_entries: Callable[[bytes
     for size in (1, 2, 3, 5, 7, 11, 64):
         for turn_on in range(0, len(said), 4):
             path = tmp_path / f"{size}-{turn_on}.jsonl"
-            wire, hand, recorder = wired(str(path))
+            wire, channel, recorder = wired(str(path))
             for at in range(0, len(said), size):
                 if at <= turn_on < at + size:
-                    hand.on()
+                    channel.on()
                 if at <= turn_on + 9 < at + size:
-                    hand.off()
+                    channel.off()
                 wire.read(said[at : at + size])
-            if hand.is_on:
-                hand.eof()
+            if channel.is_on:
+                channel.eof()
             wire.tap.eof()
             recorder.finish(0, None)
             assert wire.out == said
@@ -132,44 +132,44 @@ def test_all_of_it_is_recorded_too(tmp_path: Path, read_entries: Callable[[bytes
 
 
 def test_what_we_say_waits_for_the_end_of_a_line_that_is_going_on() -> None:
-    wire, hand, _ = wired()
+    wire, channel, _ = wired()
     wire.read(b'{"id"')
-    hand.on()
-    hand.say(OURS)
-    assert hand.has_more_to_say
+    channel.on()
+    channel.send(OURS)
+    assert channel.has_queued
     assert wire.out == b'{"id"'
     wire.read(b":1")
     assert wire.out == b'{"id":1'
     wire.read(b'}\n{"id":2}')
     assert wire.out == b'{"id":1}\n' + OURS
-    hand.off()
+    channel.off()
     assert wire.out.endswith(OURS + b'{"id":2}')
 
 
-def test_a_line_that_is_decided_on_does_not_go_on_before_it_is_whole() -> None:
-    wire, hand, _ = wired()
-    hand.on()
+def test_a_line_that_is_decided_on_does_not_continue_before_it_is_whole() -> None:
+    wire, channel, _ = wired()
+    channel.on()
     wire.read(b'{"id":1')
     assert wire.out == b""
     wire.read(b"}\n")
     assert wire.out == b'{"id":1}\n'
 
 
-def test_the_end_lets_half_a_line_go_on() -> None:
-    wire, hand, _ = wired()
-    hand.on()
+def test_the_end_lets_half_a_line_continue() -> None:
+    wire, channel, _ = wired()
+    channel.on()
     wire.read(b'{"half"')
-    hand.eof()
+    channel.eof()
     assert wire.out == b'{"half"'
 
 
 def test_a_line_that_will_never_end_is_recorded(
     tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]
 ) -> None:
-    wire, hand, recorder = wired(str(tmp_path / "r.jsonl"))
-    hand.on()
+    wire, channel, recorder = wired(str(tmp_path / "r.jsonl"))
+    channel.on()
     wire.read(b'{"half"')
-    hand.torn()
+    channel.torn()
     wire.tap.torn()
     recorder.finish(0, None)
     entries = read_entries((tmp_path / "r.jsonl").read_bytes())
@@ -177,18 +177,18 @@ def test_a_line_that_will_never_end_is_recorded(
 
 
 def test_where_nothing_is_recorded_it_is_known_all_the_same_whether_a_line_has_begun() -> None:
-    wire, hand, _ = wired()
+    wire, channel, _ = wired()
     wire.read(b'{"id":1}\n{"id"')
-    hand.on()
+    channel.on()
     wire.read(b':2}\n{"id":3}\n')
     assert wire.out == b'{"id":1}\n{"id":2}\n{"id":3}\n'
 
 
 def test_a_frame_says_who_it_is_by_and_whom_it_went_to() -> None:
-    _, hand, _ = wired()
-    assert b"".join(hand.frame(1.5, b'{"id":1}', {"by": "mcpspy"})) == (
+    _, channel, _ = wired()
+    assert b"".join(channel.frame(1.5, b'{"id":1}', {"by": "mcpspy"})) == (
         b'{"t":1.500000,"from":"client","by":"mcpspy","msg":{"id":1}}\n'
     )
-    assert b"".join(hand.frame(1.5, b'{"id":1}\r', {"to": "mcpspy"})) == (
+    assert b"".join(channel.frame(1.5, b'{"id":1}\r', {"to": "mcpspy"})) == (
         b'{"t":1.500000,"from":"client","to":"mcpspy","eol":"\\r\\n","msg":{"id":1}}\n'
     )

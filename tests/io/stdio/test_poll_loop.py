@@ -61,7 +61,7 @@ def run(request: pytest.FixtureRequest, start: Start, runtime: Path) -> Callable
 
 
 @pytest.fixture
-def visit(processes: Processes, runtime: Path) -> Callable[[Spy], ControlClient]:
+def viewer(processes: Processes, runtime: Path) -> Callable[[Spy], ControlClient]:
     """Reach into a session, as soon as it can be reached."""
 
     def visit_one(spy: Spy) -> ControlClient:
@@ -80,12 +80,12 @@ def options(spy_recording: Path, *more: str) -> list[str]:
 
 
 def test_a_session_can_be_reached_once_it_is_quiet_and_no_more_when_it_has_ended(
-    run: Callable[..., Spy], visit: Callable[[Spy], ControlClient], runtime: Path
+    run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient], runtime: Path
 ) -> None:
     spy = run("echo.py", 7)
     spy.send(call(1))
     assert spy.out.line() == call(1)
-    with visit(spy) as session:
+    with viewer(spy) as session:
         assert session.hello["file"] == str(spy.recording)
         assert session.hello["pid"] == spy.pid
         (socket,) = runtime.iterdir()
@@ -138,35 +138,35 @@ def test_a_socket_that_cannot_be_made_costs_a_line_and_nothing_else(
     assert spy.wait() == 0
 
 
-def test_what_a_killed_viewer_held_goes_on_within_a_second(
-    run: Callable[..., Spy], visit: Callable[[Spy], ControlClient]
+def test_what_a_killed_viewer_held_continues_within_a_second(
+    run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient]
 ) -> None:
     spy = run("echo.py")
-    visit(spy).close()
-    viewer = subprocess.Popen(
+    viewer(spy).close()
+    process = subprocess.Popen(
         [sys.executable, "-c", VIEWER, str(spy.recording), "method:m from:client"], stdout=subprocess.PIPE
     )
-    assert viewer.stdout is not None
-    assert viewer.stdout.readline() == b"holding\n"
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"holding\n"
     spy.send(call(1) + call(2, "passes"))
-    assert viewer.stdout.readline() == b"held\n"
+    assert process.stdout.readline() == b"held\n"
     assert spy.out.line() == call(2, "passes")
     assert not spy.out.is_ready(0.05)
-    viewer.send_signal(signal.SIGKILL)
+    process.send_signal(signal.SIGKILL)
     began = time.monotonic()
     assert spy.out.line() == call(1)
     assert time.monotonic() - began < BUSY
-    viewer.wait(20)
-    viewer.stdout.close()
+    process.wait(20)
+    process.stdout.close()
     spy.finish()
     assert [note["why"] for note in spy.notes("rule") if note["action"] == "release"] == ["viewer left"]
 
 
-def test_what_is_held_goes_on_in_its_order_when_the_host_closes_stdin(
-    run: Callable[..., Spy], visit: Callable[[Spy], ControlClient]
+def test_what_is_held_continues_in_its_order_when_the_host_closes_stdin(
+    run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient]
 ) -> None:
     spy = run("echo.py", 7)
-    with visit(spy) as session:
+    with viewer(spy) as session:
         session.order("hold", query="method:m from:client")
         calls = [call(n) for n in range(100)]
         spy.send(b"".join(calls) + b'{"half"')
@@ -179,11 +179,11 @@ def test_what_is_held_goes_on_in_its_order_when_the_host_closes_stdin(
 
 @on_one_pump
 def test_what_is_held_reaches_the_host_when_the_server_has_ended(
-    run: Callable[..., Spy], visit: Callable[[Spy], ControlClient]
+    run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient]
 ) -> None:
     spy = run("goodbye.py")
     hello = spy.out.line()
-    with visit(spy) as session:
+    with viewer(spy) as session:
         session.order("hold", query="is:notification or from:server")
         os.kill(json.loads(hello)["pid"], signal.SIGTERM)
         said = spy.out.rest()
@@ -200,10 +200,10 @@ exit 5
 
 
 def test_what_is_held_reaches_a_slow_host_though_a_grandchild_keeps_the_pipe_open(
-    run: Callable[..., Spy], visit: Callable[[Spy], ControlClient], processes: Processes
+    run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient], processes: Processes
 ) -> None:
     spy = run("sh", "-c", LEAVES_A_GRANDCHILD)
-    with visit(spy) as session:
+    with viewer(spy) as session:
         session.order("hold", query="from:server")
         spy.send(b"go\n")
         assert next(session.events(20))["event"] == "held"
@@ -218,14 +218,14 @@ def test_what_is_held_reaches_a_slow_host_though_a_grandchild_keeps_the_pipe_ope
 @on_one_pump
 @linux_only
 def test_a_thousand_held_messages_take_bounded_memory_and_keep_their_order(
-    run: Callable[..., Spy], visit: Callable[[Spy], ControlClient]
+    run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient]
 ) -> None:
     spy = run("echo.py")
     calls = [
         b'{"jsonrpc":"2.0","id":%d,"method":"m","params":{"x":"%b"}}\n' % (n, b"x" * 1000)
         for n in range(1000)
     ]
-    with visit(spy) as session:
+    with viewer(spy) as session:
         session.order("hold", query="method:m from:client")
         spy.send(b"".join(calls))
         tickets = [event["ticket"] for event in islice(session.events(20), len(calls))]
@@ -238,13 +238,13 @@ def test_a_thousand_held_messages_take_bounded_memory_and_keep_their_order(
 
 
 def test_switched_on_and_off_in_a_flood_not_a_byte_changes(
-    run: Callable[..., Spy], visit: Callable[[Spy], ControlClient]
+    run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient]
 ) -> None:
     dice = random.Random(5)
     kinds = [call(1), b"noise\r\n", b"\xff\n", b'{"x":"%b"}\n' % (b"x" * 5000), b"{oops}\n", b"\n"]
     data = b"".join(dice.choice(kinds) for _ in range(1500)) + b'{"half'
     spy = run("echo.py")
-    with visit(spy) as session:
+    with viewer(spy) as session:
         got = bytearray()
         at = 0
         while at < len(data):

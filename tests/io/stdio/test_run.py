@@ -716,7 +716,7 @@ def test_a_terminal_on_all_three_stays_blocking(start: Start, terminal: tuple[in
     assert spy.said("client") == spy.said("server") != b""
 
 
-def test_a_terminal_that_nobody_reads_does_not_stall_the_rest(
+def test_a_terminal_that_no_one_reads_does_not_stall_the_rest(
     start: Start, terminal: tuple[int, int]
 ) -> None:
     ours, theirs = terminal
@@ -732,7 +732,7 @@ def test_a_terminal_that_nobody_reads_does_not_stall_the_rest(
     assert spy.wait() == 0
 
 
-def test_a_terminal_that_nobody_reads_does_not_keep_a_host_that_asks_to_leave(
+def test_a_terminal_that_no_one_reads_does_not_keep_a_host_that_asks_to_leave(
     start: Start, terminal: tuple[int, int]
 ) -> None:
     _, theirs = terminal
@@ -1013,7 +1013,7 @@ def test_nothing_is_recorded_where_nothing_is_to_be(start: Start, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_goes_on_in_parts(
+def test_a_file_continues_in_parts(
     start: Start, tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]
 ) -> None:
     spy = start("echo.py", options=["--record", str(tmp_path / "x.jsonl"), "--max-size", "20k"])

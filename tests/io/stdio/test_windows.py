@@ -238,16 +238,16 @@ def test_what_is_read_comes_after_what_others_have_put() -> None:
     nowhere = RecordingTarget()
     nowhere.recording = False
     lock = threading.Lock()
-    leg = windows._Leg(source, target, RecordingTap(Recorder(nowhere, {}), None, None), lock)
+    channel = windows._ThreadChannel(source, target, RecordingTap(Recorder(nowhere, {}), None, None), lock)
     with lock:
-        leg.put(b"a" * 1_000_000)
-    leg.thread.start()
+        channel.put(b"a" * 1_000_000)
+    channel.thread.start()
     os.write(write, b"b" * 10)
     os.close(write)
     got = b""
     while data := os.read(read, 1 << 20):
         got += data
-    leg.thread.join(20)
+    channel.thread.join(20)
     os.close(read)
     os.close(source)
     assert got == b"a" * 1_000_000 + b"b" * 10
@@ -259,14 +259,16 @@ def test_what_others_put_is_written_after_the_end_of_a_source_whose_target_is_sh
     nowhere = RecordingTarget()
     nowhere.recording = False
     lock = threading.Lock()
-    leg = windows._Leg(source, target, RecordingTap(Recorder(nowhere, {}), None, None), lock, is_shared=True)
+    channel = windows._ThreadChannel(
+        source, target, RecordingTap(Recorder(nowhere, {}), None, None), lock, is_shared=True
+    )
     os.close(write)
-    leg.thread.start()
-    leg.thread.join(20)
-    assert not leg.thread.is_alive()
+    channel.thread.start()
+    channel.thread.join(20)
+    assert not channel.thread.is_alive()
     with lock:
-        leg.put(b"late")
-    leg.wait()
+        channel.put(b"late")
+    channel.wait()
     os.close(source)
     os.close(target)
     with open(read, "rb") as file:

@@ -63,7 +63,7 @@ def test_what_others_put_comes_after_what_was_reserved(pipe: Pipe) -> None:
     assert pipe.some(4) == b"last"
 
 
-def test_to_put_something_waits_for_nobody(pipe: Pipe) -> None:
+def test_to_put_something_waits_for_no_one(pipe: Pipe) -> None:
     for letter in (b"a", b"b", b"c"):
         pipe.outlet.put(letter * MB)
     assert pipe.outlet.backlog == 3 * MB
@@ -81,7 +81,7 @@ def test_the_end_comes_after_all_that_was_put(pipe: Pipe) -> None:
     assert not pipe.outlet.reserve()
 
 
-def test_where_nobody_reads_any_more_all_that_waits_is_counted_and_forgotten(pipe: Pipe) -> None:
+def test_where_no_one_reads_any_more_all_that_waits_is_counted_and_forgotten(pipe: Pipe) -> None:
     os.close(pipe.read)
     pipe.read = os.open(os.devnull, os.O_RDONLY)
     pipe.outlet.put(b"a" * 10)
