@@ -1,9 +1,8 @@
-"""`mcpspy bridge`: a server that speaks HTTP, for a host that speaks stdio.
+"""`mcpspy bridge`: connects a host that uses stdio to a server that uses HTTP.
 
-Owns what lies between: lines of stdin go on as they are, what is heard goes to stdout on one
-line, a request that can get no answer gets an error that says why, and a session that the
-server forgot is begun again as the host began it. How HTTP is spoken, and recorded, is
-`io.client`'s.
+Forwards lines of stdin as they are and writes each received message on one line of stdout. A request that
+cannot get a response gets an error with the reason. A session that the server has lost is initialized again
+with the host's own request. HTTP and the recording are `io.client`'s.
 """
 
 from __future__ import annotations
@@ -33,33 +32,32 @@ from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.stdio.lines import END, StdoutWriter, read_lines
 
 SUBSCRIPTION = "subscriptions/listen"
-"""Stays open by design (2026-07-28), so its answer is not waited for at the end."""
+"""Stays open by design (2026-07-28), so the bridge does not wait for its response at the end."""
 
 DRAIN = 10.0
-"""Seconds that answers are waited for once the host has closed its end; hosts send SIGTERM after two."""
+"""Seconds to wait for responses after the host has closed stdin; hosts send SIGTERM after two."""
 
 NOT_FOUND = 404
-"""What a server answers that knows a session no more."""
+"""The status for an unknown session."""
 
 ROOM = 1 << 20
-"""Bytes that may wait to be read by the host before the server has to wait."""
+"""Bytes that may be queued for the host before the server has to wait."""
 
 
 class BridgedRequest:
-    """A request of the host, as long as it waits."""
+    """A pending request of the host."""
 
     def __init__(self, request: Request, data: bytes) -> None:
         self.data = data
         self.is_subscription = request.method == SUBSCRIPTION
         self.was_repeated = False
-        """Whether it was sent once more, in a new session."""
 
 
 class Bridge:
-    """The messages of one host, and the connection they go over."""
+    """Forwards the messages of one host over its current connection."""
 
     def __init__(self, address: ServerAddress, recorder: Recorder, write: Callable[[bytes], None]) -> None:
-        """Make one; `write` takes a message for the host."""
+        """`write` sends a message to the host."""
         self._address = address
         self._recorder = recorder
         self._write = write
@@ -70,7 +68,7 @@ class Bridge:
         self._introduced: asyncio.Future[None] | None = None
         self._renewed_at = 0.0
         self._waiting: dict[str, BridgedRequest] = {}
-        """By their id, JSON text."""
+        """By id, as JSON text."""
         self._turn = asyncio.Lock()
         self._has_room = asyncio.Event()
         self._has_room.set()
@@ -80,7 +78,6 @@ class Bridge:
         self._is_met.set()
 
     async def say(self, data: bytes) -> None:
-        """Take one line of the host."""
         asked = [message for message in read_frame(Frame(0.0, CLIENT, data)) if isinstance(message, Request)]
         await self._is_met.wait()  # What follows belongs to the session that the answer names.
         if any(request.method == "initialize" for request in asked):
@@ -100,7 +97,7 @@ class Bridge:
             await connection.send(data)
 
     async def drain(self) -> None:
-        """Wait until everything is answered that will be."""
+        """Wait for the outstanding responses."""
         try:
             await asyncio.wait_for(self._is_quiet.wait(), DRAIN)
         except TimeoutError:
@@ -108,7 +105,6 @@ class Bridge:
             say(f"{left} requests had no answer {DRAIN:.0f} s after stdin was closed")
 
     async def close(self) -> None:
-        """Leave nothing of it."""
         self._waiting.clear()
         if self._connection is not None:
             await self._connection.close()
@@ -117,14 +113,14 @@ class Bridge:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def hold(self, *, is_full: bool) -> None:
-        """Have the server wait, or not, because the host does not read."""
+        """Stop or resume reading from the server, because the host does not read."""
         if is_full:
             self._has_room.clear()
         else:
             self._has_room.set()
 
     async def _connected(self, *, introduces: bool) -> HttpConnection:
-        """Return the connection; if there is none, or it ended, another one, introduced as the first was."""
+        """Return the connection; open another one if there is none or it has ended."""
         if self._connection is None or self._connection.ended is not None:
             self._connection = await open_http(self._address, self._recorder, self._numbers)
             self._start(self._hear(self._connection))
@@ -133,7 +129,7 @@ class Bridge:
         return self._connection
 
     async def _introduce(self, connection: ServerConnection) -> None:
-        """Begin a session as the host began the first; raise CannotStart if the server will have none."""
+        """Initialize a session as the host did; raise CannotStart if the server refuses."""
         assert self._introduction is not None
         self._introduced = asyncio.get_running_loop().create_future()
         await connection.send(under_our_id(self._introduction))
@@ -149,7 +145,7 @@ class Bridge:
         self._renewed_at = asyncio.get_running_loop().time()
 
     async def _renew(self, id: str, lost: ExchangeRefused) -> None:  # noqa: A002
-        """Send a request once more, in a new session: the server knew the one it was in no more."""
+        """Send a request again in a new session, because the server has lost the old one."""
         async with self._turn:
             try:
                 connection = await self._connected(introduces=True)
@@ -206,12 +202,12 @@ class Bridge:
             self._refuse(event.request, f"{self._address.url}: {event.why}")
 
     def _may_renew(self, asked: BridgedRequest | None) -> bool:
-        """Whether a request that was refused with a 404 can be sent once more in another session."""
+        """Return whether a request that got a 404 can be sent again in another session."""
         is_in_session = self._connection is not None and self._connection.is_in_session
         return asked is not None and not asked.was_repeated and bool(self._introduction) and is_in_session
 
     def _settle(self, why: str | None) -> None:
-        """The handshake that the host did not ask for is over: `why` it failed, if it did."""
+        """End the handshake that the bridge began; `why` is the reason if it failed."""
         if self._introduced is not None and not self._introduced.done():
             if why is None:
                 self._introduced.set_result(None)
@@ -238,8 +234,6 @@ class Bridge:
 
 
 class BridgeOptions(RecordingTarget):
-    """What `mcpspy bridge` was asked to do."""
-
     def __init__(self, address: ServerAddress, name: str) -> None:
         super().__init__()
         self.address = address
@@ -247,7 +241,7 @@ class BridgeOptions(RecordingTarget):
 
 
 def run(options: BridgeOptions) -> int:
-    """Serve on stdin and stdout until stdin is closed, nobody reads stdout, or a signal; return the exit code."""
+    """Serve until stdin is closed, stdout is closed, or a signal arrives; return the exit code."""
     return asyncio.run(_serve(options))
 
 

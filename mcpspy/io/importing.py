@@ -1,12 +1,8 @@
-"""A file of another tool: its bytes, or the rows of its database.
+"""Import of another tool's file, and the recording that it becomes.
 
-Owns opening it, to read and never to write: a database that somebody still
-writes to is read as it stands. What is in it `core.importers` says.
-
-A session that came from another tool, written as a recording.
-
-Owns the file: as every recording it goes through `Writer.write`, redacted, and
-is new; other than one that is being recorded, it is whole or it is not there.
+Opens the file, or the database, for reading only: a database that is being written is read in its current
+state. `core.importers` reads the content. The recording goes through `Writer.write`, so it is redacted, and
+it is either complete or not there.
 """
 
 from __future__ import annotations
@@ -35,9 +31,9 @@ STDIN = "-"
 
 
 def read(file: str, asked: str | None) -> tuple[ImportFormat, list[ImportedSession]]:
-    """Return the format of a file and the sessions in it; `asked` names the format, else what is in it says.
+    """Return the format of a file and its sessions; `asked` names the format, otherwise the content decides.
 
-    Raises UsageError, with the file's name, for one that cannot be read in full.
+    Raise UsageError, with the file's name, if it cannot be read in full.
     """
     shown = "stdin" if file == STDIN else file
     try:
@@ -95,11 +91,11 @@ def _rows(connection: sqlite3.Connection, query: str) -> list[dict[str, object]]
 
 
 BATCH = 1 << 20
-"""Bytes written at a time."""
+"""Bytes per write."""
 
 
 def check(out: str | None) -> None:
-    """Raise UsageError if there is a file already where one is to be written."""
+    """Raise UsageError if the output file exists."""
     if out is not None and os.path.lexists(out) and not os.path.isdir(out):
         raise UsageError(f"{out} exists, and no file is overwritten", "name another")
 
@@ -107,7 +103,7 @@ def check(out: str | None) -> None:
 def write(
     head: dict[str, Value], lines: list[bytes], folder: str | None, out: str | None, redactor: Redactor | None
 ) -> Path:
-    """Return the file that was written, whole; raise CannotStart if it cannot be."""
+    """Write a complete recording and return its path; raise CannotStart if that is impossible."""
     trouble: list[str] = []
     try:
         writer = Writer(folder, out, head, redactor, say=trouble.append)
@@ -134,7 +130,7 @@ def write(
 
 
 def header(session: ImportedSession, name: str) -> dict[str, Value]:
-    """Return the header of the recording, without what every header has. `name` is for one that has none."""
+    """Return the format-specific header fields of the recording; `name` is used if the session has none."""
     fields: dict[str, Value | None] = {
         "started": _wall_clock(session.started) if session.started is not None else None,
         "transport": session.transport,
@@ -148,7 +144,7 @@ def header(session: ImportedSession, name: str) -> dict[str, Value]:
 
 
 def _wall_clock(seconds: float) -> str:
-    """Return an instant as a header has it; raise UsageError if no calendar has it."""
+    """Return a time in the header's format; raise UsageError if it is out of range."""
     try:
         parts = time.gmtime(seconds)
     except (OverflowError, OSError, ValueError):

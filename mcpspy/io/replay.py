@@ -1,8 +1,7 @@
-"""`mcpspy replay`: the recorded client, let loose on a live server.
+"""`mcpspy replay`: plays a recorded client against a live server.
 
-Owns the loop between `core.replay`, which knows what to say, and `io.client`,
-which says it; the recording of it; several clients at once; and the end: no
-process of a server outlives it, whatever happens.
+Owns the loop between `core.replay`, which decides what to send, and `io.client`, which sends it; the
+recording of the run; several clients at once; and the end: no server process outlives it.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ if TYPE_CHECKING:
 
 
 PULSE = 1.0
-"""Seconds after which a person is told what is waited for."""
+"""Seconds between progress reports to the user."""
 
 
 class RecordingObserver(Recorder):
-    """Records what passes, if it is to be recorded, and has it as a session in any case."""
+    """Records the traffic, if a recording is wanted, and always collects it as a session."""
 
     def __init__(self, where: RecordingTarget, fields: Mapping[str, Value]) -> None:
         super().__init__(where, fields)
@@ -57,11 +56,9 @@ class RecordingObserver(Recorder):
         self._redactor = redactor(where.redaction, say)
 
     def now(self) -> float:
-        """Return the seconds since it began."""
         return self.writer.now() if self.writer is not None else monotonic() - self._epoch
 
     def write(self, lines: Lines) -> None:
-        """Take whole lines."""
         data = lines if isinstance(lines, bytes) else b"".join(lines)
         super().write(data)
         # What is compared is shown, and put into reports: no secret may be in it either.
@@ -70,47 +67,43 @@ class RecordingObserver(Recorder):
                 self.session.add(read_entry(line))
 
     def note(self, kind: str, **fields: Value) -> None:
-        """Keep what nobody said."""
         self.write(encode.note(self.now(), kind, fields))
 
 
 class ReplayRun(Struct):
-    """What became of one run."""
+    """The outcome of one run."""
 
     session: Session
     path: str | None
-    """Where it is recorded."""
     sent: list[SentRequest]
     remarks: list[str]
     carried: list[Substitutions]
-    """Of each client, what became of the values it gave back."""
+    """One per client."""
     stopped: str | None = None
-    """Why it went no further, if it did not."""
+    """Why it stopped before the end, if it did."""
     unsent: int = 0
-    """How many requests were never made."""
+    """Number of requests that were never sent."""
     failed: str | None = None
-    """Why there was no server to speak of: it never answered anything."""
+    """Why the server never answered anything, if so."""
     last_words: list[str] = []
-    """The end of its stderr."""
+    """The end of the server's stderr."""
 
 
 class ReplayOptions(Struct, frozen=True):
-    """What `mcpspy replay` was asked to do."""
-
     target: ServerTarget
     plans: Sequence[ReplayPlan]
     options: PlayerOptions
     where: RecordingTarget
-    """Where the first run is recorded; further ones at the same time are not."""
+    """Of the first run; concurrent ones are not recorded."""
     name: str = ""
     repeat: int = 1
     clients: int = 1
     watch: Callable[[str, float], None] | None = None
-    """Is told every second what is waited for, and for how long."""
+    """Called every second with what the run waits for, and for how long."""
 
 
 class ReplayInterrupted(Exception):  # noqa: N818 - not an error: somebody had seen enough.
-    """A signal ended it; what was done until then."""
+    """A signal ended the replay; `played` are the runs so far."""
 
     def __init__(self, number: int, played: list[ReplayRun]) -> None:
         super().__init__(number)
@@ -119,7 +112,7 @@ class ReplayInterrupted(Exception):  # noqa: N818 - not an error: somebody had s
 
 
 def run(asked: ReplayOptions) -> list[ReplayRun]:
-    """Play it; return the runs in the order of their ends. Raises CannotStart and Interrupted."""
+    """Return the runs in the order of their ends; raise CannotStart or ReplayInterrupted."""
     return asyncio.run(_run(asked))
 
 
@@ -137,7 +130,7 @@ async def _run(asked: ReplayOptions) -> list[ReplayRun]:
 
 
 async def _together(asked: ReplayOptions, played: list[ReplayRun]) -> None:
-    """Have all clients play once, side by side; also if cancelled, what they did is kept."""
+    """Run all clients once, concurrently; their runs are kept even if this is cancelled."""
     unrecorded = RecordingTarget()
     unrecorded.recording, unrecorded.redaction = False, asked.where.redaction
     runs = [
@@ -186,7 +179,7 @@ async def _play(asked: ReplayOptions, where: RecordingTarget, played: list[Repla
 
 
 class _Conversation:
-    """One plan, one connection."""
+    """One plan on one connection."""
 
     def __init__(
         self, connection: ServerConnection, player: Player, asked: ReplayOptions, run: ReplayRun
@@ -197,10 +190,9 @@ class _Conversation:
         self._watch = asked.watch
         self._run = run
         self._garbage = ""
-        """The first that was said and is no message."""
+        """The first output that is not a message."""
 
     async def hold(self) -> None:
-        """Play to the end, or as far as it goes."""
         player = self._player
         try:
             while not player.is_over:
@@ -228,7 +220,7 @@ class _Conversation:
             )
 
     async def _hear(self, until: float | None) -> InboundEvent | None:
-        """Return what is heard next; None if nothing is until then."""
+        """Return the next event; None if there is none until then."""
         begun = monotonic()
         while True:
             left = PULSE if until is None else min(PULSE, max(0.0, until - monotonic()))
@@ -253,7 +245,7 @@ class _Conversation:
             player.end(f"the server {event.why}", event.at)
 
     def _failure(self) -> str | None:
-        """Say why there was no server to speak of, if there was none."""
+        """Return why the server never answered anything, if so."""
         player = self._player
         refused = (
             f"{sent.about}: {sent.failed}"
@@ -272,7 +264,10 @@ def _had_answer(sent: SentRequest) -> bool:
 
 
 def _cancelled_by_signals() -> list[int]:
-    """Have SIGINT and SIGTERM cancel this task; return where they are noted. A second one does not wait for servers."""
+    """Cancel this task on SIGINT and SIGTERM; return the list of signals received.
+
+    A second signal does not wait for servers.
+    """
     loop, task, signals = asyncio.get_running_loop(), asyncio.current_task(), list[int]()
     assert task is not None
 

@@ -1,9 +1,7 @@
-"""A configuration with servers wrapped, or as it was before.
+"""Wrapping and unwrapping servers in the text of a configuration.
 
-Owns the order of things and the proof: a text is handed out only if it can be
-read again, says the same about everything else, and unwraps to the bytes it was
-made from. What cannot be done so is left alone, with a reason. Pure: text in,
-text out.
+Proves each result: it must parse, be unchanged in everything else, and unwrap to the original bytes. A server
+for which that fails is left unchanged, with a reason.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from mcpspy.errors import UsageError
 
 
 class ServersLocation(NamedTuple):
-    """Where in a file the servers stand, and how they are written."""
+    """The place of the servers in a file, and the format of their entries."""
 
     syntax: ConfigSyntax
     keys: tuple[str, ...]
@@ -35,15 +33,15 @@ class ServersLocation(NamedTuple):
 
 @dataclass(slots=True)
 class EditResult:
-    """What became of a text."""
+    """The text after an edit, with the names of the servers."""
 
     text: str
     done: list[str] = field(default_factory=list)
-    """Names of the servers that were changed."""
+    """Changed."""
     already: list[str] = field(default_factory=list)
-    """Those that needed no change."""
+    """Without need of a change."""
     left: dict[str, str] = field(default_factory=dict)
-    """Those that were left alone, and why."""
+    """Left unchanged, with the reason."""
 
 
 UNSAFE = "its entry cannot be changed so that it could be restored to the byte"
@@ -128,7 +126,7 @@ def _renewed(text: str, home: ServersLocation, bridged: dict[str, ServerEntry]) 
 
 
 def _is_safe(old: str, new: str, home: ServersLocation, names: Collection[str]) -> bool:
-    """Whether the new text is what it should be; that it says the same otherwise, `unwrapped` finds out."""
+    """Return whether these servers are correctly wrapped; `unwrapped` checks that all else is unchanged."""
     try:
         before, after = ({s.name: s for s in home.servers(text) if s.name in names} for text in (old, new))
         return (
@@ -141,7 +139,7 @@ def _is_safe(old: str, new: str, home: ServersLocation, names: Collection[str]) 
 
 
 def _is_wrapped(old: ServerEntry, new: ServerEntry, shape: EntryLayout) -> bool:
-    """Whether the new entry starts the old one through us, and says the same otherwise."""
+    """Return whether the new entry starts the old one through mcpspy and is otherwise equal."""
     ours = new.ours
     if ours is None or new.what is not old.what:
         return False
@@ -159,7 +157,7 @@ def _others(server: ServerEntry, keys: Collection[str]) -> dict[str, object]:
 
 
 def _rest(text: str, home: ServersLocation, names: Collection[str]) -> str:
-    """Return what a configuration says besides these servers, to compare."""
+    """Return the configuration without these servers, for comparison."""
     # Of YAML with its aliases followed: what one of them names may be part of an entry.
     document = (
         deepcopy(yaml.resolved(text)) if home.syntax is ConfigSyntax.YAML else plain(read(text, home.syntax))

@@ -1,9 +1,8 @@
-"""TOML → a tree of spans.
+"""Parser of TOML 1.0.0 into a tree of spans.
 
-Owns the places of tables, keys and values; whether the document is TOML at all,
-and what a string says, is `tomllib`'s. A table that is given in several places
-is one object with the members of all of them, each with a place of its own;
-tables under `[[…]]` are the items of one array. Source: TOML 1.0.0.
+Owns the positions of tables, keys and values; `tomllib` validates the document and decodes strings. A table
+given in several places is one object with the members of all of them, each with its own position; `[[…]]`
+tables are the items of one array.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _WORD = re.compile(r"[^\s,\]}#]+(?: [0-9][0-9:.+Z-]*)?")
 
 
 def read(text: str) -> Node:
-    """Return the document as one object; raise UsageError with the place of what is wrong."""
+    """Return the document as one object; raise UsageError with the place of the error."""
     bom = text.startswith("\ufeff")
     try:
         tomllib.loads(text[bom:])
@@ -38,7 +37,7 @@ def read(text: str) -> Node:
 
 @dataclass(slots=True)
 class _Table:
-    """An object while its parts are still being found."""
+    """An incomplete object."""
 
     members: list[Member | _Sub | _Rows] = field(default_factory=list)
 
@@ -82,7 +81,7 @@ class _Sub:
 
 @dataclass(slots=True)
 class _Rows:
-    """A member that is an array of tables, each under a header of its own."""
+    """A member that is an array of tables, each under its own header."""
 
     key: str
     rows: list[_Sub] = field(default_factory=list)
@@ -126,7 +125,7 @@ class _Reader:
         return self.root.node(begin, len(self.text))
 
     def assignment(self, table: _Table) -> int:
-        """Read `a.b = value` into the table; return where the value ends."""
+        """Read `a.b = value` into the table; return the end of the value."""
         start = self.position
         path, prefix = self.keys()
         self.expect("=")
@@ -138,7 +137,7 @@ class _Reader:
         return value.end
 
     def keys(self) -> tuple[list[str], str]:
-        """Read a dotted key; return its parts, and what is written before the last one."""
+        """Read a dotted key; return its parts, and the source before the last one."""
         start = last = self.skip()
         path = []
         while True:
@@ -172,7 +171,7 @@ class _Reader:
         return Node(NodeKind.OTHER, start, word.end(), word[0])
 
     def several(self, closing: str, read: Callable[[], object]) -> None:
-        """Read what stands between brackets, parted by commas."""
+        """Read comma-separated elements up to the closing bracket."""
         self.position += 1
         self.skip()
         while self.peek() != closing:

@@ -1,16 +1,9 @@
-"""An entry wrapped: the changes to its text.
+"""Text edits that wrap an entry, and that restore it.
 
-Owns what is put where. Of a stdio entry the command moves to the end of our own
-arguments, letter for letter, so that it can move back. A URL entry becomes a
-stdio entry of the bridge: what was there before is kept as text in its `env`,
-beside the values of its headers; all other members stay where they are, for the
-host or a person to change.
-
-A wrapped entry as it was: the changes to its text.
-
-Owns finding what `wrapping` has kept, in a file that a host or a person may have
-written again since: with the bytes as we left them the result is the original
-to the byte; otherwise it says the same.
+The command of a stdio entry moves, verbatim, to the end of mcpspy's arguments. A URL entry becomes a stdio
+entry of the bridge: the replaced members are kept as text in its `env`, with the values of its headers; all
+others stay. If the file was not rewritten in between, unwrapping restores the original bytes; otherwise an
+equivalent entry.
 """
 
 from __future__ import annotations
@@ -28,30 +21,28 @@ from mcpspy.core.hostconfig.tree import Member, Node, NodeKind, TextEdit, line_i
 from mcpspy.core.protocol.http_headers import LOOPBACK, read_upstream
 
 ORIGINAL = "MCPSPY_ORIGINAL"
-"""The members that stood where the bridge's command stands now."""
+"""The members that were in the place of the bridge's command."""
 
 AFTER = "MCPSPY_ORIGINAL_AFTER"
-"""Those that stood elsewhere: a JSON object, by the member before them."""
+"""Members from elsewhere: a JSON object, by the member before each of them."""
 
 TABLE = "[]"
-"""In place of such a member: the TOML table that stood where the table `env` stands now."""
+"""The key for the TOML table that was in the place of the table `env`."""
 
 UPSTREAM = "MCPSPY_UPSTREAM"
 """The URL, if it may hold a secret."""
 
 HEADER = "MCPSPY_HEADER_"
-"""And its name: the value of a header."""
+"""Prefix of the variable with a header's value."""
 
 
 class WrapTarget(NamedTuple):
-    """What a wrapped entry starts."""
-
     program: Sequence[str]
-    """The command line of mcpspy itself."""
+    """The command line of mcpspy."""
     options: Sequence[str] = ()
-    """Options for `run` and `bridge` alike."""
+    """Options for both `run` and `bridge`."""
     insists: bool = False
-    """Whether URL entries are wrapped whose host may log in by itself."""
+    """True if to wrap URL entries whose host may log in by itself."""
 
 
 def wrap_stdio(place: EntryText, server: ServerEntry, how: WrapTarget) -> list[TextEdit]:
@@ -84,7 +75,7 @@ def wrap_stdio(place: EntryText, server: ServerEntry, how: WrapTarget) -> list[T
 
 
 def wrap_url(place: EntryText, server: ServerEntry, how: WrapTarget, shape: EntryLayout) -> list[TextEdit]:
-    """Return the changes that make a URL entry one of the bridge; raise LeftAlone if that would break it."""
+    """Return the changes that turn a URL entry into one of the bridge; raise SkippedEntry."""
     text, entry = place.text, place.entry
     if read_upstream(server.url) is None and "$" not in server.url:
         raise SkippedEntry("its URL is none of an HTTP server")
@@ -129,13 +120,13 @@ def wrap_url(place: EntryText, server: ServerEntry, how: WrapTarget, shape: Entr
 
 
 def members_of_url(shape: EntryLayout) -> frozenset[str]:
-    """Return the members that make an entry one of a URL; all others may stay beside a command."""
+    """Return the members that make an entry one of a URL; all others may stay."""
     more = (shape.headers[0], shape.bearer, shape.variables, shape.passed, "args", "env")
     return frozenset((*shape.url, *TYPE, *(key for key in more if key is not None)))
 
 
 def members_of_bridge(entry_type: str | None, shape: EntryLayout) -> frozenset[str]:
-    """Return the members that we have put in their place."""
+    """Return the members that replace them."""
     keys = {"command", "args", "env", *([shape.passed] if shape.passed else [])}
     return frozenset(keys | ({"type"} if entry_type is not None and entry_type == shape.stdio else set()))
 
@@ -143,7 +134,7 @@ def members_of_bridge(entry_type: str | None, shape: EntryLayout) -> frozenset[s
 def _headers(
     server: ServerEntry, shape: EntryLayout
 ) -> tuple[list[tuple[str, str]], dict[str, str], list[str]]:
-    """Return the headers with variables for values, the variables of the entry, and those of the host."""
+    """Return the headers with variables as values, the variables of the entry, and those of the host."""
     headers, env, passed = [], {}, []
     around = server.node.get(*shape.headers[:-1])
     odd = (
@@ -183,10 +174,10 @@ def _strings(server: ServerEntry, *keys: str) -> list[tuple[str, str]]:
 
 
 def _require_no_login(server: ServerEntry, has_headers: bool) -> None:
-    """Raise LeftAlone if the host may have credentials that are not in the file.
+    """Raise SkippedEntry if the host may have credentials that are not in the file.
 
-    A server of another machine, over HTTPS, without headers and without a query may be
-    open to all, or have the host log in when it is told to: the file does not say.
+    A remote HTTPS server, without headers and query, may be public, or have the host log in: the file does
+    not say.
     """
     place = origin(server.url)
     instead = f"record it with mcpspy http --upstream {place}/…, or insist with --bridge-oauth"
@@ -214,7 +205,7 @@ def _env_table(place: EntryText, table: Member, env: dict[str, str]) -> TextEdit
 
 
 def unwrap_stdio(place: EntryText, server: ServerEntry) -> list[TextEdit]:
-    """Return the changes that give a stdio entry its command back."""
+    """Return the changes that restore the command of a stdio entry."""
     text, entry = place.text, place.entry
     command, args = entry.member("command"), entry.member("args")
     assert command is not None
@@ -241,7 +232,7 @@ def unwrap_stdio(place: EntryText, server: ServerEntry) -> list[TextEdit]:
 
 
 def unwrap_url(place: EntryText, server: ServerEntry, shape: EntryLayout) -> list[TextEdit]:
-    """Return the changes that give a URL entry its members back."""
+    """Return the changes that restore the members of a URL entry."""
     entry = place.entry
     env = entry.get("env")
     original = entry.get("env", ORIGINAL)
@@ -267,7 +258,7 @@ def unwrap_url(place: EntryText, server: ServerEntry, shape: EntryLayout) -> lis
 
 
 def renewed(entry: Node, wrapped: ServerEntry, shape: EntryLayout) -> list[TextEdit]:
-    """Return the changes that carry over what was changed while the entry was wrapped: its URL, a header."""
+    """Return the changes that carry over a URL or header that was edited while the entry was wrapped."""
     assert wrapped.ours is not None
     changes = []
     url = next((node for key in shape.url if (node := entry.get(key)) is not None), None)
@@ -304,7 +295,7 @@ def _kept_after(entry: Node) -> dict[str, str]:
 
 
 def _without(place: EntryText, gone: Member) -> TextEdit:
-    """Return the change that takes a member out, as it was put in: with what parts it from its neighbour."""
+    """Return the change that removes a member and its separator."""
     others = [m for m in place.entry.members if not m.is_table and m.start >= 0 and m is not gone]
     before = max((m for m in others if m.start < gone.start), key=lambda m: m.start, default=None)
     after = min((m for m in others if m.start > gone.start), key=lambda m: m.start, default=None)

@@ -1,8 +1,6 @@
-"""HTTP Archive 1.2, as browsers, mitmproxy and mcpspy itself write it.
+"""HTTP Archive 1.2, as browsers, mitmproxy and mcpspy write it (the HAR 1.2 specification, J. Odvarko).
 
-Owns the reading of the archive (the HAR 1.2 specification, J. Odvarko), and of
-what mcpspy's own exporter puts into one: a page is a session, `stdio://` a
-pipe. What of HTTP is MCP is `exchanges`'s to say.
+In an archive by mcpspy, a page is a session and `stdio://` is the stdio transport.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ VERSIONS = ("1.1", "1.2")
 PIPE = "stdio://"
 
 OPEN = "no end was recorded"
-"""What our exporter says of an exchange that was under way when the recording ended."""
+"""The error that mcpspy exports for an exchange that was in progress at the end of the recording."""
 
 LACKS_PIPED = [
     "the server's command, its stderr and how it left",
@@ -105,7 +103,7 @@ class _Version(Struct):
 
 
 def sessions(data: bytes) -> list[ImportedSession]:
-    """Return a session for each server that is spoken MCP with; raise UsageError if none is."""
+    """Return one session per MCP server; raise UsageError if there is none."""
     version = read(data, _Version, NAME).log.version
     if version not in VERSIONS:
         raise UsageError(f"{NAME} {version[:20]!r}: mcpspy reads {' and '.join(VERSIONS)}")
@@ -125,7 +123,7 @@ def sessions(data: bytes) -> list[ImportedSession]:
 
 
 def _page(page: str, title: str, entries: list[_Entry]) -> list[ImportedSession]:
-    """Return the sessions of a page of ours; of another's archive, which is one page without a name."""
+    """Return the sessions of a page by mcpspy, or of another tool's whole archive."""
     piped = [entry for entry in entries if page and entry.request.url.startswith(PIPE)]
     if piped:
         return [_piped(page, title, piped)]
@@ -136,7 +134,7 @@ def _page(page: str, title: str, entries: list[_Entry]) -> list[ImportedSession]
 
 
 def _piped(page: str, title: str, entries: list[_Entry]) -> ImportedSession:
-    """Return a session on pipes. What was sent has its own time, an answer that of its request and how long it took."""
+    """Return a stdio session. A response comes as long after its request as the exchange took."""
     lines = RecordingLines(by_time=True)
     for entry in entries:
         exchanged = _exchanged(entry)

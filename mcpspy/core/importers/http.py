@@ -1,14 +1,9 @@
-"""HTTP exchanges as browsers and proxies save them → the sessions of MCP in them.
+"""MCP sessions from saved HTTP exchanges of browsers and proxies.
 
-Owns which exchanges are MCP, which of them are one server and which one stream,
-and the notes about their heads. Such files keep a body, and not when each part
-of it came: that is `causality`'s to estimate.
-
-When the events of a stream can have come, which a saved body does not say.
-
-Owns the estimate, from cause and effect: an answer comes after its request, a
-question before its answer, and events in their order. What says nothing of
-itself comes with what follows it.
+Owns which exchanges are MCP, and which server and stream they belong to. A file has the body of an event
+stream without the time of each event. That is estimated from cause and effect: a response follows its
+request, a server request precedes its response, events keep their order, and any other event comes with the
+next one.
 """
 
 from __future__ import annotations
@@ -31,24 +26,24 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
 
 LATER = 1e-6
-"""Seconds, the least that a recording tells apart."""
+"""The resolution of a recording, in seconds."""
 
 Key = tuple[str, str]
 """A stream, and the JSON text of an id or token in it."""
 
 
 class PostHistory:
-    """What the client posted, and when."""
+    """The messages that the client posted, and when."""
 
     def __init__(self) -> None:
         self._asked: dict[Key, float] = {}
-        """When the server had a request."""
+        """When the server had each request."""
         self._tokens: dict[Key, float] = {}
         self._answered: dict[Key, float] = {}
-        """When the client answered a question."""
+        """When the client responded to each server request."""
 
     def post(self, stream: str, at: float, end_at: float, data: bytes) -> None:
-        """Take what was posted at `at`, in an exchange that was over at `end_at`."""
+        """Read a body posted at `at`, in an exchange that ended at `end_at`."""
         had = max(end_at, at + LATER)
         for message in read_frame(Frame(at, CLIENT, data)):
             if isinstance(message, Request):
@@ -61,8 +56,8 @@ class PostHistory:
     def times(self, stream: str, begun: float, end_at: float, body: bytes, *, own: bool) -> list[float]:
         """Return a time for each event of a body that came between `begun` and `end_at`.
 
-        In the answer to a POST everything comes as late as it can; on a stream
-        of the server's `own`, where it waits for nothing, as early.
+        Events in the response to a POST come as late as possible; on the server's `own` stream, which waits
+        for nothing, as early as possible.
         """
         framer = SseFramer()
         events = framer.feed(body)
@@ -84,7 +79,7 @@ class PostHistory:
         return times
 
     def _cause(self, stream: str, message: AnyMessage) -> float | None:
-        """Return when that was there without which it cannot have been sent."""
+        """Return when the cause of a server message existed."""
         if isinstance(message, Result | Failure):
             return self._asked.get((stream, message.id or ""))
         if isinstance(message, Notification) and message.method == "notifications/progress":
@@ -92,7 +87,7 @@ class PostHistory:
         return None
 
     def _effect(self, stream: str, message: AnyMessage) -> float | None:
-        """Return when that came which cannot have been sent without it."""
+        """Return when the client responded to a server request."""
         return self._answered.get((stream, message.id)) if isinstance(message, Request) else None
 
 
@@ -115,11 +110,11 @@ _RPC = re.compile(rb'[{,]\s*"jsonrpc"\s*:')
 
 
 class ImportedExchange(Struct, kw_only=True):
-    """One request and its response. Times are seconds since 1970."""
+    """One request and its response. Times are in seconds since 1970."""
 
     at: float
     head_at: float
-    """When the head of the response came."""
+    """When the headers of the response came."""
     end_at: float
     method: str
     url: str
@@ -130,11 +125,11 @@ class ImportedExchange(Struct, kw_only=True):
     response: Headers
     answered: bytes | None
     error: str | None = None
-    """Why there is no answer, if there is none."""
+    """Why there is no response, if so."""
     hung_up: str | None = None
-    """Who left before its end."""
+    """Who disconnected early."""
     is_open: bool = False
-    """Whether its end came after that of the file."""
+    """True if it had not ended when the file was saved."""
 
 
 def conversations(
@@ -144,9 +139,9 @@ def conversations(
     *,
     whole: bool = False,
 ) -> list[ImportedSession]:
-    """Return a session for each server that is spoken MCP with; none if none is.
+    """Return one session per MCP server.
 
-    `whole` keeps what else was asked of the same origin: in a file of ours it belongs to the session.
+    `whole` keeps all other requests to the same origin: in a file by mcpspy they belong to the session.
     """
     addresses = _addresses(exchanges)
     servers: dict[str, list[ImportedExchange]] = {}
@@ -220,7 +215,7 @@ def _add(
     begun: float,
     causes: PostHistory,
 ) -> int:
-    """Add what one exchange carried; return how many of its bodies are missing."""
+    """Add the messages and notes of an exchange; return the number of its missing bodies."""
     kind = (_header(exchange.response, "content-type") or "").partition(";")[0].strip().lower()
     posts = exchange.method == "POST"
     if posts and exchange.asked is not None:
@@ -254,12 +249,12 @@ def _is_rpc(exchange: ImportedExchange) -> bool:
 
 
 def _addresses(exchanges: list[ImportedExchange]) -> dict[str, str]:
-    """Return the addresses that streams of HTTP+SSE (2024-11-05) named, and the endpoint of the stream."""
+    """Return the message addresses of HTTP+SSE streams (2024-11-05), with their endpoints."""
     return {address: _endpoint(exchange.url) for exchange in exchanges for address in _named(exchange)}
 
 
 def _named(exchange: ImportedExchange) -> list[str]:
-    """Return the addresses that an exchange named for messages: one, in the first event of its stream."""
+    """Return the message address that the first event of an HTTP+SSE stream names, if any."""
     if exchange.method != "GET" or not exchange.answered:
         return []
     events = SseFramer().feed(exchange.answered[:8192])
@@ -281,7 +276,7 @@ def _origin(url: str) -> str:
 
 
 def _target(url: str) -> str:
-    """Return path and query. `urlsplit` raises for what is no URL, and what a file calls one may be none."""
+    """Return path and query. `urlsplit` raises for invalid URLs, which a file may contain."""
     return "/" + "".join(url.partition("#")[0].split("/", 3)[3:])
 
 

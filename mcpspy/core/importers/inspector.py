@@ -1,7 +1,6 @@
-"""What the MCP Inspector saves from its Protocol tab: a list of messages, with their answers (2.x).
+"""The Protocol export of the MCP Inspector (2.x): a list of messages with their responses.
 
-Owns the reading of the list, and who sent what where an older Inspector does
-not say: the protocol says who may.
+An older Inspector does not say who sent a message; that follows from the protocol.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from mcpspy.core.recording.encode import CLIENT, SERVER
 NAME = "the Inspector's Protocol export"
 
 MOST = 1000
-"""Messages that it holds: older ones are gone."""
+"""Messages that it keeps; it drops older ones."""
 
 LACKS = [
     "the transport (stdio is assumed) and the server's command or address",
@@ -77,7 +76,7 @@ def sessions(data: bytes) -> list[ImportedSession]:
 
 
 def _sender(entry: _Entry) -> str:
-    """Return who may have sent it; an answer without its request is the server's, as nearly all are."""
+    """Return the likely sender; a response without its request nearly always comes from the server."""
     if entry.direction == "response":
         return SERVER
     try:

@@ -1,7 +1,4 @@
-"""What the MCP Inspector saves from its Network tab: a list of HTTP exchanges (2.12).
-
-Owns the reading of the list; what of it is MCP is `exchanges`'s to say.
-"""
+"""The Network export of the MCP Inspector (2.12): a list of HTTP exchanges."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ LACKS_HERE = [
 
 
 class _Stream(Struct):
-    """What it says of the server's own stream, in place of a body."""
+    """Describes the server's own stream, in place of a body."""
 
     events: int = field(name="eventCount", default=0)
     closed: str | None = field(name="closedAt", default=None)
@@ -42,7 +39,7 @@ class _Entry(Struct):
 
 
 def sessions(data: bytes) -> list[ImportedSession]:
-    """Return a session for each server that is spoken MCP with; raise UsageError if none is."""
+    """Return one session per MCP server; raise UsageError if there is none."""
     entries = read(data, list[_Entry], NAME)
     found = conversations([_exchanged(entry) for entry in entries], "inspector-network", LACKS_HERE)
     if not found:

@@ -1,7 +1,6 @@
-"""What mcp-cassette writes: one JSON document, its format 1 to 3 (0.4).
+"""Cassettes of mcp-cassette (0.4): one JSON document, format 1 to 3.
 
-Owns the reading of it. Its default redaction takes `progressToken` for a
-secret; what it replaced stays replaced.
+Its default redaction takes `progressToken` for a secret; what it replaced stays replaced.
 """
 
 from __future__ import annotations

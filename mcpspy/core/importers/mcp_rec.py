@@ -1,7 +1,6 @@
-"""What mcp-rec writes: a line a message, `{"ts":…,"dir":"client->server","msg":…}` (0.1).
+"""Files of mcp-rec (0.1): one message per line, `{"ts":…,"dir":"client->server","msg":…}`.
 
-Owns the reading of it. It appends to a file that exists, so one may hold
-several sessions, and nothing in it says where the next begins.
+It appends to existing files, so a file may have several sessions, with no sign of where the next one begins.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class _Line(Struct):
 
 
 class _Unparsed(Struct):
-    """A line that was no JSON."""
+    """A line that was not JSON."""
 
     raw: str = msgspec.field(name="_raw")
     unparsed: Literal[True] = msgspec.field(name="_unparsed")
@@ -76,7 +75,7 @@ def _said(msg: Raw) -> bytes:
 
 
 def _python_json(line: bytes) -> _Line:
-    """Return a line with what Python's `json` takes from a server, and writes: NaN, which is no JSON."""
+    """Parse a line with NaN, which Python's `json` reads and writes although it is not JSON."""
     entry = json.loads(line)
     if not isinstance(entry, dict) or "msg" not in entry:
         raise ValueError

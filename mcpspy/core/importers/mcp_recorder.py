@@ -1,7 +1,7 @@
-"""What mcp-recorder writes: one JSON document of requests with their answers, its format 1 (0.5).
+"""Cassettes of mcp-recorder (0.5): one JSON document of requests with their responses, format 1.
 
-Owns the reading of it, and the times that it does not have: how long each
-exchange took is known, when it began is not, so they stand one after the other.
+It records how long each exchange took, but not when it began, so the exchanges are placed one after the
+other.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _said(message: Raw) -> bytes:
 
 
 def _is_answer(data: bytes) -> bool:
-    """Whether it is one: what it keeps of an event stream is the first event, which may be a notification."""
+    """Return whether this is a response: the first event of a stream may be a notification."""
     try:
         return bool(data) and msgspec.json.decode(data, type=_Method).method is None
     except msgspec.DecodeError:

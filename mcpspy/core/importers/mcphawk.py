@@ -1,8 +1,7 @@
-"""What mcphawk keeps: a SQLite database of all its sessions, schema 1 (1.0).
+"""Databases of mcphawk (1.0): SQLite, schema 1, with all its sessions; `io.importing` reads the rows.
 
-Owns what its rows mean. Its two directions are written by two threads, so an
-answer may stand before its request; it knows which belong together, and they
-are put in order. Reading the file is `io.imports`'s.
+Two threads write the two directions, so a response may precede its request. The rows say which belong
+together, and they are put in order.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ NAME = "mcphawk"
 SCHEMA = 1
 
 MASK = "\u2022\u2022\u2022\u2022"
-"""What it writes in place of a secret."""
+"""Its replacement for a secret."""
 
 SIDES = {"c2s": CLIENT, "s2c": SERVER}
 
@@ -43,11 +42,11 @@ QUERIES = (
     """SELECT m.session_id, m.id, m.ts, m.direction, m.body, e.request_msg_id AS asked
        FROM messages m LEFT JOIN exchanges e ON e.response_msg_id = m.id ORDER BY m.id""",
 )
-"""What is read; `asked` is the id of the request that a message answers, or null."""
+"""`asked` is the id of the request that a message responds to, or null."""
 
 
 class McphawkDatabase(NamedTuple):
-    """What is in the file: its `user_version`, and the rows of QUERIES."""
+    """The `user_version` of the file, and the rows of QUERIES."""
 
     version: int
     sessions: Sequence[Row]
@@ -55,7 +54,7 @@ class McphawkDatabase(NamedTuple):
 
 
 def sessions(database: McphawkDatabase) -> list[ImportedSession]:
-    """Return the sessions, the oldest first; raise UsageError. One in which nothing was said is left out."""
+    """Return the sessions with messages, oldest first; raise UsageError."""
     if database.version != SCHEMA:
         raise UsageError(
             f"{NAME} with the schema {database.version}: mcpspy reads {SCHEMA}", "that of mcphawk 1.0"
@@ -103,7 +102,7 @@ def _session(row: Row, rows: list[Row]) -> ImportedSession:
 
 
 def _ordered(rows: list[Row]) -> tuple[list[Row], int]:
-    """Return messages with no answer before its request, and how many were moved for that."""
+    """Return messages with no response before its request, and how many were moved for that."""
     early: dict[Any, list[Row]] = {}
     kept = []
     for row in rows:

@@ -1,7 +1,7 @@
-"""What mcpsnoop keeps of a session: a line an event, in `sessions/ID.jsonl` of its folder.
+"""Sessions of mcpsnoop (0.16): one event per line, in `sessions/ID.jsonl` of its folder.
 
-Owns the reading of its envelope (`internal/proxy/frame.go`, 0.16). A file is
-one session; several that were joined are told apart by their `session_id`.
+Reads its envelope (`internal/proxy/frame.go`). A file has one session; in joined files they are separated by
+`session_id`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,6 @@ class _Meta(Struct):
 
 
 class _Session:
-    """One session of the file, as far as it has been read."""
-
     def __init__(self, first: _Envelope) -> None:
         self.first = first
         self.meta = _Meta()

@@ -1,8 +1,7 @@
-"""Orders of viewers: what was asked for, or what is wrong with it.
+"""Parser of viewer commands (docs/control.md).
 
-Owns the words of docs/control.md. Refuses, by OrderError, whatever is not
-exactly right: an order that is half understood could send a message that
-nobody meant.
+Refuses everything that is not exactly right with CommandError: a misread command could send a message that
+the user did not mean.
 """
 
 from __future__ import annotations
@@ -20,43 +19,38 @@ from mcpspy.core.rules.edit import written
 
 
 class ListCommand(NamedTuple):
-    """Say how things stand."""
+    """Describe the state of interception."""
 
 
 class InterceptCommand(NamedTuple):
-    """Hold what this query wants; None: nothing any more."""
+    """Hold the messages that match the query; None: stop holding."""
 
     query: Query | None
 
 
 class ReleaseCommand(NamedTuple):
-    """Let these go on; None is all that is held."""
+    """Release these held messages; None: all of them."""
 
     tickets: list[int] | None
     data: bytes | None = None
-    """What goes on in place of the one."""
+    """The replacement for a single message."""
 
 
 class DropCommand(NamedTuple):
-    """Let this one not go on."""
-
     ticket: int
 
 
 class AnswerCommand(NamedTuple):
-    """Answer this request in place of its peer."""
-
     ticket: int
     member: bytes
-    """`result` or `error`."""
     value: Any
 
 
 class SendCommand(NamedTuple):
-    """Send a request or notification of ours."""
+    """Inject a request or notification."""
 
     side: str
-    """In whose name."""
+    """The side that appears to send it."""
     method: str
     params: dict[str, Any] | None
     stream: str | None
@@ -67,7 +61,7 @@ Order: TypeAlias = ListCommand | InterceptCommand | ReleaseCommand | DropCommand
 
 
 def read_order(order: Fields) -> Order:
-    """Return what is asked for; raise OrderError."""
+    """Return the parsed command; raise CommandError."""
     name = order.get("order")
     reader = _ORDERS.get(name) if isinstance(name, str) else None
     if reader is None:
@@ -114,7 +108,7 @@ def _release(order: Fields) -> ReleaseCommand:
 
 
 def _line(text: object) -> bytes:
-    """Return an edited text as one line: what is JSON may have had several."""
+    """Return an edited text on one line; JSON may come on several."""
     if not isinstance(text, str) or not text.strip():
         raise CommandError("release: text is a message; to drop it there is drop")
     try:

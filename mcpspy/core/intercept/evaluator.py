@@ -1,9 +1,8 @@
-"""What the rules say of one message.
+"""Evaluation of the rules for one message.
 
-Owns the order in which rules are asked, and how often each has matched. Every
-rule that takes a message does its part, one after the other, until one has the
-last word: it answers, drops, corrupts, disconnects or holds. Queries see the
-message as it came, whatever rules before have made of it. Refuses to act.
+Owns the order of rules and how often each has matched. Every matching rule is applied in turn until a final
+action: answer, drop, corrupt, disconnect or hold. Queries see the original message, whatever earlier rules
+made of it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from mcpspy.core.rules.template import filled
 
 
 class RuleEvaluator:
-    """The rules of one run, and what they have seen so far."""
+    """The rules of one run, with their match counts."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -45,7 +44,7 @@ class RuleEvaluator:
         self._taken = [0] * len(rules.rules)
 
     def verdict(self, message: AnyMessage, asked: AwaitedRequest | None) -> RuleDecision:
-        """Return what becomes of a message; `asked` is the request that it answers."""
+        """Return the decision about a message; `asked` is the request that it responds to."""
         verdict = RuleDecision()
         item = LiveItem(message, asked)
         for number, rule in enumerate(self._rules.rules):
@@ -59,7 +58,7 @@ class RuleEvaluator:
         return verdict
 
     def _takes(self, number: int, rule: Rule) -> bool:
-        """Whether a rule takes this match of it. Time has no say in it."""
+        """Return whether a rule applies to this match of it. Time plays no part in that."""
         self._matches[number] += 1
         match = self._matches[number]
         if match <= rule.after or (rule.times is not None and self._taken[number] >= rule.times):
@@ -73,7 +72,7 @@ class RuleEvaluator:
 
 
 def _is_for(rule: Rule, message: AnyMessage) -> bool:
-    """Whether this is a message that the rule's action can be done to."""
+    """Return whether the rule's action is possible for this message."""
     action = rule.action
     if rule.of_requests and not isinstance(message, Request | Notification):
         return False
@@ -85,7 +84,7 @@ def _is_for(rule: Rule, message: AnyMessage) -> bool:
 
 
 class _Said:
-    """What a message and its request say, decoded if somebody asks."""
+    """A message and its request, decoded on demand."""
 
     def __init__(self, message: AnyMessage, asked: AwaitedRequest | None) -> None:
         self.message = message

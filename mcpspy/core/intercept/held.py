@@ -1,19 +1,7 @@
-"""A message on its way, with what has been decided about it.
+"""In-flight messages with the decisions about them, and the buffer of those that are held or delayed.
 
-Owns what of it goes on: a batch (2025-03-26) is one message with several parts,
-of which some may be changed, answered or left out. And how viewers see what is
-held (docs/control.md), and the recording (the notes `hold` and `release` of docs/format.md).
-
-What is held or delayed, within limits.
-
-Owns how much memory messages on their way may take, and in which order they
-came.
-
-A message on its way, as a filter sees it.
-
-Owns what can be asked of a message before it is known what becomes of it: an
-answer has the method and subject of its request, if that was seen, and the
-time it took.
+A batch (2025-03-26) is one in-flight message with several parts; each may be changed, answered or removed.
+Owns the notes `hold` and `release` of docs/format.md and the events of docs/control.md.
 """
 
 from __future__ import annotations
@@ -29,7 +17,7 @@ from mcpspy.core.session.session import event_of
 
 
 class RuleDecision:
-    """What becomes of a message: it goes on as it came, unless something here says otherwise."""
+    """What rules decided about a message; without a decision it is forwarded unchanged."""
 
     __slots__ = (
         "answer",
@@ -45,43 +33,40 @@ class RuleDecision:
 
     def __init__(self) -> None:
         self.remarks: list[AddNote] = []
-        """What rules did, in their order."""
         self.delay = 0.0
-        """Seconds."""
         self.data: bytes | None = None
-        """What goes on in its place."""
+        """The replacement."""
         self.is_cut = False
-        """Whether that lacks its line end."""
+        """True if the replacement lacks its line end."""
         self.answer: bytes | None = None
-        """What its sender is told in place of the peer's answer: it does not go on."""
+        """The response that its sender gets in the peer's place; the message is not forwarded."""
         self.is_dropped = False
         self.is_disconnected = False
         self.holder: str | None = None
-        """The rule that holds it."""
         self.is_lost = False
-        """Whether who waits for it gets nothing that could be taken for it."""
+        """True if the requester gets nothing that could be taken for a response."""
 
     @property
     def is_kept_back(self) -> bool:
-        """Whether it never goes on, and nothing in its place."""
+        """True if neither the message nor a replacement is ever forwarded."""
         return self.is_dropped or self.is_disconnected or self.answer is not None
 
 
 class MessagePart:
-    """One message of a letter: the only one, or one of a batch."""
+    """A single message, or one message of a batch."""
 
     __slots__ = ("asked", "is_left_out", "message", "verdict")
 
     def __init__(self, message: AnyMessage, asked: AwaitedRequest | None, verdict: RuleDecision) -> None:
         self.message = message
         self.asked = asked
-        """Of a request: itself, while it waits; of an answer, what it answers."""
+        """The request itself while it is pending; for a response, the request it answers."""
         self.verdict = verdict
         self.is_left_out = verdict.is_kept_back
 
 
 class InFlightMessage:
-    """What came in one piece, and goes on in one piece."""
+    """A message, or a batch, between its arrival and its delivery."""
 
     __slots__ = (
         "at",
@@ -116,46 +101,45 @@ class InFlightMessage:
         self.lane = lane
         self.parts = parts
         self.edited: bytes | None = None
-        """What a viewer made of it."""
+        """The replacement from a viewer."""
         self.holder: tuple[str, str] | None = None
-        """While it is held: `rule` or `viewer`, and which."""
+        """While it is held: `rule` or `viewer`, and its name."""
         self.held_at = 0.0
         self.size = len(data) + sum(len(part.verdict.data or b"") for part in parts)
-        """Bytes that it keeps in memory."""
+        """Bytes of memory."""
 
     @property
     def is_kept_back(self) -> bool:
-        """Whether nothing of it goes on, whatever happens."""
+        """True if nothing of it is ever forwarded."""
         return self.is_disconnected or all(part.is_left_out for part in self.parts)
 
     @property
     def is_disconnected(self) -> bool:
-        """Whether the connection ends with it."""
         return any(part.verdict.is_disconnected for part in self.parts)
 
     @property
     def delay(self) -> float:
-        """Seconds; a batch waits for its slowest part."""
+        """Seconds; a batch is delayed as long as its slowest part."""
         return max(part.verdict.delay for part in self.parts)
 
     @property
     def is_cut(self) -> bool:
-        """Whether it goes on without its line end."""
+        """True if it is forwarded without its line end."""
         return self.edited is None and any(part.verdict.is_cut for part in self.parts)
 
     @property
     def first(self) -> MessagePart:
-        """What a note about the letter names."""
+        """The part that notes name."""
         return self.parts[0]
 
     @property
     def request(self) -> Request | None:
-        """The request it is, if it is one and nothing else."""
+        """The request, if the message is one and not a batch."""
         message = self.first.message
         return message if isinstance(message, Request) and message.index is None else None
 
     def outgoing(self) -> bytes | None:
-        """Return what goes on in its place; None if it goes on as it came."""
+        """Return the replacement to be forwarded; None if there is none."""
         if self.edited is not None:
             return self.edited
         kept = [part for part in self.parts if not part.is_left_out]
@@ -167,11 +151,11 @@ class InFlightMessage:
     # Notes, and events for viewers.
 
     def no_room(self, action: str) -> AddNote:
-        """Return the note that there was no room to hold or delay it."""
+        """Return the note that the buffer was too full to hold or delay it."""
         return remark(action, {**self._names(), "why": "full"}, self.lane)
 
     def hold_steps(self, seconds: float) -> list[Step]:
-        """Return the note and the event that it is held, for `seconds` at most."""
+        """Return the note and the event of a hold of at most `seconds`."""
         assert self.holder is not None
         kind, name = self.holder
         return [
@@ -180,7 +164,7 @@ class InFlightMessage:
         ]
 
     def shown(self, seconds: float) -> Fields:
-        """Return a held letter as viewers see it; it is held for `seconds` at most."""
+        """Return the held message for viewers; it is held for at most `seconds`."""
         assert self.holder is not None
         kind, name = self.holder
         fields = {"ticket": self.ticket, "at": self.at, **self._names(), kind: name}
@@ -188,7 +172,7 @@ class InFlightMessage:
         return {**fields, **said("text", self.outgoing() or self.data, "b64")}
 
     def release_steps(self, at: float, why: str, viewer: str | None = None) -> list[Step]:
-        """Return the note and the event that it is no longer held."""
+        """Return the note and the event of the release."""
         fields: Fields = {**self._names(), "ticket": self.ticket, "why": why, "viewer": viewer}
         fields["seconds"] = round(at - self.held_at, 6)
         if self.edited is not None:
@@ -210,12 +194,11 @@ MOST_LETTERS = 10_000
 
 
 class HoldBuffer:
-    """Letters by their ticket, in the order in which they came."""
+    """In-flight messages by ticket, within limits of count and memory, in order of arrival."""
 
     def __init__(self) -> None:
         self._letters: dict[int, InFlightMessage] = {}
         self.bytes = 0
-        """What they take in memory."""
 
     def __len__(self) -> int:
         return len(self._letters)
@@ -224,11 +207,10 @@ class HoldBuffer:
         return iter(sorted(self._letters.values(), key=lambda letter: letter.ticket))
 
     def get(self, ticket: int) -> InFlightMessage | None:
-        """Return the letter of this ticket."""
         return self._letters.get(ticket)
 
     def take_in(self, letter: InFlightMessage) -> bool:
-        """Take a letter in, if there is room; say whether there was."""
+        """Add a message; return False if there is no room."""
         if len(self._letters) >= MOST_LETTERS or self.bytes + letter.size > MOST_BYTES:
             return False
         self._letters[letter.ticket] = letter
@@ -236,19 +218,19 @@ class HoldBuffer:
         return True
 
     def let_out(self, letter: InFlightMessage) -> None:
-        """Let a letter go; it is not changed before."""
+        """Remove a message, which must not have been changed since it was added."""
         if self._letters.pop(letter.ticket, None) is not None:
             self.bytes -= letter.size
 
 
 class LiveItem(MessageItem):
-    """One message, with the request that it answers."""
+    """A message and the request that it responds to, as filters see them."""
 
     __slots__ = ()
 
     @property
     def status(self) -> str:
-        """The state that an answer gives its request; of a request, that it is pending."""
+        """The state that a response gives its request; `pending` for a request."""
         entry = self._entry
         if isinstance(entry, Request):
             return State.PENDING.value

@@ -1,16 +1,9 @@
-"""Server-sent events one by one, each with the bytes it came in.
+"""Server-sent events with their bytes, and the headers of a request whose body was changed or injected.
 
-Owns the cut of a stream between events, whatever the chunking, so that one can
-be held while others pass, and how an event is written again with another
-message in it. Source: HTML Living Standard, 9.2.
-
-The headers of a request that has another body than it came with.
-
-Owns what follows from the body: its length, and the headers in which a request
-of 2026-07-28 says again what is in it. `Mcp-Param-*` repeats an argument; which
-one is in the schema of the tool. Where that has not passed here it shows in the
-request itself: it is the argument with that value. Source:
-basic/transports/streamable-http, 2026-07-28 (standard and custom headers).
+Events are cut apart whatever the chunking, so that one can be held while others pass (HTML Living Standard,
+9.2). A changed body changes `Content-Length` and the headers of 2026-07-28 that repeat parts of the body.
+`Mcp-Param-*` repeats an argument; if the schema that names it has not been seen, it is the argument with that
+value (basic/transports/streamable-http, standard and custom headers).
 """
 
 from __future__ import annotations
@@ -31,16 +24,16 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 class SseUnit(NamedTuple):
-    """What stands between two places at which a stream may be left."""
+    """The bytes between two positions at which a stream may be interrupted."""
 
     raw: bytes
-    """Its bytes, line ends included."""
+    """Includes line ends."""
     event: SseEvent | None
-    """None for a comment, or a blank line too many."""
+    """None for a comment, or an extra blank line."""
 
     @property
     def message(self) -> bytes | None:
-        """Return the message that the event carries; None if it carries none."""
+        """Return the message that the event carries, if any."""
         if self.event is None or not self.event.is_message:
             return None
         assert self.event.data is not None
@@ -48,7 +41,7 @@ class SseUnit(NamedTuple):
 
 
 class SseUnits:
-    """The body of a `text/event-stream`, in units."""
+    """Splits the body of a `text/event-stream` into units."""
 
     def __init__(self) -> None:
         self._framer = SseFramer()
@@ -70,14 +63,14 @@ class SseUnits:
         return units
 
     def close(self) -> SseUnit | None:
-        """Return what never got its end, if there is something."""
+        """Return the incomplete rest, if there is one."""
         raw = bytes(self._raw)
         self._raw.clear()
         return SseUnit(raw, self._framer.close()) if raw else None
 
 
 def written(data: bytes, like: SseEvent | None = None) -> bytes:
-    """Return an event with this message; its name and id are those of another, if there is one."""
+    """Return an event with this message, and with the name and id of another event if one is given."""
     lines = []
     if like is not None:
         named = {"event": like.event, "id": like.id, "retry": like.retry}
@@ -92,7 +85,7 @@ _ROUTING = tuple(name.lower() for name in (mcp_headers.METHOD, mcp_headers.NAME,
 
 
 def for_body(headers: Headers, before: bytes, after: bytes, tools: ToolParamHeaders) -> Headers:
-    """Return a request's headers for a body that was changed on its way."""
+    """Return the headers for a request whose body was changed from `before` to `after`."""
     kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
     old, new = _request(before), _request(after)
     if new is None or not any(name.lower() == mcp_headers.METHOD.lower() for name, _ in kept):
@@ -117,7 +110,7 @@ def for_body(headers: Headers, before: bytes, after: bytes, tools: ToolParamHead
 
 
 def of_ours(headers: Headers, body: bytes, tools: ToolParamHeaders) -> Headers:
-    """Return the headers for a request of ours, after those of one of the client's."""
+    """Return the headers for an injected request, based on those of a request of the client."""
     gone = ("content-length", "content-encoding", "last-event-id", *_ROUTING)
     kept = [
         (name, value)
@@ -141,7 +134,7 @@ def _request(body: bytes) -> Request | None:
 
 
 def _again(name: str, value: str, old: Request, new: Request) -> str | None:
-    """Return what a header says of the new request; None if there is nothing to say any more."""
+    """Return the new value of a header that repeats an argument; None if the argument is gone."""
     found = [path for path, held in _scalars(_arguments(old), ()) if held == value]
     plain = _letters(name)
     path = next((path for path in found if _letters(path[-1]) == plain), None)

@@ -1,14 +1,8 @@
-"""What becomes of messages on their way: everything that stands between two pipes, and decides.
+"""Interception engine: holds, edits, delays, drops and answers messages.
 
-Owns what is held or delayed, and what viewers may do with it. A shell hands
-over each message as it comes, and the time, and does what comes back
-(`steps`); it reads, records, writes and waits, and decides nothing. What rules
-make of a message is `judge`'s, who waits for an answer `calls`', what we say
-ourselves `ours`'.
-
-Promises: a message that nobody wants to change goes on as it came, at once;
-nothing waits for ever; no id of ours is anybody else's; who asks is answered
-once.
+The I/O side passes in each message and the time, and carries out the returned actions; it decides nothing
+itself. Guarantees: a message that no one wants to change is forwarded at once, unchanged; nothing waits
+forever; injected ids are unique; each request gets one response.
 """
 
 from __future__ import annotations
@@ -58,7 +52,7 @@ from mcpspy.core.rules.model import Rules
 
 
 class Interceptor:
-    """One session's traffic, from both sides."""
+    """Interception of one session, in both directions."""
 
     def __init__(
         self,
@@ -69,7 +63,7 @@ class Interceptor:
         hold_timeout: float = 300.0,
         prefix: str,
     ) -> None:
-        """Times are in seconds; `prefix` begins the ids of our requests, and is random."""
+        """Times are in seconds; `prefix` is random and begins the ids of injected requests."""
         self._rules = rules
         self._judge = RuleEvaluator(rules)
         self._calls = Watchdog(call_timeout, slow, keep=rules.wants_requests)
@@ -83,21 +77,21 @@ class Interceptor:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to do: no message has to come by here."""
+        """True if messages need not pass through here."""
         return not (
             self._rules or self._calls.are_watched or self._wanted or len(self._room) or len(self._ours)
         )
 
     @property
     def next_at(self) -> float | None:
-        """When `wake` has something to do, unless something comes before; None: not at all."""
+        """The time at which `wake` has something to do, unless a message comes first; None for never."""
         times = [self._calls.timeouts.next_at, self._calls.slow.next_at, self._holds.next_at]
         if self._delays:
             times.append(self._delays[0][0])
         return min((at for at in times if at is not None), default=None)
 
     def opening(self) -> AddNote:
-        """Return the note that says which rules there are, with the seeds that repeat the run."""
+        """Return the note that lists the rules, with the seeds that reproduce the run."""
         fields: Fields = {"rules": self._rules.said(), "seed": self._rules.seed}
         calls = self._calls
         for name, seconds in ("call_timeout", calls.timeouts.seconds), ("slow", calls.slow.seconds):
@@ -106,7 +100,7 @@ class Interceptor:
         return AddNote("rules", fields)
 
     def hear(self, at: float, side: str, data: bytes, *, stream: str | None = None) -> None:
-        """Learn from a message that has gone on already."""
+        """Learn from a message that has already been forwarded."""
         for message in read_frame(Frame(at, side, data, stream)):
             if isinstance(message, Request | Notification):
                 self._ours.hear(message)
@@ -118,7 +112,7 @@ class Interceptor:
     def take(
         self, at: float, side: str, data: bytes, *, stream: str | None = None, lane: object = None
     ) -> Decision:
-        """Return what becomes of a message that has just come, its line end left out."""
+        """Return the decision about a received message, given without its line end."""
         self._ticket += 1
         steps: list[Step] = []
         parts = [self._part(message, lane, steps) for message in read_frame(Frame(at, side, data, stream))]
@@ -133,7 +127,7 @@ class Interceptor:
         return Decision(letter.ticket, is_kept_back, steps, self._room.get(letter.ticket) is not None)
 
     def wake(self, at: float) -> list[Step]:
-        """Return what is to be done because so much time has passed."""
+        """Return the actions that are due at this time."""
         steps: list[Step] = []
         while self._delays and self._delays[0][0] <= at:
             letter = self._room.get(heapq.heappop(self._delays)[1])
@@ -145,7 +139,7 @@ class Interceptor:
         return steps + self._calls.due(at)
 
     def order(self, at: float, viewer: str, order: Fields) -> CommandReply:
-        """Do what a viewer asks for; raise OrderError, which changes nothing."""
+        """Execute a viewer's command; raise CommandError, which changes nothing."""
         wanted = read_order(order)
         if isinstance(wanted, ListCommand):
             return CommandReply(self.describe(at), [])
@@ -166,12 +160,12 @@ class Interceptor:
         return CommandReply({}, self._answer(letter, wanted, at, viewer))
 
     def failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
-        """Return what is to be done because a request of ours could not be delivered."""
+        """Return the actions after an injected request could not be delivered."""
         injected = self._ours.failed(id)
         return [] if injected is None else [injected.answer(at, {"error": why})]
 
     def lane_left(self, at: float, lane: object) -> list[Step]:
-        """Return what is to be done because an HTTP exchange is over: what is held of it goes nowhere any more."""
+        """Return the actions after an HTTP exchange ended: its held messages can no longer be forwarded."""
         steps: list[Step] = []
         for letter in [letter for letter in self._room if letter.lane is lane]:
             self._room.let_out(letter)
@@ -182,14 +176,11 @@ class Interceptor:
         return steps
 
     def viewer_left(self, at: float, viewer: str) -> list[Step]:
-        """Return what is to be done because a viewer has gone: what it held goes on."""
+        """Return the actions after a viewer disconnected: its held messages are released."""
         return self._hold_no_more(viewer, at, "viewer left")
 
     def end(self, at: float, side: str | None = None) -> list[Step]:
-        """Return what is to be done because the session ends: what is held goes on, if it still can.
-
-        With a `side`, because this one says nothing more.
-        """
+        """Return the actions at the end of the session, or of one `side`: held messages are released."""
         steps: list[Step] = []
         for letter in [letter for letter in self._room if side in (None, letter.side)]:
             if letter.holder is not None:
@@ -204,16 +195,16 @@ class Interceptor:
 
     @property
     def is_opening(self) -> bool:
-        """Whether the client is introducing itself: on a pipe, what is said meanwhile could choose the era for it."""
+        """True if the handshake is under way: an injected request could decide the protocol era."""
         return self._ours.is_opening
 
     @property
     def has_heard(self) -> bool:
-        """Whether the client has said anything: whoever speaks first on a pipe chooses the era."""
+        """True if the client has sent anything: the first message on a pipe decides the protocol era."""
         return self._ours.has_heard
 
     def describe(self, at: float) -> Fields:
-        """Return how things stand."""
+        """Return the state of interception for viewers."""
         held = [letter for letter in self._room if letter.holder is not None]
         return {
             "rules": self._rules.said(),
@@ -230,7 +221,7 @@ class Interceptor:
         }
 
     def _part(self, message: AnyMessage, lane: object, steps: list[Step]) -> MessagePart:
-        """Return a message with what is decided about it; what else is to be done goes to `steps`."""
+        """Return a message with the decision about it; add other actions to `steps`."""
         side, stream, asked = message.side, message.frame.stream, None
         if isinstance(message, Result | Failure):
             if (injected := self._ours.answered(side, message.id)) is not None:
@@ -260,7 +251,7 @@ class Interceptor:
         return []
 
     def _arrive(self, letter: InFlightMessage, at: float) -> list[Step]:
-        """Let a letter go on, unless somebody holds it."""
+        """Hold the message if a rule or a viewer wants that; otherwise deliver it."""
         holder = self._holder(letter)
         if holder is None:
             return self._go(letter)
@@ -274,7 +265,7 @@ class Interceptor:
         return letter.hold_steps(self._hold_timeout)
 
     def _holder(self, letter: InFlightMessage) -> tuple[str, str] | None:
-        """Return who holds a letter: a rule, or the viewer whose query wants it."""
+        """Return the rule, or the viewer by its query, that holds the message."""
         if letter.is_kept_back:
             return None
         for part in letter.parts:
@@ -288,7 +279,7 @@ class Interceptor:
         return None
 
     def _go(self, letter: InFlightMessage) -> list[Step]:
-        """Let a letter go on, or whatever has been made of it."""
+        """Forward the message or its replacement, or carry out what was decided instead."""
         steps: list[Step] = []
         for part in letter.parts:
             message, asked, verdict = part.message, part.asked, part.verdict
@@ -317,7 +308,6 @@ class Interceptor:
         return [*steps, Substitute(letter.side, instead, letter.lane, letter.ticket, letter.is_cut)]
 
     def _release(self, letter: InFlightMessage, at: float, why: str, viewer: str | None = None) -> list[Step]:
-        """Let a held letter go on, or what a viewer made of it."""
         self._room.let_out(letter)
         self._holds.stop(letter)
         for part in letter.parts:
@@ -335,7 +325,7 @@ class Interceptor:
         return CommandReply({"released": len(tickets)}, steps)
 
     def _answer(self, letter: InFlightMessage, wanted: AnswerCommand, at: float, viewer: str) -> list[Step]:
-        """Answer a held request in its peer's place."""
+        """Answer a held request in place of its peer."""
         if letter.request is None:
             raise CommandError(f"ticket {letter.ticket} is no request: there is nothing to answer")
         letter.first.is_left_out = True
@@ -368,7 +358,7 @@ class Interceptor:
 
 
 def _to_us() -> RuleDecision:
-    """Return what becomes of an answer that is ours: nobody else gets it."""
+    """Return the decision for a response to an injected request, which is not forwarded."""
     verdict = RuleDecision()
     verdict.is_dropped = True
     return verdict

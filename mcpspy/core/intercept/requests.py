@@ -1,22 +1,9 @@
-"""Requests on their way that have no answer yet, and for how long.
+"""Pending requests in flight: correlation, the watchdog for calls that take too long, and injected requests.
 
-Owns which request an answer answers, while both are passing: by stream, side
-and id, as `core.session.correlation` does over a recording. Keeps no more than `MOST` of
-them: a client that never gets an answer may ask all the same.
-
-Requests that wait, and what is done when they wait too long.
-
-Owns the watchdog: a client's request that hangs is answered with an error, its
-server told that nobody waits any more, and the late answer recognized. Sources:
-MCP basic/utilities/cancellation (`initialize` is never cancelled), 2026-07-28
-basic/transports/streamable-http (closing the request cancels it).
-
-Requests of our own, in the name of one side.
-
-Owns their ids, which nobody else can come upon, and what a request of
-2026-07-28 has to say of its sender (basic/index, `_meta`): the same as the
-client's own. What they are answered is told to whoever asked for them, and
-forwarded to nobody.
+Correlates by stream, side and id, as `core.session.correlation` does for a recording. The watchdog answers a
+hanging request of the client with an error, cancels it at the server and recognises the late response (MCP
+basic/utilities/cancellation: never for `initialize`; 2026-07-28 basic/transports/streamable-http: closing the
+request cancels it). An injected request of 2026-07-28 carries the client's own `_meta` (basic/index).
 """
 
 from __future__ import annotations
@@ -45,15 +32,13 @@ from mcpspy.core.session.exchange import SUBSCRIBE
 T = TypeVar("T", bound=Hashable)
 
 Key: TypeAlias = tuple[str | None, str, str]
-"""Stream, side that asked, id as JSON text."""
+"""Stream, side of the requester, id as JSON text."""
 
 MOST = 50_000
-"""Requests that may wait at one time; the oldest is forgotten."""
+"""Maximum number of pending requests; beyond it the oldest is forgotten."""
 
 
 class AwaitedRequest:
-    """A request that somebody waits for."""
-
     __slots__ = (
         "at",
         "data",
@@ -81,22 +66,21 @@ class AwaitedRequest:
         self.is_modern = (request.revision or "") >= MODERN
         self.lane = lane
         self.data = request.data if keep else b""
-        """Its bytes, if a rule may ask what it said."""
+        """Kept only if a rule may read the request."""
         self.has_gone = False
-        """Whether its peer has it, and may answer."""
+        """True if it has been forwarded, so that its peer may respond."""
         self.is_answered = False
-        """Whether its answer has come, though it may not have gone on."""
+        """True if its response has arrived, though it may not have been forwarded yet."""
         self.is_over = False
-        """Whether whoever asked was answered in its peer's place: what comes after that is late."""
+        """True if it was answered in its peer's place: a response after that is late."""
 
     @property
     def key(self) -> Key:
-        """What its answer is found by."""
         return self.stream, self.side, self.id
 
     @property
     def names(self) -> Fields:
-        """The fields of a note that say which request it is."""
+        """The fields by which a note identifies the request."""
         return {
             "stream": self.stream,
             "from": self.side,
@@ -107,7 +91,7 @@ class AwaitedRequest:
 
 
 class PendingRequests:
-    """The requests that wait, and those that were answered in their place."""
+    """Requests without a response, and those that were answered in their peer's place."""
 
     def __init__(self) -> None:
         self._open: dict[Key, AwaitedRequest] = {}
@@ -115,7 +99,7 @@ class PendingRequests:
         self._late: dict[Key, AwaitedRequest] = {}
 
     def ask(self, asked: AwaitedRequest) -> AwaitedRequest | None:
-        """Have a request wait; return the one that waited under its id, and does no more."""
+        """Add a request; return the one that was pending under the same id, which it replaces."""
         self._late.pop(asked.key, None)  # Its id is used again: an answer is for the new one.
         earlier = self._open.pop(asked.key, None)
         self._open[asked.key] = asked
@@ -126,22 +110,22 @@ class PendingRequests:
         return earlier
 
     def find(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request of this side that waits under an id."""
+        """Return the pending request of this side with this id."""
         return self._open.get((stream, side, id or ""))
 
     def answered(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request that an answer of this side is for, which waits no more; None if there is none."""
+        """Remove and return the pending request that this side responds to."""
         asked = self._open.pop((stream, other(side), id or ""), None)
         if asked is not None and asked.token is not None:
             self._tokens.pop((asked.stream, asked.side, asked.token), None)
         return asked
 
     def reported(self, stream: str | None, side: str, token: str | None) -> AwaitedRequest | None:
-        """Return the request that this side reports progress on."""
+        """Return the pending request that this side reports progress on."""
         return self._tokens.get((stream, other(side), token or ""))
 
     def give_up(self, asked: AwaitedRequest) -> None:
-        """Keep that a request was answered in its place."""
+        """Remove a request that was answered in its peer's place."""
         self.answered(asked.stream, other(asked.side), asked.id)
         asked.is_over = True
         if asked.has_gone and not asked.is_answered:
@@ -149,15 +133,15 @@ class PendingRequests:
             _bound(self._late)
 
     def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request that this answer is too late for."""
+        """Return the request that this response is too late for."""
         return self._late.pop((stream, other(side), id or ""), None)
 
 
 class Deadlines(Generic[T]):
-    """Things that have the same time each: who came first is due first."""
+    """Things with the same time limit each, in order of their start."""
 
     def __init__(self, seconds: float | None) -> None:
-        """`seconds` is how long each has; None is for ever."""
+        """None is no limit."""
         self.seconds = seconds
         self._since: dict[T, float] = {}
 
@@ -169,24 +153,23 @@ class Deadlines(Generic[T]):
 
     @property
     def next_at(self) -> float | None:
-        """When the first is due."""
         if self.seconds is None:
             return None
         return next((since + self.seconds for since in self._since.values()), None)
 
     def start(self, thing: T, at: float) -> None:
-        """Give a thing its time, from now; again if it had begun."""
+        """Start the time of a thing, or restart it."""
         if self.seconds is not None:
             self._since.pop(thing, None)
             self._since[thing] = at
             _bound(self._since)
 
     def stop(self, thing: T) -> bool:
-        """Take a thing out; say whether it was in."""
+        """Remove a thing; return whether it was there."""
         return self._since.pop(thing, None) is not None
 
     def due(self, at: float) -> list[T]:
-        """Take out what is due."""
+        """Remove and return the things whose time is over."""
         found = []
         while (first := self.next_at) is not None and first <= at:
             thing = next(iter(self._since))
@@ -201,7 +184,7 @@ def _bound(table: dict[T, Any]) -> None:
 
 
 def about(message: AnyMessage, asked: AwaitedRequest | None) -> Fields:
-    """Return the fields of a note that say which message it is; `asked` is the request it answers."""
+    """Return the fields by which a note identifies a message; `asked` is the request it responds to."""
     fields: Fields = {"stream": message.frame.stream, "from": message.side}
     if isinstance(message, Request | Result | Failure):
         fields["id"] = message.id
@@ -213,19 +196,19 @@ def about(message: AnyMessage, asked: AwaitedRequest | None) -> Fields:
 
 
 def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
-    """Return the answer to a request: `result` or `error`."""
+    """Return a response with a `result` or `error`."""
     return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, written(value))
 
 
 TIMED_OUT = -32001
-"""What the SDKs' own clients call it."""
+"""The code that clients of the SDKs use."""
 
 
 class Watchdog:
-    """The requests of both sides, from their asking to their answer."""
+    """Pending requests of both sides, with their time limits."""
 
     def __init__(self, call_timeout: float | None, slow: float | None, *, keep: bool) -> None:
-        """Times are in seconds; `keep` says that the text of a request is wanted until its answer has come."""
+        """Times are in seconds; `keep` retains the bytes of requests until they are answered."""
         self.timeouts = Deadlines[AwaitedRequest](call_timeout)
         self.slow = Deadlines[AwaitedRequest](slow)
         self._keep = keep
@@ -233,11 +216,10 @@ class Watchdog:
 
     @property
     def are_watched(self) -> bool:
-        """Whether time matters."""
         return self.timeouts.seconds is not None or self.slow.seconds is not None
 
     def ask(self, message: Request, lane: object, *, waits: bool = True) -> AwaitedRequest:
-        """Return a request, which waits for its answer unless it has one already."""
+        """Return the request; it is pending from now on unless `waits` is false."""
         asked = AwaitedRequest(message, lane, keep=self._keep)
         if waits:
             if (earlier := self._waiting.ask(asked)) is not None:
@@ -246,18 +228,17 @@ class Watchdog:
         return asked
 
     def answered(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request that an answer of this side is for, or None; it is answered when the answer has gone on."""
+        """Return the pending request that this side responds to, and mark it as answered."""
         asked = self._waiting.answered(stream, side, id)
         if asked is not None:
             asked.is_answered = True
         return asked
 
     def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request that an answer of this side is too late for."""
         return self._waiting.late(stream, side, id)
 
     def hear(self, message: Notification) -> None:
-        """Take what a notification says of a request: that it goes on, or is not wanted any more."""
+        """Take note of progress and cancellations."""
         stream, side = message.frame.stream, message.side
         if message.method == "notifications/progress":
             asked = self._waiting.reported(stream, side, text(message.body.progress_token))
@@ -269,30 +250,30 @@ class Watchdog:
                 self.stop(asked)
 
     def watch(self, asked: AwaitedRequest, at: float) -> None:
-        """Count a request's time from now on, unless it stays open by design. Only a client's may time out."""
+        """Start the times of a request that is to be answered. Only requests of the client time out."""
         if asked.method != SUBSCRIBE and not asked.is_over:
             self.slow.start(asked, at)
             if asked.side == CLIENT:
                 self.timeouts.start(asked, at)
 
     def stop(self, asked: AwaitedRequest) -> None:
-        """Count a request's time no more."""
+        """Stop the times of a request."""
         self.timeouts.stop(asked)
         self.slow.stop(asked)
 
     def give_up(self, asked: AwaitedRequest) -> None:
-        """Keep that a request was answered in its peer's place."""
+        """Stop and remove a request that was answered in its peer's place."""
         self.stop(asked)
         self._waiting.give_up(asked)
 
     def lane_left(self, lane: object) -> None:
-        """An HTTP exchange is over: nobody waits there any more."""
+        """Stop the requests of an HTTP exchange that has ended."""
         for asked in {*self.timeouts, *self.slow}:
             if asked.lane is lane:
                 self.stop(asked)
 
     def due(self, at: float) -> list[Step]:
-        """Return what is to be done because so much time has passed."""
+        """Return the actions for the requests that have been pending too long."""
         steps: list[Step] = [
             remark("slow", {**asked.names, "seconds": self.slow.seconds}, asked.lane)
             for asked in self.slow.due(at)
@@ -328,40 +309,39 @@ OPENING = ("initialize", "server/discover", "ping")
 
 
 class PendingInjection(NamedTuple):
-    """A request of ours that waits."""
+    """An injected request without a response yet."""
 
     id: str
-    """JSON text."""
     side: str
-    """In whose name."""
+    """The side that appears to send it."""
     method: str
     viewer: str
     n: object
-    """The number of the order."""
+    """The number of the command."""
     at: float
 
     def answer(self, at: float, fields: Fields) -> Notify:
-        """Return the event for the viewer that sent it: `message`, or why there is none."""
+        """Return the event with the response (`message`), or with the reason why there is none."""
         return self.event("answer", {**fields, "seconds": round(at - self.at, 6)})
 
     def event(self, name: str, fields: Fields) -> Notify:
-        """Return an event about it, for the viewer that sent it."""
+        """Return an event about the request for the viewer that sent it."""
         return Notify(self.viewer, {"event": name, "n": self.n, "id": self.id, **fields})
 
 
 class InjectedRequests:
-    """Our requests that wait for their answers."""
+    """Injected requests without a response yet; their responses go to the viewer and are not forwarded."""
 
     def __init__(self, prefix: str) -> None:
-        """`prefix` begins every id; random, or a peer could come upon one."""
+        """`prefix` begins every id; it is random so that a peer cannot guess one."""
         self._prefix = prefix
         self._number = 0
         self._open: dict[tuple[str, str], PendingInjection] = {}
         self._introduction: dict[str, Any] = {}
         self.is_opening = False
-        """Whether the client has begun to introduce itself, and no more."""
+        """True if the handshake has begun and not ended."""
         self.has_heard = False
-        """Whether the client has said anything at all."""
+        """True if the client has sent anything."""
         self._has_begun = False
 
     def __len__(self) -> int:
@@ -369,11 +349,10 @@ class InjectedRequests:
 
     @property
     def waiting(self) -> list[PendingInjection]:
-        """All of them."""
         return list(self._open.values())
 
     def hear(self, said: Request | Notification) -> None:
-        """Learn from what a client says whether the session has begun, and what it says of itself in each request."""
+        """Learn the state of the handshake and the `_meta` of requests from the client's messages."""
         if said.side != CLIENT:
             return
         self.has_heard = True
@@ -386,7 +365,7 @@ class InjectedRequests:
             self._introduction = {key: value for key, value in meta.items() if key.startswith(META)}
 
     def ask(self, say: SendCommand, viewer: str, n: object, at: float) -> tuple[PendingInjection, bytes]:
-        """Return a request, and its text."""
+        """Return a new request and its message."""
         self._number += 1
         said = self._prefix + str(self._number)
         id_text = orjson.dumps(said).decode()
@@ -395,27 +374,25 @@ class InjectedRequests:
         return injected, _message(say.method, self._params(say, said), id_text)
 
     def notify(self, say: SendCommand) -> bytes:
-        """Return the text of a notification."""
         return _message(say.method, say.params, None)
 
     def answered(self, side: str, id: str | None) -> PendingInjection | None:  # noqa: A002
-        """Return the request of ours that this side's answer is for, which waits no more."""
+        """Remove and return the injected request that this side responds to."""
         return self._open.pop((other(side), id or ""), None)
 
     def reported(self, side: str, token: str | None) -> PendingInjection | None:
-        """Return the request of ours that this side reports on: its progress token is its id."""
+        """Return the injected request that this side reports progress on: its token is its id."""
         return self._open.get((other(side), token or ""))
 
     def failed(self, id: str) -> PendingInjection | None:  # noqa: A002
-        """Return the request of ours under this id, which waits no more."""
+        """Remove and return the injected request with this id."""
         key = next((key for key in self._open if key[1] == id), None)
         return self._open.pop(key) if key is not None else None
 
     def _params(self, say: SendCommand, said: str) -> dict[str, Any] | None:
-        """Return the params with what this session's requests have to say of their sender.
+        """Return the params with the `_meta` that requests of this session carry.
 
-        A request that is sent again brings the progress token of the first one,
-        which is the host's: ours has one of ours.
+        A request that is sent again brings the progress token of the host's original, which is replaced.
         """
         introduction = self._introduction if say.side == CLIENT else {}
         params = dict(say.params or {})

@@ -1,7 +1,6 @@
-"""Values that a client seems to have taken from an answer, and that are other ones this time.
+"""Suggestions of `--carry` rules for values that a client seems to have taken from a response.
 
-Owns the guess, and the `--carry` rule that would make it true. It only ever
-suggests: that two texts are equal may be chance.
+These are only suggestions: two equal texts may be a coincidence.
 """
 
 from __future__ import annotations
@@ -16,24 +15,24 @@ from mcpspy.core.replay.player import SentRequest
 from mcpspy.core.replay.substitution import SubstitutionRule, given_back
 
 SHORTEST = 4
-"""Characters of a text that is no chance; of a part of one, two more."""
+"""Minimum characters of a text that is not a coincidence; two more for a part of one."""
 
 SMALLEST = 1000
-"""A number below may be anything."""
+"""Smaller numbers may be coincidences."""
 
 OWN = frozenset("_meta name ref level protocolVersion capabilities clientInfo".split())
-"""Parameters that a client knows by itself, or that lists give it by their names."""
+"""Parameters that a client knows by itself, or takes from lists by name."""
 
 _WORD = r"[\w.:/+=-]+"
 
 _CONTEXT = 24
-"""Characters before a value in a text by which it is found."""
+"""Maximum characters before a value that identify it within a text."""
 
 
 def suggestions(
     sent: Iterable[SentRequest], known: Sequence[SubstitutionRule] = ()
 ) -> list[tuple[str, SubstitutionRule]]:
-    """Return what was given back, and the rule that would carry it, each rule once."""
+    """Return each suggested rule once, with a description of the value that was sent back."""
     rules: dict[str, tuple[str, SubstitutionRule]] = {}
     carried: set[str | int | None] = set()
     changed: list[tuple[Pointer, str | int, Any]] = []
@@ -54,7 +53,7 @@ def suggestions(
 
 
 def _own_values(message: Request) -> Iterator[str | int]:
-    """Yield what could have been taken from an answer: not what the protocol carries, nor what is too short."""
+    """Yield values that may come from a response: neither protocol fields nor too short."""
     params = message.params
     if not isinstance(params, dict):
         return
@@ -73,7 +72,7 @@ def _leaves(value: Any) -> Iterator[str | int]:
 
 
 def _changed(one: Any, other: Any, at: Pointer) -> Iterator[tuple[Pointer, str | int]]:
-    """Yield the places at which two answers have other texts or numbers, and what the first has there."""
+    """Yield the places at which two responses differ in a text or number, with the first one's value."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key, item in one.items():
             if key in other and (at or key in ("result", "error")):
@@ -86,7 +85,7 @@ def _changed(one: Any, other: Any, at: Pointer) -> Iterator[tuple[Pointer, str |
 
 
 def _rule(tokens: Pointer, before: str | int, value: str | int) -> SubstitutionRule | None:
-    """Return the rule by which a changed place yields a value; None if it does not."""
+    """Return the rule that extracts `value` from `before`, the text at a changed place; None if none does."""
     if before == value and type(before) is type(value):
         return SubstitutionRule(tokens)
     if not (isinstance(before, str) and isinstance(value, str) and len(value) >= SHORTEST + 2):

@@ -1,14 +1,9 @@
-"""A recorded session, read as what its client did, and why then.
+"""Replay plan: what each recorded client sent, and what it had received before.
 
-Owns causality: a message of the client waits for what the client had heard
-before it. Answers say so themselves. Of what else the server said, only what
-came after the last answer is waited for: before it, it was part of how that
-answer came about; but a subscription has a stream of its own. And it owns which streams of an HTTP recording are one
-client.
-
-What the recorded client said, and what it had heard before.
-
-Owns the shape of a plan; `plan` reads it out of a session, `player` plays it.
+Owns causality: a message waits for what the client had received before it. Responses are certain. Of the
+server's other messages only those after the last response are waited for, because earlier ones were part of
+how that response came about; a subscription has its own stream. Also owns which streams of an HTTP recording
+belong to one client.
 """
 
 from __future__ import annotations
@@ -27,10 +22,8 @@ from mcpspy.core.session.session import COMES_AGAIN, Change, Session, is_ours
 
 
 class WaitKind(Enum):
-    """What can be waited for."""
-
     ANSWER = auto()
-    """The answer to a request of the client."""
+    """The response to a request of the client."""
     QUESTION = auto()
     """A request of the server."""
     NOTICE = auto()
@@ -38,37 +31,34 @@ class WaitKind(Enum):
 
 
 class WaitCondition(Struct, frozen=True):
-    """Something that had come in."""
+    """A message that the client had received."""
 
     what: WaitKind
     key: object
-    """Of an answer, the number of the recorded exchange; of the others, which kind it is."""
+    """For a response, the number of the recorded exchange; otherwise the kind of message."""
     count: int
-    """How many of this key had come by then."""
+    """The number of messages with this key by then."""
     delay: float
-    """Seconds it had taken, from when the client could begin to wait for it."""
+    """Seconds from when the client could begin to wait for it."""
     is_certain: bool = False
-    """Whether it comes whatever happens, and be it as a timeout: the answer to what is not cancelled."""
+    """True if it always comes, if only as a timeout: a response that was not cancelled."""
     is_apart: bool = False
-    """Whether it came on a subscription: over HTTP, that an answer is there does not say that this is."""
+    """True if it came on a subscription: over HTTP, its order relative to responses is undefined."""
 
 
 class PlanStep(Struct, frozen=True):
-    """One message of the client."""
-
     message: Request | Notification | Malformed | None
-    """None: the client hung up on `exchange` (HTTP, 2026-07-28), or closed its end."""
+    """None: the client cancelled `exchange` by disconnecting (HTTP, 2026-07-28), or ended the session."""
     at: float
-    """When it was sent."""
     waits: tuple[WaitCondition, ...]
     gap: float
-    """Seconds between the last it had heard, or said, and this."""
+    """Seconds since the client last sent or received something."""
     exchange: Exchange | None = None
-    """The exchange it begins; of a cancellation, the one it ends."""
+    """The exchange that it begins, or cancels."""
 
 
 class ServerRequest(Struct, frozen=True):
-    """A request of the server, and what the client answered."""
+    """A request of the server, with the client's response."""
 
     exchange: Exchange
     params: str | None
@@ -81,11 +71,10 @@ class ReplayPlan(Struct, frozen=True):
     cues: tuple[PlanStep, ...]
     questions: tuple[ServerRequest, ...]
     end: PlanStep
-    """What the client had heard when it closed its end."""
+    """The end of the session, with what the client had received by then."""
 
     @property
     def requests(self) -> list[Exchange]:
-        """The requests it makes, in their order."""
         return [
             cue.exchange for cue in self.cues if cue.exchange is not None and isinstance(cue.message, Request)
         ]
@@ -96,7 +85,7 @@ UPDATED = "notifications/resources/updated"
 
 
 def plans(session: Session) -> list[ReplayPlan]:
-    """Return what each client of a session that has ended did; nearly always there is one."""
+    """Return the plan of each client of an ended session; nearly always there is one."""
     names = _conversations(session)
     readers: dict[str | None, _Reader] = {}
     for change in session.changes:
@@ -122,14 +111,14 @@ def plans(session: Session) -> list[ReplayPlan]:
 
 
 def expects_answer(exchange: Exchange) -> bool:
-    """Whether a request was answered, and not only because or although it was taken back."""
+    """Return whether a request got a response that is not merely the outcome of its cancellation."""
     if exchange.is_subscription or exchange.state is State.LATE:
         return False
     return exchange.answer is not None or exchange.state is State.REFUSED
 
 
 def is_unanswered(exchange: Exchange) -> bool:
-    """Whether the server owes the answer."""
+    """Return whether the response is missing."""
     return (
         exchange.answer is None
         and exchange.state in (State.PENDING, State.UNANSWERED)
@@ -138,7 +127,7 @@ def is_unanswered(exchange: Exchange) -> bool:
 
 
 def notice_key(message: Notification, exchange: int | None) -> object:
-    """Return which kind of notification it is; None if it is one that nobody can wait for."""
+    """Return the kind of a notification; None if it cannot be waited for."""
     if message.method == PROGRESS:
         return None if exchange is None else (PROGRESS, exchange)
     return (UPDATED, message.subject) if message.method == UPDATED else message.method
@@ -152,18 +141,17 @@ class _Reader:
         """Since the last message of the client."""
         self._counts: Counter[tuple[WaitKind, object]] = Counter()
         self._said_at = 0.0
-        """When the client last said something, or was answered."""
+        """When the client last sent something, or received a response."""
         self._last_at = 0.0
         self._end: PlanStep | None = None
 
     def plan(self) -> ReplayPlan:
-        """Return what was read."""
         self.close(self._last_at)
         assert self._end is not None
         return ReplayPlan(tuple(self._cues), tuple(self._questions), self._end)
 
     def close(self, at: float) -> None:
-        """The client closed its end: what comes after is not waited for."""
+        """End the session of the client: it waits for nothing after that."""
         if self._end is None:
             end = self._cue(None, at, None)
             # What nobody answered then may be answered now.
@@ -180,7 +168,7 @@ class _Reader:
             self._end = structs.replace(end, waits=(*end.waits, *waits))
 
     def read(self, change: Change) -> None:
-        """Take the next message, or the end of an HTTP exchange."""
+        """Read the next message, or the end of an HTTP exchange."""
         what, exchange = change.what, change.exchange
         if self._end is not None:
             return
@@ -244,7 +232,7 @@ class _Reader:
 
 
 def comparable(request: Request) -> str | None:
-    """Return the params of a request of the server as they are compared: without `_meta`."""
+    """Return the params of a server's request in canonical form, without `_meta`."""
     params = request.params
     if isinstance(params, dict):
         params = {key: value for key, value in params.items() if key != "_meta"}
@@ -255,10 +243,10 @@ def comparable(request: Request) -> str | None:
 
 
 def _conversations(session: Session) -> dict[str | None, str | None]:
-    """Return which client each stream belongs to, by a name for it; streams left out belong to None.
+    """Return the client of each stream, by a name for it; all other streams belong to client None.
 
-    A session is a client. What has none is of one client as far as can be
-    told: of the only one there is, or of one that does without a handshake.
+    A session is a client. Streams without a session belong to one client as far as can be known: to the only
+    one, or to one without a handshake.
     """
     opened: list[str | None] = []
     modern: set[str | None] = set()

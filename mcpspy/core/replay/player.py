@@ -1,20 +1,9 @@
-"""The recorded client, once more: what it says to a live server, and when.
+"""Player of a replay plan: what to send to a live server, and when.
 
-Owns the state of one run: what is still to be said, what was answered, which
-live id stands for which recorded one. Time comes in as an argument, in seconds
-of any clock that does not go back. Never raises, whatever the server says, and
-never waits for ever.
-
-What a live server has said so far, as far as somebody waits for it.
-
-Owns how long is waited for what may not come: answers come, be it as a
-timeout; a question or a notification of a server that has changed may not.
-
-What the client answers when the server asks: what it answered in the recording.
-
-Owns the choice: the same question gets its own answers, in their order; else
-the questions of a method get theirs in the recorded order; what was never
-asked gets a JSON-RPC error.
+Owns the state of one run: the steps that are left, the responses received, and the live id of each recorded
+one. Time is an argument, in seconds of any monotonic clock. Never raises, whatever the server sends, and
+never waits forever. A request of the server gets the recorded response to the same request, or else the next
+recorded response for its method, or else a JSON-RPC error.
 """
 
 from __future__ import annotations
@@ -45,34 +34,34 @@ from mcpspy.core.session.exchange import Event
 from mcpspy.core.session.session import event_of
 
 PATIENCE = {WaitKind.ANSWER: 1.0, WaitKind.QUESTION: 2.0, WaitKind.NOTICE: 0.5}
-"""Seconds that is waited, at least, for the answer to what was cancelled, a question, a notice."""
+"""Minimum seconds to wait for the response to a cancelled request, a server request, a notification."""
 
 LENIENCE = 3.0
-"""How many times as long as in the recording such things may take."""
+"""The factor by which these may take longer than in the recording."""
 
 
 class ReceivedMessages:
-    """What came, and when."""
+    """What the server has sent so far, and when."""
 
     def __init__(self) -> None:
         self.settled: dict[int, float] = {}
-        """Recorded exchanges that nobody need wait for any more: since when."""
+        """Recorded exchanges that are over: since when."""
         self._came: defaultdict[tuple[WaitKind, object], list[float]] = defaultdict(list)
 
     def came(self, what: WaitKind, key: object, now: float) -> None:
-        """A question or a notice of this kind came."""
+        """Record that a server request or a notification of this kind has arrived."""
         self._came[what, key].append(now)
 
     def missing(self, cue: PlanStep) -> list[WaitCondition]:
-        """Return what a cue waits for and may not come, as long as it has not."""
+        """Return the uncertain messages that a step waits for and that have not arrived."""
         return [wait for wait in cue.waits if not wait.is_certain and self._at(wait) is None]
 
     def since(self, cue: PlanStep, ready: float) -> float:
-        """Return when the last thing came that a cue waits for; `ready` if that was before it could wait."""
+        """Return when the last message arrived that a step waits for, but not before `ready`."""
         return max([ready, *(at for wait in cue.waits if (at := self._at(wait)) is not None)])
 
     def patience_ends(self, cue: PlanStep, ready: float, most: float) -> float:
-        """Return until when a cue waits for what may not come."""
+        """Return the time until which a step waits for uncertain messages."""
         lenient = [max(PATIENCE[wait.what], wait.delay * LENIENCE) for wait in self.missing(cue)]
         return self.since(cue, ready) + min(max(lenient, default=0.0), most)
 
@@ -86,27 +75,26 @@ class ReceivedMessages:
 
 
 class ServerRequestReply(Struct, frozen=True):
-    """What goes back to the server."""
+    """The response to a server request."""
 
     data: bytes | None
-    """None: the recorded client never answered either."""
+    """None: the recorded client never responded either."""
     after: float
     """Seconds it took in the recording."""
     token: str | None = None
-    """JSON text of the recorded question's progress token."""
+    """JSON text of the recorded request's progress token."""
     remark: str | None = None
-    """What a person should know, one line."""
+    """A line for the user."""
 
 
 class ServerRequests:
-    """The recorded questions, and which of them were asked again."""
+    """The recorded server requests, and which of them the live server has sent."""
 
     def __init__(self, recorded: Sequence[ServerRequest]) -> None:
         self._recorded = list(recorded)
         self._left = list(recorded)
 
     def reply(self, asked: Request) -> ServerRequestReply:
-        """Answer a request of the live server."""
         id = asked.id.encode()  # noqa: A001
         question = self._choose(asked.method, comparable(asked))
         if question is None:
@@ -135,38 +123,33 @@ class ServerRequests:
 
 
 TIMEOUT = 30.0
-"""Seconds that an answer is waited for."""
 
 HUNG = 2
-"""Requests in a row that time out, with nothing heard meanwhile, after which the server is taken to hang."""
+"""Consecutive timeouts, with nothing received in between, after which the server counts as hanging."""
 
 
 class PlayerOptions(Struct, frozen=True, kw_only=True):
-    """How a recording is played."""
-
     speed: float = 0.0
-    """How many times as fast as it was recorded; 0: without waiting for anything but the server."""
+    """A factor of the recorded speed; 0: wait for nothing but the server."""
     timeout: float = TIMEOUT
     serial: bool = False
-    """Whether a request waits for all answers before it, though the recorded client did not."""
+    """True if a request waits for all earlier responses, though the recorded client did not."""
     carry: tuple[SubstitutionRule, ...] = ()
     secrets: dict[str, str] = {}
-    """Live values for what was redacted, by tag or by the key they stand under."""
+    """Live values for redacted ones, by tag or key."""
 
 
 class SentRequest(Struct):
-    """A request that was made of the live server."""
-
     cue: PlanStep
     at: float
     answer: Result | Failure | None = None
     answered_at: float | None = None
     failed: str | None = None
-    """Why there will be no answer."""
+    """Why there will be no response."""
 
     @property
     def about(self) -> str:
-        """What a person is told of it."""
+        """Method and subject, for the user."""
         message = self.cue.message
         assert isinstance(message, Request)
         return f"{message.method} {message.subject}" if message.subject else message.method
@@ -180,9 +163,9 @@ class Player:
         self.sent: dict[int, SentRequest] = {}
         """By the number of the recorded exchange."""
         self.remarks: list[str] = []
-        """What a person should know, one line each."""
+        """Lines for the user."""
         self.stopped: str | None = None
-        """Why it went no further, if it did not."""
+        """Why it stopped before the end, if it did."""
         self._options = options
         self._ids = ids
         self.carried = Substitutions(options.carry)
@@ -192,9 +175,9 @@ class Player:
         self._live: dict[str, int] = {}
         """Live id → number of the recorded exchange."""
         self._open: dict[int, float] = {}
-        """Requests whose answer has to come: until when."""
+        """Requests whose response is certain: until when."""
         self._ready = now
-        """When the next cue could begin to wait for what may not come."""
+        """When the next step could begin to wait for uncertain messages."""
         self._replies: list[tuple[float, bytes]] = []
         self._tokens: dict[str, str] = {}
         self._timeouts = 0
@@ -202,22 +185,21 @@ class Player:
 
     @property
     def is_over(self) -> bool:
-        """Whether all is said, and heard."""
         return self._is_over or self.stopped is not None
 
     @property
     def waiting(self) -> str:
-        """What a person is told is waited for."""
+        """What the player waits for, for the user."""
         waiting = next(iter(self._open), None)
         return self.sent[waiting].about if waiting is not None else "what the server said then"
 
     def end(self, why: str, now: float) -> None:
-        """The server is gone: `the server ended with exit code 1`."""
+        """Take note that the connection ended: `the server ended with exit code 1`."""
         waiting = next(iter(self._open), None)
         self._stop(why if waiting is None else f"{why} before it answered {self.sent[waiting].about}", now)
 
     def heard(self, data: bytes, now: float, request: str | None = None, status: int = 200) -> bool:
-        """Take what the server said; whether it was a message. `request`: whose HTTP exchange carried it."""
+        """Read server output; return whether it was a message. `request` names its HTTP exchange."""
         is_message = False
         for message in read_frame(Frame(now, SERVER, data)):
             if isinstance(message, Result | Failure):
@@ -233,7 +215,7 @@ class Player:
         return is_message
 
     def refused(self, request: str | None, why: str, now: float, *, is_gone: bool = False) -> None:
-        """Take that a request gets no answer, or that something else was refused. `is_gone`: nobody was there."""
+        """Take note of a refusal, of a request or another message. `is_gone`: there was no server."""
         number = self._live.get(request) if request is not None else None
         if number is None:
             self.remarks.append(why)
@@ -246,11 +228,10 @@ class Player:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the server has answered anything."""
         return any(sent.answer is not None for sent in self.sent.values())
 
     def take(self, now: float) -> list[bytes]:
-        """Return what is to be sent now, in its order."""
+        """Return the messages to be sent now, in order."""
         self._time_out(now)
         said = [data for due, data in self._replies if due <= now]
         self._replies = [reply for reply in self._replies if reply[0] > now]
@@ -269,7 +250,7 @@ class Player:
 
     @property
     def next_at(self) -> float | None:
-        """When `take` has something to do, if nothing is heard before."""
+        """The time at which `take` has something to do, if nothing is received before."""
         times = [due for due, _ in self._replies] + list(self._open.values())
         if not self.is_over:
             due = self._due(self._cue)
@@ -282,7 +263,7 @@ class Player:
         return self.plan.cues[self._next] if self._next < len(self.plan.cues) else self.plan.end
 
     def _due(self, cue: PlanStep) -> float | None:
-        """Return when a cue is due, as far as is known now; None if an answer has to come first."""
+        """Return when a step is due as far as is known; None if a response has to come first."""
         if self._blocked(cue):
             return None
         if self._come.missing(cue):
@@ -292,7 +273,7 @@ class Player:
         return since + (cue.gap / self._options.speed if self._options.speed else 0.0)
 
     def _blocked(self, cue: PlanStep) -> bool:
-        """Whether an answer is still to come that will, be it as a timeout."""
+        """Return whether a response is still to come, if only as a timeout."""
         if self._options.serial and self._open and not _is_cancellation(cue):
             return True
         return any(wait.is_certain and wait.key in self._open for wait in cue.waits)
@@ -332,7 +313,7 @@ class Player:
         return [data]
 
     def _restored(self, data: bytes, about: str) -> bytes:
-        """Put live secrets in, as far as they are known."""
+        """Insert live secrets as far as they are known."""
         data, missing = restored(data, self._options.secrets)
         if missing:
             what = ", ".join(sorted(missing))
@@ -340,7 +321,7 @@ class Player:
         return data
 
     def _pointless(self, cue: PlanStep, message: Request) -> str | None:
-        """Say why a request makes no sense to this server now."""
+        """Return why a request cannot be made of this server now, if so."""
         if (missing := self.carried.missing(message)) is not None:
             return f"for the server gave no {missing} this time"
         before = cue.exchange.continues if cue.exchange is not None else None
@@ -384,7 +365,7 @@ class Player:
             self.carried.learn(recorded, None)
 
     def _stop(self, why: str, now: float) -> None:
-        """Go no further; what is open stays unanswered."""
+        """Stop, and leave open requests without a response."""
         if not self.is_over:
             self.stopped = why
         for number in list(self._open):

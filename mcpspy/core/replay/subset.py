@@ -1,7 +1,7 @@
-"""A part of a recording that can be played by itself.
+"""Parts of a recording that can be replayed by themselves.
 
-Owns what requests need: the handshake, the question that one of them answers,
-what gave it its cursor or its task.
+Owns what a request depends on: the handshake, the server request it answers, the source of its cursor or
+task.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEFT_OUT = "left-out"
 
 
 def needed(session: Session, wanted: Collection[int]) -> set[int]:
-    """Return the numbers of these exchanges and of those that have to go before them."""
+    """Return the numbers of these exchanges and of those that they depend on."""
     kept: set[int] = set()
     givers: dict[tuple[str, bytes], int] = {}
     for exchange in session.exchanges:
@@ -44,10 +44,10 @@ def needed(session: Session, wanted: Collection[int]) -> set[int]:
 
 
 def reduced(session: Session, kept: Collection[int]) -> Session:
-    """Return the session as it would stand with these exchanges of the client's only, at its end.
+    """Return the session with only these exchanges of the client, in its final state.
 
-    What the server said on behalf of others goes with them. Entries keep their
-    places: where one is left out, there is a note of it.
+    Server messages that belong to other exchanges are removed. Entries keep their places: a note marks each
+    gap.
     """
     part, owners = Session(session.header), _Owners()
     for change in session.changes:
@@ -64,7 +64,7 @@ def reduced(session: Session, kept: Collection[int]) -> Session:
 
 
 def as_recorded(session: Session, carried: Iterable[Substitutions]) -> Session:
-    """Return a new session as it would stand if the server had handed out the values that it once did."""
+    """Return the session with the recorded values in place of those that the live server returned."""
     back = list(carried)
     part = Session(session.header)
     for change in session.changes:
@@ -81,7 +81,7 @@ def as_recorded(session: Session, carried: Iterable[Substitutions]) -> Session:
 
 
 class _Owners:
-    """On behalf of which exchange of the client's something is said."""
+    """Assigns entries to exchanges of the client."""
 
     def __init__(self) -> None:
         self._open: list[int] = []
@@ -89,10 +89,10 @@ class _Owners:
         self._last: int | None = None
         """The last request of the client; None after a notification."""
         self._questions: dict[int, int | None] = {}
-        """Requests of the server, and whose they are."""
+        """Requests of the server, and the exchanges they belong to."""
 
     def owner(self, change: Change) -> int | None:
-        """Return the number of the exchange that the next entry belongs to; None if it is nobody's."""
+        """Return the number of the exchange that the next entry belongs to, if any."""
         what, exchange = change.what, change.exchange
         if isinstance(what, Damaged | Malformed):
             return None
@@ -119,7 +119,7 @@ class _Owners:
             self._open.remove(exchange.number)
 
     def _cause(self, frame: Frame) -> int | None:
-        """Return what made the server speak: what it speaks on, else what waits, else what it last heard."""
+        """Return the cause of a server message: its HTTP exchange, an open request or the last one."""
         if frame.http in self._posted:
             return self._posted[frame.http]
         return self._open[-1] if self._open else self._last

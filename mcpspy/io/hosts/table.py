@@ -1,8 +1,7 @@
-"""The hosts, one row each.
+"""The hosts, one row each: where each keeps its servers, and the layout of an entry there.
 
-Owns where each keeps its servers, and what an entry looks like there. All of it
-was looked up in the linked pages in November 2026; where sources disagree, a
-comment says how. Adding a host is adding a row.
+Looked up in the linked pages in November 2026; where sources disagree, a comment says how. Add a host by
+adding a row.
 """
 
 from __future__ import annotations
@@ -17,24 +16,23 @@ from mcpspy.core.hostconfig.edit import ServersLocation
 from mcpspy.core.hostconfig.layout import STANDARD, ConfigSyntax, EntryLayout
 
 PROJECT = "<project>"
-"""A key that is the folder of a project."""
+"""A placeholder for the key that is the folder of a project."""
 
 
 class Host(NamedTuple):
-    """One file of one host."""
+    """One configuration file of a host."""
 
     name: str
-    """What `mcpspy wrap` calls it."""
     title: str
     linux: tuple[str, ...]
-    """Where the file may be; the first that is there counts. Relative ones are in the project's folder."""
+    """Possible paths; the first one that exists counts. Relative paths are in the project's folder."""
     macos: tuple[str, ...]
     windows: tuple[str, ...]
     home: ServersLocation
     docs: str
 
     def paths(self, platform: str = sys.platform, environ: Mapping[str, str] = os.environ) -> list[Path]:
-        """Return where the file may be on this system."""
+        """Return the possible paths on this system."""
         given = {"win32": self.windows, "darwin": self.macos}.get(platform, self.linux)
         folders = {
             # What is relative counts as unset (XDG base directories).
