@@ -80,11 +80,11 @@ class ReplayRun(Struct):
     carried: list[Substitutions]
     """One per client."""
     stopped: str | None = None
-    """Why it stopped before the end, if it did."""
+    """The reason why it stopped before the end, if it did."""
     unsent: int = 0
     """Number of requests that were never sent."""
     failed: str | None = None
-    """Why the server never answered anything, if so."""
+    """The reason why the server never answered anything, if so."""
     last_words: list[str] = []
     """The end of the server's stderr."""
 

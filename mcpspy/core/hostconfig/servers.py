@@ -38,7 +38,7 @@ class ServerEntry(NamedTuple):
     url: str
     """For a wrapped URL entry, the upstream of the bridge."""
     why: str = ""
-    """Why the entry is neither."""
+    """The reason why it is neither."""
 
     @property
     def disabled(self) -> bool:
@@ -126,7 +126,7 @@ class HostTimeouts(NamedTuple):
     seconds: float
     """From the request on."""
     method: str = ""
-    """Which requests; empty: all."""
+    """The method of the requests; empty: all."""
 
 
 _HOSTS = {

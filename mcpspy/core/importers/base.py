@@ -45,9 +45,9 @@ class ImportedSession(Struct, kw_only=True):
     """Without the header."""
     messages: int
     lacks: list[str]
-    """What the format does not record, with what is in its place."""
+    """Data that the format does not record, with its replacement."""
     changed: list[str]
-    """What this file's session lost, or where it was reordered."""
+    """Losses and changes in this file."""
 
 
 class RecordingLines:

@@ -37,10 +37,10 @@ class PostHistory:
 
     def __init__(self) -> None:
         self._asked: dict[Key, float] = {}
-        """When the server had each request."""
+        """Times at which the server had each request."""
         self._tokens: dict[Key, float] = {}
         self._answered: dict[Key, float] = {}
-        """When the client responded to each server request."""
+        """Times at which the client responded to each server request."""
 
     def post(self, stream: str, at: float, end_at: float, data: bytes) -> None:
         """Read a body posted at `at`, in an exchange that ended at `end_at`."""
@@ -114,7 +114,7 @@ class ImportedExchange(Struct, kw_only=True):
 
     at: float
     head_at: float
-    """When the headers of the response came."""
+    """Time of the response headers."""
     end_at: float
     method: str
     url: str
@@ -125,9 +125,9 @@ class ImportedExchange(Struct, kw_only=True):
     response: Headers
     answered: bytes | None
     error: str | None = None
-    """Why there is no response, if so."""
+    """The reason why there is no response."""
     hung_up: str | None = None
-    """Who disconnected early."""
+    """The side that disconnected early."""
     is_open: bool = False
     """True if it had not ended when the file was saved."""
 

@@ -112,16 +112,16 @@ class CommandError(Exception):
     """A command that was refused, with a reason of one line; it has changed nothing."""
 
 
-def remark(action: str, fields: Fields, lane: object = None) -> AddNote:
+def rule_note(action: str, fields: Fields, lane: object = None) -> AddNote:
     """Return the note of an effect, without its empty fields."""
     return AddNote(
         KIND, {"action": action, **{k: v for k, v in fields.items() if v is not None and v != ""}}, lane
     )
 
 
-def said(name: str, data: bytes, encoded: str = "sent_b64") -> Fields:
+def text_field(name: str, data: bytes, base64_name: str = "sent_b64") -> Fields:
     """Return a field with the text of a message; if it is not UTF-8, in Base64 under the other name."""
     try:
         return {name: data.decode()}
     except UnicodeDecodeError:
-        return {encoded: b2a_base64(data, newline=False).decode()}
+        return {base64_name: b2a_base64(data, newline=False).decode()}

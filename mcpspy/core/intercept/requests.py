@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
-from mcpspy.core.intercept.actions import AbortUpstream, Fields, Inject, Notify, Step, remark
+from mcpspy.core.intercept.actions import AbortUpstream, Fields, Inject, Notify, Step, rule_note
 from mcpspy.core.intercept.commands import SendCommand
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -34,25 +34,13 @@ T = TypeVar("T", bound=Hashable)
 Key: TypeAlias = tuple[str | None, str, str]
 """Stream, side of the requester, id as JSON text."""
 
-MOST = 50_000
+MAX_PENDING = 50_000
 """Maximum number of pending requests; beyond it the oldest is forgotten."""
 
 
 class AwaitedRequest:
-    __slots__ = (
-        "at",
-        "data",
-        "has_gone",
-        "id",
-        "is_answered",
-        "is_modern",
-        "is_over",
-        "lane",
-        "method",
-        "side",
-        "stream",
-        "subject",
-        "token",
+    __slots__ = tuple(
+        "at data id is_abandoned is_answered is_forwarded is_modern lane method side stream subject token".split()
     )
 
     def __init__(self, request: Request, lane: object, *, keep: bool) -> None:
@@ -67,11 +55,11 @@ class AwaitedRequest:
         self.lane = lane
         self.data = request.data if keep else b""
         """Kept only if a rule may read the request."""
-        self.has_gone = False
+        self.is_forwarded = False
         """True if it has been forwarded, so that its peer may respond."""
         self.is_answered = False
         """True if its response has arrived, though it may not have been forwarded yet."""
-        self.is_over = False
+        self.is_abandoned = False
         """True if it was answered in its peer's place: a response after that is late."""
 
     @property
@@ -79,7 +67,7 @@ class AwaitedRequest:
         return self.stream, self.side, self.id
 
     @property
-    def names(self) -> Fields:
+    def note_fields(self) -> Fields:
         """The fields by which a note identifies the request."""
         return {
             "stream": self.stream,
@@ -98,13 +86,13 @@ class PendingRequests:
         self._tokens: dict[Key, AwaitedRequest] = {}
         self._late: dict[Key, AwaitedRequest] = {}
 
-    def ask(self, asked: AwaitedRequest) -> AwaitedRequest | None:
+    def add(self, request: AwaitedRequest) -> AwaitedRequest | None:
         """Add a request; return the one that was pending under the same id, which it replaces."""
-        self._late.pop(asked.key, None)  # Its id is used again: an answer is for the new one.
-        earlier = self._open.pop(asked.key, None)
-        self._open[asked.key] = asked
-        if asked.token is not None:
-            self._tokens[asked.stream, asked.side, asked.token] = asked
+        self._late.pop(request.key, None)  # Its id is used again: an answer is for the new one.
+        earlier = self._open.pop(request.key, None)
+        self._open[request.key] = request
+        if request.token is not None:
+            self._tokens[request.stream, request.side, request.token] = request
         _bound(self._open)
         _bound(self._tokens)
         return earlier
@@ -113,23 +101,23 @@ class PendingRequests:
         """Return the pending request of this side with this id."""
         return self._open.get((stream, side, id or ""))
 
-    def answered(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
+    def resolve(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
         """Remove and return the pending request that this side responds to."""
-        asked = self._open.pop((stream, other(side), id or ""), None)
-        if asked is not None and asked.token is not None:
-            self._tokens.pop((asked.stream, asked.side, asked.token), None)
-        return asked
+        request = self._open.pop((stream, other(side), id or ""), None)
+        if request is not None and request.token is not None:
+            self._tokens.pop((request.stream, request.side, request.token), None)
+        return request
 
-    def reported(self, stream: str | None, side: str, token: str | None) -> AwaitedRequest | None:
+    def by_progress_token(self, stream: str | None, side: str, token: str | None) -> AwaitedRequest | None:
         """Return the pending request that this side reports progress on."""
         return self._tokens.get((stream, other(side), token or ""))
 
-    def give_up(self, asked: AwaitedRequest) -> None:
+    def abandon(self, request: AwaitedRequest) -> None:
         """Remove a request that was answered in its peer's place."""
-        self.answered(asked.stream, other(asked.side), asked.id)
-        asked.is_over = True
-        if asked.has_gone and not asked.is_answered:
-            self._late[asked.key] = asked
+        self.resolve(request.stream, other(request.side), request.id)
+        request.is_abandoned = True
+        if request.is_forwarded and not request.is_answered:
+            self._late[request.key] = request
             _bound(self._late)
 
     def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
@@ -179,19 +167,19 @@ class Deadlines(Generic[T]):
 
 
 def _bound(table: dict[T, Any]) -> None:
-    if len(table) > MOST:
+    if len(table) > MAX_PENDING:
         del table[next(iter(table))]
 
 
-def about(message: AnyMessage, asked: AwaitedRequest | None) -> Fields:
+def about(message: AnyMessage, request: AwaitedRequest | None) -> Fields:
     """Return the fields by which a note identifies a message; `asked` is the request it responds to."""
     fields: Fields = {"stream": message.frame.stream, "from": message.side}
     if isinstance(message, Request | Result | Failure):
         fields["id"] = message.id
     if isinstance(message, Request | Notification):
         return {**fields, "method": message.method, "subject": message.subject}
-    if asked is not None and not isinstance(message, Malformed):
-        return {**fields, "method": asked.method, "subject": asked.subject}
+    if request is not None and not isinstance(message, Malformed):
+        return {**fields, "method": request.method, "subject": request.subject}
     return fields
 
 
@@ -212,99 +200,99 @@ class Watchdog:
         self.timeouts = Deadlines[AwaitedRequest](call_timeout)
         self.slow = Deadlines[AwaitedRequest](slow)
         self._keep = keep
-        self._waiting = PendingRequests()
+        self._pending = PendingRequests()
 
     @property
-    def are_watched(self) -> bool:
+    def is_enabled(self) -> bool:
         return self.timeouts.seconds is not None or self.slow.seconds is not None
 
-    def ask(self, message: Request, lane: object, *, waits: bool = True) -> AwaitedRequest:
+    def track(self, message: Request, lane: object, *, waits: bool = True) -> AwaitedRequest:
         """Return the request; it is pending from now on unless `waits` is false."""
-        asked = AwaitedRequest(message, lane, keep=self._keep)
+        request = AwaitedRequest(message, lane, keep=self._keep)
         if waits:
-            if (earlier := self._waiting.ask(asked)) is not None:
+            if (earlier := self._pending.add(request)) is not None:
                 self.stop(earlier)
-            self.watch(asked, message.at)
-        return asked
+            self.watch(request, message.at)
+        return request
 
-    def answered(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
+    def resolve(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
         """Return the pending request that this side responds to, and mark it as answered."""
-        asked = self._waiting.answered(stream, side, id)
-        if asked is not None:
-            asked.is_answered = True
-        return asked
+        request = self._pending.resolve(stream, side, id)
+        if request is not None:
+            request.is_answered = True
+        return request
 
     def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        return self._waiting.late(stream, side, id)
+        return self._pending.late(stream, side, id)
 
-    def hear(self, message: Notification) -> None:
+    def observe(self, message: Notification) -> None:
         """Take note of progress and cancellations."""
         stream, side = message.frame.stream, message.side
         if message.method == "notifications/progress":
-            asked = self._waiting.reported(stream, side, text(message.body.progress_token))
-            if asked is not None and self.timeouts.stop(asked):
-                self.timeouts.start(asked, message.at)
+            request = self._pending.by_progress_token(stream, side, text(message.body.progress_token))
+            if request is not None and self.timeouts.stop(request):
+                self.timeouts.start(request, message.at)
         elif message.method == "notifications/cancelled":
-            asked = self._waiting.find(stream, side, text(message.body.request_id))
-            if asked is not None:
-                self.stop(asked)
+            request = self._pending.find(stream, side, text(message.body.request_id))
+            if request is not None:
+                self.stop(request)
 
-    def watch(self, asked: AwaitedRequest, at: float) -> None:
+    def watch(self, request: AwaitedRequest, at: float) -> None:
         """Start the times of a request that is to be answered. Only requests of the client time out."""
-        if asked.method != SUBSCRIBE and not asked.is_over:
-            self.slow.start(asked, at)
-            if asked.side == CLIENT:
-                self.timeouts.start(asked, at)
+        if request.method != SUBSCRIBE and not request.is_abandoned:
+            self.slow.start(request, at)
+            if request.side == CLIENT:
+                self.timeouts.start(request, at)
 
-    def stop(self, asked: AwaitedRequest) -> None:
+    def stop(self, request: AwaitedRequest) -> None:
         """Stop the times of a request."""
-        self.timeouts.stop(asked)
-        self.slow.stop(asked)
+        self.timeouts.stop(request)
+        self.slow.stop(request)
 
-    def give_up(self, asked: AwaitedRequest) -> None:
+    def abandon(self, request: AwaitedRequest) -> None:
         """Stop and remove a request that was answered in its peer's place."""
-        self.stop(asked)
-        self._waiting.give_up(asked)
+        self.stop(request)
+        self._pending.abandon(request)
 
     def lane_left(self, lane: object) -> None:
         """Stop the requests of an HTTP exchange that has ended."""
-        for asked in {*self.timeouts, *self.slow}:
-            if asked.lane is lane:
-                self.stop(asked)
+        for request in {*self.timeouts, *self.slow}:
+            if request.lane is lane:
+                self.stop(request)
 
     def due(self, at: float) -> list[Step]:
         """Return the actions for the requests that have been pending too long."""
         steps: list[Step] = [
-            remark("slow", {**asked.names, "seconds": self.slow.seconds}, asked.lane)
-            for asked in self.slow.due(at)
+            rule_note("slow", {**request.note_fields, "seconds": self.slow.seconds}, request.lane)
+            for request in self.slow.due(at)
         ]
-        for asked in self.timeouts.due(at):
-            steps += self._time_out(asked)
+        for request in self.timeouts.due(at):
+            steps += self._time_out(request)
         return steps
 
-    def _time_out(self, asked: AwaitedRequest) -> list[Step]:
+    def _time_out(self, request: AwaitedRequest) -> list[Step]:
         seconds = self.timeouts.seconds
-        what = f"{asked.method} {asked.subject}".strip()
+        what = f"{request.method} {request.subject}".strip()
         message = f"Request timed out: {what} got no answer within {seconds:g} s (mcpspy --call-timeout)"
         error = {"code": TIMED_OUT, "message": message}
-        is_expected = asked.has_gone and not asked.is_answered
-        self.give_up(asked)
+        is_expected = request.is_forwarded and not request.is_answered
+        self.abandon(request)
         steps: list[Step] = [
-            Inject(other(asked.side), answer(asked.id, b"error", error), asked.lane, asked.stream),
-            remark("timeout", {**asked.names, "seconds": seconds}, asked.lane),
+            Inject(other(request.side), answer(request.id, b"error", error), request.lane, request.stream),
+            rule_note("timeout", {**request.note_fields, "seconds": seconds}, request.lane),
         ]
-        if not is_expected or asked.method == "initialize":
+        if not is_expected or request.method == "initialize":
             return steps
-        if asked.is_modern and asked.lane is not None:
-            return [*steps, AbortUpstream(asked.lane)]
+        if request.is_modern and request.lane is not None:
+            return [*steps, AbortUpstream(request.lane)]
         cancelled = (
             b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":%b}}'
         )
         reason = written(f"no answer within {seconds:g} s")
-        return [*steps, Inject(asked.side, cancelled % (asked.id.encode(), reason), None, asked.stream)]
+        return [*steps, Inject(request.side, cancelled % (request.id.encode(), reason), None, request.stream)]
 
 
-OPENING = ("initialize", "server/discover", "ping")
+HANDSHAKE_METHODS = ("initialize", "server/discover", "ping")
 """Requests after which a server of an earlier revision still waits for `notifications/initialized`."""
 
 
@@ -337,7 +325,7 @@ class InjectedRequests:
         self._prefix = prefix
         self._number = 0
         self._open: dict[tuple[str, str], PendingInjection] = {}
-        self._introduction: dict[str, Any] = {}
+        self._client_meta: dict[str, Any] = {}
         self.is_opening = False
         """True if the handshake has begun and not ended."""
         self.has_heard = False
@@ -351,58 +339,60 @@ class InjectedRequests:
     def waiting(self) -> list[PendingInjection]:
         return list(self._open.values())
 
-    def hear(self, said: Request | Notification) -> None:
+    def observe(self, message: Request | Notification) -> None:
         """Learn the state of the handshake and the `_meta` of requests from the client's messages."""
-        if said.side != CLIENT:
+        if message.side != CLIENT:
             return
         self.has_heard = True
-        revision = said.revision if isinstance(said, Request) else None
-        if said.method not in OPENING or (revision or "") >= MODERN:
+        revision = message.revision if isinstance(message, Request) else None
+        if message.method not in HANDSHAKE_METHODS or (revision or "") >= MODERN:
             self._has_begun = True
         self.is_opening = not self._has_begun
-        if isinstance(said, Request) and revision is not None:
-            meta = loads(said.body.meta)
-            self._introduction = {key: value for key, value in meta.items() if key.startswith(META)}
+        if isinstance(message, Request) and revision is not None:
+            meta = loads(message.body.meta)
+            self._client_meta = {key: value for key, value in meta.items() if key.startswith(META)}
 
-    def ask(self, say: SendCommand, viewer: str, n: object, at: float) -> tuple[PendingInjection, bytes]:
+    def create(
+        self, command: SendCommand, viewer: str, n: object, at: float
+    ) -> tuple[PendingInjection, bytes]:
         """Return a new request and its message."""
         self._number += 1
-        said = self._prefix + str(self._number)
-        id_text = orjson.dumps(said).decode()
-        injected = PendingInjection(id_text, say.side, say.method, viewer, n, at)
-        self._open[say.side, id_text] = injected
-        return injected, _message(say.method, self._params(say, said), id_text)
+        id_ = self._prefix + str(self._number)
+        id_text = orjson.dumps(id_).decode()
+        injected = PendingInjection(id_text, command.side, command.method, viewer, n, at)
+        self._open[command.side, id_text] = injected
+        return injected, _message(command.method, self._params(command, id_), id_text)
 
-    def notify(self, say: SendCommand) -> bytes:
-        return _message(say.method, say.params, None)
+    def notify(self, command: SendCommand) -> bytes:
+        return _message(command.method, command.params, None)
 
-    def answered(self, side: str, id: str | None) -> PendingInjection | None:  # noqa: A002
+    def resolve(self, side: str, id: str | None) -> PendingInjection | None:  # noqa: A002
         """Remove and return the injected request that this side responds to."""
         return self._open.pop((other(side), id or ""), None)
 
-    def reported(self, side: str, token: str | None) -> PendingInjection | None:
+    def by_progress_token(self, side: str, token: str | None) -> PendingInjection | None:
         """Return the injected request that this side reports progress on: its token is its id."""
         return self._open.get((other(side), token or ""))
 
-    def failed(self, id: str) -> PendingInjection | None:  # noqa: A002
+    def remove(self, id: str) -> PendingInjection | None:  # noqa: A002
         """Remove and return the injected request with this id."""
         key = next((key for key in self._open if key[1] == id), None)
         return self._open.pop(key) if key is not None else None
 
-    def _params(self, say: SendCommand, said: str) -> dict[str, Any] | None:
+    def _params(self, command: SendCommand, id_: str) -> dict[str, Any] | None:
         """Return the params with the `_meta` that requests of this session carry.
 
         A request that is sent again brings the progress token of the host's original, which is replaced.
         """
-        introduction = self._introduction if say.side == CLIENT else {}
-        params = dict(say.params or {})
+        client_meta = self._client_meta if command.side == CLIENT else {}
+        params = dict(command.params or {})
         meta = params.get("_meta")
         given = dict(meta) if isinstance(meta, dict) else {}
         if "progressToken" in given:
-            given["progressToken"] = said
-        if given or introduction:
-            params["_meta"] = {**introduction, **given}
-        return params if params or say.params is not None else None
+            given["progressToken"] = id_
+        if given or client_meta:
+            params["_meta"] = {**client_meta, **given}
+        return params if params or command.params is not None else None
 
 
 def _message(method: str, params: dict[str, Any] | None, id_text: str | None) -> bytes:

@@ -141,7 +141,7 @@ class _Reader:
         """Since the last message of the client."""
         self._counts: Counter[tuple[WaitKind, object]] = Counter()
         self._said_at = 0.0
-        """When the client last sent something, or received a response."""
+        """Time at which the client last sent something, or received a response."""
         self._last_at = 0.0
         self._end: PlanStep | None = None
 

@@ -41,7 +41,7 @@ LENIENCE = 3.0
 
 
 class ReceivedMessages:
-    """What the server has sent so far, and when."""
+    """Messages from the server so far, with their times."""
 
     def __init__(self) -> None:
         self.settled: dict[int, float] = {}
@@ -145,7 +145,7 @@ class SentRequest(Struct):
     answer: Result | Failure | None = None
     answered_at: float | None = None
     failed: str | None = None
-    """Why there will be no response."""
+    """The reason why there will be no response."""
 
     @property
     def about(self) -> str:
@@ -165,7 +165,7 @@ class Player:
         self.remarks: list[str] = []
         """Lines for the user."""
         self.stopped: str | None = None
-        """Why it stopped before the end, if it did."""
+        """The reason why it stopped before the end, if it did."""
         self._options = options
         self._ids = ids
         self.carried = Substitutions(options.carry)
@@ -177,7 +177,7 @@ class Player:
         self._open: dict[int, float] = {}
         """Requests whose response is certain: until when."""
         self._ready = now
-        """When the next step could begin to wait for uncertain messages."""
+        """Time at which the next step could begin to wait for uncertain messages."""
         self._replies: list[tuple[float, bytes]] = []
         self._tokens: dict[str, str] = {}
         self._timeouts = 0
@@ -189,7 +189,7 @@ class Player:
 
     @property
     def waiting(self) -> str:
-        """What the player waits for, for the user."""
+        """The awaited message, for the user."""
         waiting = next(iter(self._open), None)
         return self.sent[waiting].about if waiting is not None else "what the server said then"
 

@@ -23,7 +23,7 @@ from mcpspy.io.hosts.table import HOSTS, PROJECT, Host
 _SYNTAXES = {".toml": ConfigSyntax.TOML, ".yaml": ConfigSyntax.YAML, ".yml": ConfigSyntax.YAML}
 
 _KEYS = (("mcpServers",), ("servers",), ("context_servers",), ("mcp", "servers"))
-"""Where hosts keep their servers in JSON."""
+"""Keys of the servers in JSON configurations."""
 
 
 class ConfigTarget(NamedTuple):
@@ -140,7 +140,7 @@ def _document(file: ConfigFile, syntax: ConfigSyntax) -> Node:
 
 
 _CACHES = ("/uv/archive-v0/", "/uv/builds-v0/", "/uv/cache/", "/pipx/.cache/")
-"""Where tools keep programs that they run once, and delete later."""
+"""Folders of tools for programs that they run once, and delete later."""
 
 
 def command_line() -> list[str]:

@@ -14,7 +14,7 @@ from mcpspy.core.intercept.commands import (
     ListCommand,
     ReleaseCommand,
     SendCommand,
-    read_order,
+    parse_command,
 )
 
 
@@ -47,11 +47,11 @@ from mcpspy.core.intercept.commands import (
     ],
 )
 def test_an_order_is_understood(order: dict[str, Any], meant: object) -> None:
-    assert read_order(order) == meant
+    assert parse_command(order) == meant
 
 
 def test_a_query_is_that_of_every_filter() -> None:
-    wanted = read_order({"order": "hold", "query": "tool:echo"})
+    wanted = parse_command({"order": "hold", "query": "tool:echo"})
 
     assert isinstance(wanted, InterceptCommand)
     assert wanted.query is not None
@@ -93,4 +93,4 @@ def test_a_query_is_that_of_every_filter() -> None:
 )
 def test_an_order_that_is_not_exactly_right_is_refused(order: dict[str, Any], why: str) -> None:
     with pytest.raises(CommandError, match=why):
-        read_order(order)
+        parse_command(order)

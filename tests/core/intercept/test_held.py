@@ -9,47 +9,48 @@ from mcpspy.core.intercept.evaluator import RuleEvaluator
 from mcpspy.core.intercept.held import InFlightMessage, MessagePart, RuleDecision
 from mcpspy.core.protocol.message import read_frame
 from mcpspy.core.recording.decode import Frame
-from tests.core.intercept.interceptors import call, message, rules, told
+from tests.core.intercept.interceptors import call, events, message, rules
 
 NAMED = {"from": "client", "id": "1", "method": "tools/call", "subject": "echo"}
 
 BATCH = b"[" + call(1, "a") + b" , " + call(2, "b") + b"]"
 
 
-def letter(data: bytes, *flags: str) -> InFlightMessage:
-    judge = RuleEvaluator(rules(*flags))
+def in_flight(data: bytes, *flags: str) -> InFlightMessage:
+    evaluator = RuleEvaluator(rules(*flags))
     parts = [
-        MessagePart(each, None, judge.verdict(each, None)) for each in read_frame(Frame(0.0, "client", data))
+        MessagePart(each, None, evaluator.evaluate(each, None))
+        for each in read_frame(Frame(0.0, "client", data))
     ]
     return InFlightMessage(1, 0.0, "client", data, stream=None, lane=None, parts=parts)
 
 
 def test_what_nobody_touches_goes_on_as_it_came() -> None:
-    assert letter(BATCH).outgoing() is None
-    assert letter(call(1, "a")).outgoing() is None
+    assert in_flight(BATCH).outgoing() is None
+    assert in_flight(call(1, "a")).outgoing() is None
 
 
 def test_a_part_of_a_batch_may_be_left_out_or_changed() -> None:
-    assert letter(BATCH, "tool:a => drop").outgoing() == b"[" + call(2, "b") + b"]"
-    changed = letter(BATCH, "tool:b => replace /params = 1").outgoing()
+    assert in_flight(BATCH, "tool:a => drop").outgoing() == b"[" + call(2, "b") + b"]"
+    changed = in_flight(BATCH, "tool:b => replace /params = 1").outgoing()
     assert changed == b"[" + call(1, "a") + b',{"jsonrpc":"2.0","id":2,"method":"tools/call","params":1}]'
 
 
 def test_a_batch_waits_for_its_slowest_part_and_ends_with_any() -> None:
-    both = letter(BATCH, "tool:a => delay 1s", "tool:b => delay 3s", "tool:b => disconnect")
+    both = in_flight(BATCH, "tool:a => delay 1s", "tool:b => delay 3s", "tool:b => disconnect")
 
     assert both.delay == 3
     assert both.is_disconnected
-    assert both.is_kept_back
+    assert both.is_blocked
 
 
 def test_nothing_of_it_goes_on_if_all_is_left_out() -> None:
-    assert letter(BATCH, " => drop").is_kept_back
-    assert not letter(BATCH, "tool:a => drop").is_kept_back
+    assert in_flight(BATCH, " => drop").is_blocked
+    assert not in_flight(BATCH, "tool:a => drop").is_blocked
 
 
 def test_what_a_viewer_made_of_it_counts_for_more_than_rules() -> None:
-    half = letter(call(1, "a"), "tool:a => corrupt half-line")
+    half = in_flight(call(1, "a"), "tool:a => corrupt half-line")
     assert half.is_cut
     half.edited = b"{}"
 
@@ -58,25 +59,25 @@ def test_what_a_viewer_made_of_it_counts_for_more_than_rules() -> None:
 
 
 def test_its_size_is_what_it_keeps_in_memory() -> None:
-    assert letter(BATCH).size == len(BATCH)
-    assert letter(call(1, "a"), " => corrupt oversize 1mb").size == (1 << 20) + len(call(1, "a"))
+    assert in_flight(BATCH).size == len(BATCH)
+    assert in_flight(call(1, "a"), " => corrupt oversize 1mb").size == (1 << 20) + len(call(1, "a"))
 
 
 @pytest.fixture
 def held() -> InFlightMessage:
     data = call()
     parts = [MessagePart(message(data), None, RuleDecision())]
-    letter = InFlightMessage(7, 1.0, "client", data, stream=None, lane="lane", parts=parts)
-    letter.holder, letter.held_at = ("viewer", "tui"), 2.0
-    return letter
+    in_flight = InFlightMessage(7, 1.0, "client", data, stream=None, lane="lane", parts=parts)
+    in_flight.holder, in_flight.held_at = ("viewer", "tui"), 2.0
+    return in_flight
 
 
 def test_who_holds_a_message_how_long_and_its_text_are_told(held: InFlightMessage) -> None:
     noted, event = held.hold_steps(5.0)
 
     assert noted == AddNote("rule", {"action": "hold", "viewer": "tui", **NAMED, "ticket": 7}, "lane")
-    assert event == Notify(None, {"event": "held", **held.shown(5.0)})
-    assert held.shown(5.0) == {
+    assert event == Notify(None, {"event": "held", **held.viewer_fields(5.0)})
+    assert held.viewer_fields(5.0) == {
         "ticket": 7,
         "at": 1.0,
         **NAMED,
@@ -102,8 +103,8 @@ def test_what_a_viewer_made_of_a_message_is_noted_and_that_it_is_held_no_more_is
         "seconds": 0.5,
         "sent_b64": "eyL/Ig==",
     }
-    assert told([event]) == [{"event": "released", "ticket": 7, "why": "edited", "viewer": "tui"}]
+    assert events([event]) == [{"event": "released", "ticket": 7, "why": "edited", "viewer": "tui"}]
 
 
 def test_that_there_was_no_room_is_noted(held: InFlightMessage) -> None:
-    assert held.no_room("delay").fields == {"action": "delay", **NAMED, "why": "full"}
+    assert held.full_note("delay").fields == {"action": "delay", **NAMED, "why": "full"}
