@@ -7,6 +7,7 @@ the user did not mean.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -126,10 +127,6 @@ def _line(text: object) -> bytes:
     return one_line(data).strip()
 
 
-def _drop(fields: Fields) -> DropCommand:
-    return DropCommand(_ticket(fields))
-
-
 def _answer(fields: Fields) -> AnswerCommand:
     ticket = _ticket(fields)
     if ("result" in fields) == ("error" in fields):
@@ -162,14 +159,6 @@ def _send(fields: Fields, *, is_request: bool) -> SendCommand:
     return SendCommand(other(to), method, params, stream, is_request)
 
 
-def _request(fields: Fields) -> SendCommand:
-    return _send(fields, is_request=True)
-
-
-def _notify(fields: Fields) -> SendCommand:
-    return _send(fields, is_request=False)
-
-
 def _ticket(fields: Fields) -> int:
     ticket = fields.get("ticket")
     if not _is_number(ticket):
@@ -192,8 +181,8 @@ _PARSERS: dict[str, tuple[tuple[str, ...], Callable[[Fields], Command]]] = {
     "list": ((), lambda _: ListCommand()),
     "hold": (("query",), _hold),
     "release": (("ticket", "tickets", "message", "text"), _release),
-    "drop": (("ticket",), _drop),
+    "drop": (("ticket",), lambda fields: DropCommand(_ticket(fields))),
     "answer": (("ticket", "result", "error"), _answer),
-    "request": (_SEND_KEYS, _request),
-    "notify": (_SEND_KEYS, _notify),
+    "request": (_SEND_KEYS, partial(_send, is_request=True)),
+    "notify": (_SEND_KEYS, partial(_send, is_request=False)),
 }

@@ -172,23 +172,23 @@ class HoldBuffer:
         return len(self._by_ticket)
 
     def __iter__(self) -> Iterator[InFlightMessage]:
-        return iter(sorted(self._by_ticket.values(), key=lambda in_flight: in_flight.ticket))
+        return iter(sorted(self._by_ticket.values(), key=lambda flight: flight.ticket))
 
     def get(self, ticket: int) -> InFlightMessage | None:
         return self._by_ticket.get(ticket)
 
-    def add(self, in_flight: InFlightMessage) -> bool:
+    def add(self, flight: InFlightMessage) -> bool:
         """Add a message; return False if there is no room."""
-        if len(self._by_ticket) >= MAX_MESSAGES or self.bytes + in_flight.size > MAX_BYTES:
+        if len(self._by_ticket) >= MAX_MESSAGES or self.bytes + flight.size > MAX_BYTES:
             return False
-        self._by_ticket[in_flight.ticket] = in_flight
-        self.bytes += in_flight.size
+        self._by_ticket[flight.ticket] = flight
+        self.bytes += flight.size
         return True
 
-    def remove(self, in_flight: InFlightMessage) -> None:
+    def remove(self, flight: InFlightMessage) -> None:
         """Remove a message, which must not have been changed since it was added."""
-        if self._by_ticket.pop(in_flight.ticket, None) is not None:
-            self.bytes -= in_flight.size
+        if self._by_ticket.pop(flight.ticket, None) is not None:
+            self.bytes -= flight.size
 
 
 class LiveItem(MessageItem):

@@ -90,41 +90,41 @@ def for_body(headers: Headers, before: bytes, after: bytes, tools: ToolParamHead
     old, new = _request(before), _request(after)
     if new is None or not any(name.lower() == mcp_headers.METHOD.lower() for name, _ in kept):
         return kept
-    said = {name.lower(): (name, value) for name, value in _said(new, tools).items()}
+    repeated = {name.lower(): (name, value) for name, value in _mcp_headers(new, tools).items()}
     declared = {name.lower() for each in (old, new) if each is not None for name in tools.places(each)}
     changed: Headers = []
     for name, value in kept:
         lower = name.lower()
         if lower in _ROUTING or lower in declared:
-            if lower in said:
-                changed.append((name, said.pop(lower)[1]))
+            if lower in repeated:
+                changed.append((name, repeated.pop(lower)[1]))
         elif lower.startswith(PARAM) and old is not None:
-            again = _again(lower.removeprefix(PARAM), mcp_headers.decoded(value), old, new)
-            if again is not None:
+            updated = _updated(lower.removeprefix(PARAM), mcp_headers.decoded(value), old, new)
+            if updated is not None:
                 changed.append(
-                    (name, value if again == mcp_headers.decoded(value) else mcp_headers.encoded(again))
+                    (name, value if updated == mcp_headers.decoded(value) else mcp_headers.encoded(updated))
                 )
         else:
             changed.append((name, value))
-    return changed + list(said.values())
+    return changed + list(repeated.values())
 
 
 def of_ours(headers: Headers, body: bytes, tools: ToolParamHeaders) -> Headers:
     """Return the headers for an injected request, based on those of a request of the client."""
-    gone = ("content-length", "content-encoding", "last-event-id", *_ROUTING)
+    dropped = ("content-length", "content-encoding", "last-event-id", *_ROUTING)
     kept = [
         (name, value)
         for name, value in headers
-        if name.lower() not in gone and not name.lower().startswith(PARAM)
+        if name.lower() not in dropped and not name.lower().startswith(PARAM)
     ]
     request = _request(body)
     is_modern = any(name.lower() == mcp_headers.METHOD.lower() for name, _ in headers)
     if request is not None and (is_modern or request.revision is not None):
-        return [*kept, *_said(request, tools).items()]
+        return [*kept, *_mcp_headers(request, tools).items()]
     return kept + [(name, value) for name, value in headers if name.lower() == mcp_headers.VERSION.lower()]
 
 
-def _said(request: Request, tools: ToolParamHeaders) -> dict[str, str]:
+def _mcp_headers(request: Request, tools: ToolParamHeaders) -> dict[str, str]:
     return mcp_headers.headers(request) | tools.headers(request)
 
 
@@ -133,13 +133,13 @@ def _request(body: bytes) -> Request | None:
     return messages[0] if len(messages) == 1 and isinstance(messages[0], Request) else None
 
 
-def _again(name: str, value: str, old: Request, new: Request) -> str | None:
+def _updated(name: str, value: str, old: Request, new: Request) -> str | None:
     """Return the new value of a header that repeats an argument; None if the argument is gone."""
     found = [path for path, held in _scalars(_arguments(old), ()) if held == value]
-    plain = _letters(name)
-    path = next((path for path in found if _letters(path[-1]) == plain), None)
+    wanted = _normalized(name)
+    path = next((path for path in found if _normalized(path[-1]) == wanted), None)
     if path is None and len(found) != 1:
-        return value  # Nothing says which argument it is.
+        return value  # The argument cannot be identified.
     return mcp_headers.text(mcp_headers.at(_arguments(new), path or found[0]))
 
 
@@ -156,5 +156,5 @@ def _scalars(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
         yield path, text
 
 
-def _letters(name: str) -> str:
+def _normalized(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).casefold()

@@ -122,24 +122,24 @@ class Interceptor:
         parts = [self._decide(message, lane, steps) for message in read_frame(Frame(at, side, data, stream))]
         for part in parts:
             steps += [note._replace(lane=lane) for note in part.decision.notes]
-        in_flight = InFlightMessage(self._ticket, at, side, data, stream=stream, lane=lane, parts=parts)
-        is_blocked = in_flight.is_blocked
-        if in_flight.delay:
-            steps += self._delay(in_flight, at)
+        flight = InFlightMessage(self._ticket, at, side, data, stream=stream, lane=lane, parts=parts)
+        is_blocked = flight.is_blocked
+        if flight.delay:
+            steps += self._delay(flight, at)
         else:
-            steps += self._hold_or_deliver(in_flight, at)
-        return Decision(in_flight.ticket, is_blocked, steps, self._buffer.get(in_flight.ticket) is not None)
+            steps += self._hold_or_deliver(flight, at)
+        return Decision(flight.ticket, is_blocked, steps, self._buffer.get(flight.ticket) is not None)
 
     def wake(self, at: float) -> list[Step]:
         """Return the actions that are due at this time."""
         steps: list[Step] = []
         while self._delays and self._delays[0][0] <= at:
-            in_flight = self._buffer.get(heapq.heappop(self._delays)[1])
-            if in_flight is not None:
-                self._buffer.remove(in_flight)
-                steps += self._hold_or_deliver(in_flight, at)
-        for in_flight in self._deadlines.due(at):
-            steps += self._release(in_flight, at, "timeout")
+            flight = self._buffer.get(heapq.heappop(self._delays)[1])
+            if flight is not None:
+                self._buffer.remove(flight)
+                steps += self._hold_or_deliver(flight, at)
+        for flight in self._deadlines.due(at):
+            steps += self._release(flight, at, "timeout")
         return steps + self._watchdog.due(at)
 
     def order(self, at: float, viewer: str, fields: Fields) -> CommandReply:
@@ -156,12 +156,12 @@ class Interceptor:
             return CommandReply({}, [])
         if isinstance(command, ReleaseCommand):
             return self._release_all(command, at, viewer)
-        in_flight = self._find(command.ticket)
+        flight = self._find(command.ticket)
         if isinstance(command, DropCommand):
-            for part in in_flight.parts:
+            for part in flight.parts:
                 part.is_removed = True
-            return CommandReply({}, self._release(in_flight, at, "dropped", viewer))
-        return CommandReply({}, self._answer(in_flight, command, at, viewer))
+            return CommandReply({}, self._release(flight, at, "dropped", viewer))
+        return CommandReply({}, self._answer(flight, command, at, viewer))
 
     def failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
         """Return the actions after an injected request could not be delivered."""
@@ -171,11 +171,11 @@ class Interceptor:
     def lane_left(self, at: float, lane: object) -> list[Step]:
         """Return the actions after an HTTP exchange ended: its held messages can no longer be forwarded."""
         steps: list[Step] = []
-        for in_flight in [in_flight for in_flight in self._buffer if in_flight.lane is lane]:
-            self._buffer.remove(in_flight)
-            if in_flight.holder is not None:
-                self._deadlines.stop(in_flight)
-                steps += in_flight.release_steps(at, "connection closed")
+        for flight in [flight for flight in self._buffer if flight.lane is lane]:
+            self._buffer.remove(flight)
+            if flight.holder is not None:
+                self._deadlines.stop(flight)
+                steps += flight.release_steps(at, "connection closed")
         self._watchdog.lane_left(lane)
         return steps
 
@@ -186,12 +186,12 @@ class Interceptor:
     def end(self, at: float, side: str | None = None) -> list[Step]:
         """Return the actions at the end of the session, or of one `side`: held messages are released."""
         steps: list[Step] = []
-        for in_flight in [in_flight for in_flight in self._buffer if side in (None, in_flight.side)]:
-            if in_flight.holder is not None:
-                steps += self._release(in_flight, at, "session ended")
+        for flight in [flight for flight in self._buffer if side in (None, flight.side)]:
+            if flight.holder is not None:
+                steps += self._release(flight, at, "session ended")
             else:
-                self._buffer.remove(in_flight)
-                steps += self._deliver(in_flight)
+                self._buffer.remove(flight)
+                steps += self._deliver(flight)
         for injected in self._injected.waiting:
             if side in (None, other(injected.side)):
                 steps += self.failed(at, injected.id, "the session has ended")
@@ -209,13 +209,13 @@ class Interceptor:
 
     def describe(self, at: float) -> Fields:
         """Return the state of interception for viewers."""
-        held = [in_flight for in_flight in self._buffer if in_flight.holder is not None]
+        held = [flight for flight in self._buffer if flight.holder is not None]
         return {
             "rules": self._rules.said(),
             "holds": {viewer: query.text for viewer, query in self._queries.items()},
             "held": [
-                {**in_flight.viewer_fields(self._hold_timeout), "age": round(at - in_flight.held_at, 3)}
-                for in_flight in held
+                {**flight.viewer_fields(self._hold_timeout), "age": round(at - flight.held_at, 3)}
+                for flight in held
             ],
             "delayed": len(self._buffer) - len(held),
             "bytes": self._buffer.bytes,
@@ -251,102 +251,98 @@ class Interceptor:
             request = self._watchdog.track(message, lane, waits=waits)
         return MessagePart(message, request, decision)
 
-    def _delay(self, in_flight: InFlightMessage, at: float) -> list[Step]:
-        if not self._buffer.add(in_flight):
-            return [in_flight.full_note("delay"), *self._hold_or_deliver(in_flight, at)]
-        heapq.heappush(self._delays, (at + in_flight.delay, in_flight.ticket))
+    def _delay(self, flight: InFlightMessage, at: float) -> list[Step]:
+        if not self._buffer.add(flight):
+            return [flight.full_note("delay"), *self._hold_or_deliver(flight, at)]
+        heapq.heappush(self._delays, (at + flight.delay, flight.ticket))
         return []
 
-    def _hold_or_deliver(self, in_flight: InFlightMessage, at: float) -> list[Step]:
+    def _hold_or_deliver(self, flight: InFlightMessage, at: float) -> list[Step]:
         """Hold the message if a rule or a viewer wants that; otherwise deliver it."""
-        holder = self._holder(in_flight)
+        holder = self._holder(flight)
         if holder is None:
-            return self._deliver(in_flight)
-        if not self._buffer.add(in_flight):
-            return [in_flight.full_note("hold"), *self._deliver(in_flight)]
-        in_flight.holder, in_flight.held_at = holder, at
-        self._deadlines.start(in_flight, at)
-        for part in in_flight.parts:
+            return self._deliver(flight)
+        if not self._buffer.add(flight):
+            return [flight.full_note("hold"), *self._deliver(flight)]
+        flight.holder, flight.held_at = holder, at
+        self._deadlines.start(flight, at)
+        for part in flight.parts:
             if part.request is not None:
                 self._watchdog.stop(part.request)  # It waits for the user, not for the server.
-        return in_flight.hold_steps(self._hold_timeout)
+        return flight.hold_steps(self._hold_timeout)
 
-    def _holder(self, in_flight: InFlightMessage) -> tuple[str, str] | None:
+    def _holder(self, flight: InFlightMessage) -> tuple[str, str] | None:
         """Return the rule, or the viewer by its query, that holds the message."""
-        if in_flight.is_blocked:
+        if flight.is_blocked:
             return None
-        for part in in_flight.parts:
+        for part in flight.parts:
             if part.decision.holder is not None:
                 return "rule", part.decision.holder
-        for part in in_flight.parts:
+        for part in flight.parts:
             item = LiveItem(part.message, part.request)
             for viewer, query in self._queries.items():
                 if not part.is_removed and query.matches(item):
                     return "viewer", viewer
         return None
 
-    def _deliver(self, in_flight: InFlightMessage) -> list[Step]:
+    def _deliver(self, flight: InFlightMessage) -> list[Step]:
         """Forward the message or its replacement, or carry out what was decided instead."""
         steps: list[Step] = []
-        for part in in_flight.parts:
+        for part in flight.parts:
             message, request, decision = part.message, part.request, part.decision
             if request is None:
                 continue
             if request.is_abandoned:  # The watchdog was faster than a delay.
                 if not part.is_removed and not isinstance(message, Request):
-                    steps.append(rule_note("swallowed", about(message, request), in_flight.lane))
+                    steps.append(rule_note("swallowed", about(message, request), flight.lane))
                 part.is_removed = True
             elif decision.answer is not None:
                 self._watchdog.abandon(request)
-                steps.append(Inject(other(in_flight.side), decision.answer, in_flight.lane, in_flight.stream))
+                steps.append(Inject(other(flight.side), decision.answer, flight.lane, flight.stream))
             elif part.is_removed:
                 continue
             elif isinstance(message, Request):
                 request.is_forwarded = True
-            elif not decision.hides_response or in_flight.edited is not None:
+            elif not decision.hides_response or flight.edited is not None:
                 self._watchdog.stop(request)
-        if in_flight.is_disconnected:
-            return [*steps, Disconnect(in_flight.lane)]
-        if all(part.is_removed for part in in_flight.parts):
-            return [*steps, Dropped(in_flight.side, in_flight.lane, in_flight.ticket)]
-        replacement = in_flight.outgoing()
+        if flight.is_disconnected:
+            return [*steps, Disconnect(flight.lane)]
+        if all(part.is_removed for part in flight.parts):
+            return [*steps, Dropped(flight.side, flight.lane, flight.ticket)]
+        replacement = flight.outgoing()
         if replacement is None:
-            return [*steps, Forward(in_flight.side, in_flight.data, in_flight.lane, in_flight.ticket)]
+            return [*steps, Forward(flight.side, flight.data, flight.lane, flight.ticket)]
         return [
             *steps,
-            Substitute(in_flight.side, replacement, in_flight.lane, in_flight.ticket, in_flight.is_cut),
+            Substitute(flight.side, replacement, flight.lane, flight.ticket, flight.is_cut),
         ]
 
-    def _release(
-        self, in_flight: InFlightMessage, at: float, why: str, viewer: str | None = None
-    ) -> list[Step]:
-        self._buffer.remove(in_flight)
-        self._deadlines.stop(in_flight)
-        for part in in_flight.parts:
+    def _release(self, flight: InFlightMessage, at: float, why: str, viewer: str | None = None) -> list[Step]:
+        self._buffer.remove(flight)
+        self._deadlines.stop(flight)
+        for part in flight.parts:
             if part.request is not None and not (
                 isinstance(part.message, Request) and part.request.is_answered
             ):
                 self._watchdog.watch(part.request, at)
-        return [*in_flight.release_steps(at, why, viewer), *self._deliver(in_flight)]
+        return [*flight.release_steps(at, why, viewer), *self._deliver(flight)]
 
     def _release_all(self, command: ReleaseCommand, at: float, viewer: str) -> CommandReply:
-        held = [in_flight.ticket for in_flight in self._buffer if in_flight.holder is not None]
+        held = [flight.ticket for flight in self._buffer if flight.holder is not None]
         tickets = held if command.tickets is None else sorted(set(command.tickets))
         steps: list[Step] = []
-        for in_flight in [self._find(ticket) for ticket in tickets]:
-            in_flight.edited = command.data
-            steps += self._release(in_flight, at, "accepted" if command.data is None else "edited", viewer)
+        for flight in [self._find(ticket) for ticket in tickets]:
+            flight.edited = command.data
+            steps += self._release(flight, at, "accepted" if command.data is None else "edited", viewer)
         return CommandReply({"released": len(tickets)}, steps)
 
-    def _answer(
-        self, in_flight: InFlightMessage, command: AnswerCommand, at: float, viewer: str
-    ) -> list[Step]:
+    def _answer(self, flight: InFlightMessage, command: AnswerCommand, at: float, viewer: str) -> list[Step]:
         """Answer a held request in place of its peer."""
-        if in_flight.request is None:
-            raise CommandError(f"ticket {in_flight.ticket} is no request: there is nothing to answer")
-        in_flight.first.is_removed = True
-        in_flight.first.decision.answer = answer(in_flight.request.id, command.member, command.value)
-        return self._release(in_flight, at, "answered", viewer)
+        if flight.request is None:
+            raise CommandError(f"ticket {flight.ticket} is no request: there is nothing to answer")
+        flight.first.is_removed = True
+        flight.first.decision.answer = answer(flight.request.id, command.member, command.value)
+        return self._release(flight, at, "answered", viewer)
 
     def _send(self, command: SendCommand, at: float, viewer: str, n: object) -> CommandReply:
         injected, data = None, b""
@@ -364,15 +360,15 @@ class Interceptor:
     def _stop_holding(self, viewer: str, at: float, why: str) -> list[Step]:
         self._queries.pop(viewer, None)
         steps: list[Step] = []
-        for in_flight in [in_flight for in_flight in self._buffer if in_flight.holder == ("viewer", viewer)]:
-            steps += self._release(in_flight, at, why)
+        for flight in [flight for flight in self._buffer if flight.holder == ("viewer", viewer)]:
+            steps += self._release(flight, at, why)
         return steps
 
     def _find(self, ticket: int) -> InFlightMessage:
-        in_flight = self._buffer.get(ticket)
-        if in_flight is None or in_flight.holder is None:
+        flight = self._buffer.get(ticket)
+        if flight is None or flight.holder is None:
             raise CommandError(f"no message is held under ticket {ticket}")
-        return in_flight
+        return flight
 
 
 def _swallowed() -> RuleDecision:

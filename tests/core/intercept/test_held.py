@@ -16,7 +16,7 @@ NAMED = {"from": "client", "id": "1", "method": "tools/call", "subject": "echo"}
 BATCH = b"[" + call(1, "a") + b" , " + call(2, "b") + b"]"
 
 
-def in_flight(data: bytes, *flags: str) -> InFlightMessage:
+def flight(data: bytes, *flags: str) -> InFlightMessage:
     evaluator = RuleEvaluator(rules(*flags))
     parts = [
         MessagePart(each, None, evaluator.evaluate(each, None))
@@ -26,18 +26,18 @@ def in_flight(data: bytes, *flags: str) -> InFlightMessage:
 
 
 def test_what_nobody_touches_goes_on_as_it_came() -> None:
-    assert in_flight(BATCH).outgoing() is None
-    assert in_flight(call(1, "a")).outgoing() is None
+    assert flight(BATCH).outgoing() is None
+    assert flight(call(1, "a")).outgoing() is None
 
 
 def test_a_part_of_a_batch_may_be_left_out_or_changed() -> None:
-    assert in_flight(BATCH, "tool:a => drop").outgoing() == b"[" + call(2, "b") + b"]"
-    changed = in_flight(BATCH, "tool:b => replace /params = 1").outgoing()
+    assert flight(BATCH, "tool:a => drop").outgoing() == b"[" + call(2, "b") + b"]"
+    changed = flight(BATCH, "tool:b => replace /params = 1").outgoing()
     assert changed == b"[" + call(1, "a") + b',{"jsonrpc":"2.0","id":2,"method":"tools/call","params":1}]'
 
 
 def test_a_batch_waits_for_its_slowest_part_and_ends_with_any() -> None:
-    both = in_flight(BATCH, "tool:a => delay 1s", "tool:b => delay 3s", "tool:b => disconnect")
+    both = flight(BATCH, "tool:a => delay 1s", "tool:b => delay 3s", "tool:b => disconnect")
 
     assert both.delay == 3
     assert both.is_disconnected
@@ -45,12 +45,12 @@ def test_a_batch_waits_for_its_slowest_part_and_ends_with_any() -> None:
 
 
 def test_nothing_of_it_goes_on_if_all_is_left_out() -> None:
-    assert in_flight(BATCH, " => drop").is_blocked
-    assert not in_flight(BATCH, "tool:a => drop").is_blocked
+    assert flight(BATCH, " => drop").is_blocked
+    assert not flight(BATCH, "tool:a => drop").is_blocked
 
 
 def test_what_a_viewer_made_of_it_counts_for_more_than_rules() -> None:
-    half = in_flight(call(1, "a"), "tool:a => corrupt half-line")
+    half = flight(call(1, "a"), "tool:a => corrupt half-line")
     assert half.is_cut
     half.edited = b"{}"
 
@@ -59,17 +59,17 @@ def test_what_a_viewer_made_of_it_counts_for_more_than_rules() -> None:
 
 
 def test_its_size_is_what_it_keeps_in_memory() -> None:
-    assert in_flight(BATCH).size == len(BATCH)
-    assert in_flight(call(1, "a"), " => corrupt oversize 1mb").size == (1 << 20) + len(call(1, "a"))
+    assert flight(BATCH).size == len(BATCH)
+    assert flight(call(1, "a"), " => corrupt oversize 1mb").size == (1 << 20) + len(call(1, "a"))
 
 
 @pytest.fixture
 def held() -> InFlightMessage:
     data = call()
     parts = [MessagePart(message(data), None, RuleDecision())]
-    in_flight = InFlightMessage(7, 1.0, "client", data, stream=None, lane="lane", parts=parts)
-    in_flight.holder, in_flight.held_at = ("viewer", "tui"), 2.0
-    return in_flight
+    flight = InFlightMessage(7, 1.0, "client", data, stream=None, lane="lane", parts=parts)
+    flight.holder, flight.held_at = ("viewer", "tui"), 2.0
+    return flight
 
 
 def test_who_holds_a_message_how_long_and_its_text_are_told(held: InFlightMessage) -> None:

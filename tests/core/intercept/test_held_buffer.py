@@ -8,21 +8,21 @@ from mcpspy.core.intercept import held as module
 from mcpspy.core.intercept.held import HoldBuffer, InFlightMessage
 
 
-def in_flight(ticket: int, size: int = 10) -> InFlightMessage:
+def flight(ticket: int, size: int = 10) -> InFlightMessage:
     return InFlightMessage(ticket, 0.0, "client", b"x" * size, stream=None, lane=None, parts=[])
 
 
 def test_letters_come_in_the_order_of_their_tickets() -> None:
     buffer = HoldBuffer()
     for ticket in (3, 1, 2):
-        assert buffer.add(in_flight(ticket))
+        assert buffer.add(flight(ticket))
 
     assert [each.ticket for each in buffer] == [1, 2, 3]
 
 
 def test_it_knows_what_it_keeps_in_memory() -> None:
     buffer = HoldBuffer()
-    one, two = in_flight(1), in_flight(2, 30)
+    one, two = flight(1), flight(2, 30)
     buffer.add(one)
     buffer.add(two)
     buffer.remove(one)
@@ -37,7 +37,7 @@ def test_it_is_full_by_bytes_and_by_number(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "MAX_MESSAGES", 3)
     buffer = HoldBuffer()
 
-    assert [buffer.add(in_flight(n, size)) for n, size in enumerate((10, 20, 10, 1, 1))] == [
+    assert [buffer.add(flight(n, size)) for n, size in enumerate((10, 20, 10, 1, 1))] == [
         True,
         False,
         True,
