@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Lines, Value
 
 
-PULSE = 1.0
+PROGRESS_INTERVAL = 1.0
 """Seconds between progress reports to the user."""
 
 
@@ -111,17 +111,17 @@ class ReplayInterrupted(Exception):  # noqa: N818 - not an error: somebody had s
         self.played = played
 
 
-def run(asked: ReplayOptions) -> list[ReplayRun]:
+def run(replay: ReplayOptions) -> list[ReplayRun]:
     """Return the runs in the order of their ends; raise CannotStart or ReplayInterrupted."""
-    return asyncio.run(_run(asked))
+    return asyncio.run(_run(replay))
 
 
-async def _run(asked: ReplayOptions) -> list[ReplayRun]:
+async def _run(replay: ReplayOptions) -> list[ReplayRun]:
     played: list[ReplayRun] = []
     signals = _cancelled_by_signals()
     try:
-        for _ in range(asked.repeat):
-            await _together(asked, played)
+        for _ in range(replay.repeat):
+            await _run_clients(replay, played)
             if all(each.failed for each in played):
                 break
     except asyncio.CancelledError:
@@ -129,13 +129,13 @@ async def _run(asked: ReplayOptions) -> list[ReplayRun]:
     return played
 
 
-async def _together(asked: ReplayOptions, played: list[ReplayRun]) -> None:
+async def _run_clients(replay: ReplayOptions, played: list[ReplayRun]) -> None:
     """Run all clients once, concurrently; their runs are kept even if this is cancelled."""
     unrecorded = RecordingTarget()
-    unrecorded.recording, unrecorded.redaction = False, asked.where.redaction
+    unrecorded.recording, unrecorded.redaction = False, replay.where.redaction
     runs = [
-        asyncio.create_task(_play(asked, asked.where if first else unrecorded, played))
-        for first in [True] + [False] * (asked.clients - 1)
+        asyncio.create_task(_play(replay, replay.where if first else unrecorded, played))
+        for first in [True] + [False] * (replay.clients - 1)
     ]
     try:
         await asyncio.wait(runs)
@@ -148,58 +148,58 @@ async def _together(asked: ReplayOptions, played: list[ReplayRun]) -> None:
         each.result()
 
 
-async def _play(asked: ReplayOptions, where: RecordingTarget, played: list[ReplayRun]) -> None:
-    witness = RecordingObserver(where, _fields(asked))
-    path = witness.writer.path if witness.writer is not None else None
-    unsent = sum(len(plan.requests) for plan in asked.plans)
-    run = ReplayRun(witness.session, path, [], [], [], unsent=unsent)
+async def _play(replay: ReplayOptions, where: RecordingTarget, played: list[ReplayRun]) -> None:
+    observer = RecordingObserver(where, _fields(replay))
+    path = observer.writer.path if observer.writer is not None else None
+    unsent = sum(len(plan.requests) for plan in replay.plans)
+    run = ReplayRun(observer.session, path, [], [], [], unsent=unsent)
     ids, numbers = itertools.count(1), itertools.count(1)
     ended: ConnectionEnded | None = None
     try:
-        for plan in asked.plans:
-            connection = await connect(asked.target, witness, numbers)
+        for plan in replay.plans:
+            connection = await connect(replay.target, observer, numbers)
             try:
-                player = Player(plan, asked.options, ids, monotonic())
-                await _Conversation(connection, player, asked, run).hold()
+                player = Player(plan, replay.options, ids, monotonic())
+                await _Playback(connection, player, replay, run).play()
             finally:
                 await connection.close()
                 ended = connection.ended
             if run.stopped is not None:
                 break
     except CannotStart as error:
-        witness.note("error", text=str(error))
+        observer.note("error", text=str(error))
         raise
     finally:
-        if isinstance(asked.target, ServerCommand):
-            witness.finish(ended.code if ended else None, ended.signal if ended else None)
+        if isinstance(replay.target, ServerCommand):
+            observer.finish(ended.code if ended else None, ended.signal if ended else None)
         else:
-            witness.finish(0, None)
-        witness.session.end()
+            observer.finish(0, None)
+        observer.session.end()
         played.append(run)
 
 
-class _Conversation:
+class _Playback:
     """One plan on one connection."""
 
     def __init__(
-        self, connection: ServerConnection, player: Player, asked: ReplayOptions, run: ReplayRun
+        self, connection: ServerConnection, player: Player, replay: ReplayOptions, run: ReplayRun
     ) -> None:
         self._connection = connection
         self._player = player
-        self._timeout = asked.options.timeout
-        self._watch = asked.watch
+        self._timeout = replay.options.timeout
+        self._watch = replay.watch
         self._run = run
-        self._garbage = ""
+        self._invalid_output = ""
         """The first output that is not a message."""
 
-    async def hold(self) -> None:
+    async def play(self) -> None:
         player = self._player
         try:
             while not player.is_over:
                 for data in player.take(monotonic()):
                     await self._send(data)
                 if not player.is_over:
-                    self._take(await self._hear(player.next_at))
+                    self._take(await self._receive(player.next_at))
         finally:
             run = self._run
             run.sent += player.sent.values()
@@ -219,11 +219,13 @@ class _Conversation:
                 None, f"the server did not take a message within {self._timeout:g} s", monotonic()
             )
 
-    async def _hear(self, until: float | None) -> InboundEvent | None:
+    async def _receive(self, until: float | None) -> InboundEvent | None:
         """Return the next event; None if there is none until then."""
         begun = monotonic()
         while True:
-            left = PULSE if until is None else min(PULSE, max(0.0, until - monotonic()))
+            left = (
+                PROGRESS_INTERVAL if until is None else min(PROGRESS_INTERVAL, max(0.0, until - monotonic()))
+            )
             try:
                 async with asyncio.timeout(left):
                     return await self._connection.hear()
@@ -238,7 +240,9 @@ class _Conversation:
         player = self._player
         if isinstance(event, ReceivedMessage):
             if not player.heard(event.data, event.at, event.request, event.status):
-                self._garbage = self._garbage or event.data.decode("utf-8", "backslashreplace").strip()
+                self._invalid_output = (
+                    self._invalid_output or event.data.decode("utf-8", "backslashreplace").strip()
+                )
         elif isinstance(event, ExchangeRefused | ExchangeLost):
             player.refused(event.request, event.why, event.at, is_gone=isinstance(event, ExchangeLost))
         elif isinstance(event, ConnectionEnded):
@@ -250,16 +254,16 @@ class _Conversation:
         refused = (
             f"{sent.about}: {sent.failed}"
             for sent in player.sent.values()
-            if sent.failed and _had_answer(sent)
+            if sent.failed and _was_answered(sent)
         )
         why = player.stopped or next(refused, None)
         if why is None or player.is_answered:
             return None
-        said = f"; what it says is no JSON-RPC: {self._garbage[:80]}" if self._garbage else ""
+        said = f"; what it says is no JSON-RPC: {self._invalid_output[:80]}" if self._invalid_output else ""
         return f"{self._connection.name}: {why}{said}"
 
 
-def _had_answer(sent: SentRequest) -> bool:
+def _was_answered(sent: SentRequest) -> bool:
     return sent.cue.exchange is not None and sent.cue.exchange.answer is not None
 
 
@@ -283,15 +287,15 @@ def _cancelled_by_signals() -> list[int]:
     return signals
 
 
-def _fields(asked: ReplayOptions) -> dict[str, Value]:
-    target = asked.target
+def _fields(replay: ReplayOptions) -> dict[str, Value]:
+    target = replay.target
     if isinstance(target, ServerCommand):
         return {
             "transport": "stdio",
             "command": target.arguments,
-            "name": asked.name or session_name(target.arguments),
+            "name": replay.name or session_name(target.arguments),
         }
-    return {"transport": "http", "upstream": target.url, "name": asked.name}
+    return {"transport": "http", "upstream": target.url, "name": replay.name}
 
 
 def _header(fields: Mapping[str, Value], id: str) -> Header:  # noqa: A002

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import calendar
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
@@ -32,10 +33,10 @@ class ImportedSession(Struct, kw_only=True):
     """A session from another tool's file, in the form of a recording."""
 
     format: str
-    key: str
+    key: str = ""
     """The id of the session in its file; empty if it is the only one."""
-    name: str
-    transport: str
+    name: str = ""
+    transport: str = "stdio"
     command: list[str] | None = None
     upstream: str | None = None
     cwd: str | None = None
@@ -46,7 +47,7 @@ class ImportedSession(Struct, kw_only=True):
     messages: int
     lacks: list[str]
     """Data that the format does not record, with its replacement."""
-    changed: list[str]
+    changed: list[str] = []
     """Losses and changes in this file."""
 
 
@@ -59,21 +60,21 @@ class RecordingLines:
     def __init__(self, *, by_time: bool = False) -> None:
         self.messages = 0
         self._by_time = by_time
-        self._made: list[tuple[float, int, bytes]] = []
+        self._lines: list[tuple[float, int, bytes]] = []
 
     def message(self, at: float, side: str, data: bytes, **fields: Value) -> None:
         """Add a message of one side; ignore white space."""
         if data.strip():
-            # A line break may stand in what a damaged file calls a line, and must not end ours.
+            # A damaged file may have a line break within a line, which must not end the recording's line.
             body = "http" in fields or b"\n" in data
             prefix = encode.frame_prefix(side, fields) % 0.0
             self._add(at, b"".join(encode.splice(prefix, [data], body=body)))
 
     def events(self, times: Iterable[float], body: bytes, **fields: Value) -> None:
         """Add a `text/event-stream` of the server; `times` has one item per event."""
-        lane = SseEncoder(SERVER, fields)
-        _, lines = lane.feed(0.0, body)
-        events = b"".join([*lines, *lane.close(0.0)]).split(b"\n")[:-1]
+        encoder = SseEncoder(SERVER, fields)
+        _, lines = encoder.feed(0.0, body)
+        events = b"".join([*lines, *encoder.close(0.0)]).split(b"\n")[:-1]
         for at, line in zip(times, events, strict=True):
             self._add(at, line + b"\n")
 
@@ -84,18 +85,21 @@ class RecordingLines:
     def note(self, at: float, kind: str, **fields: Value) -> None:
         self._add(at, encode.note(0.0, kind, fields))
 
-    def ended(self) -> None:
-        """Add the end of the session. No other format records how the server exited."""
-        last = max((at for at, _, _ in self._made), default=0.0)
-        self.note(last, "exit", code=None, signal=None)
+    def session(self, *, start: float | None = None, is_ended: bool = True, **fields: Any) -> ImportedSession:
+        """Return the session with these fields; times count from `start`, by default the first line's."""
+        if is_ended:
+            last = max((at for at, _, _ in self._lines), default=0.0)
+            self.note(last, "exit", code=None, signal=None)  # No format records how the server exited.
+        started, lines = self.done(start)
+        return ImportedSession(**{"started": started, **fields}, lines=lines, messages=self.messages)
 
     def done(self, start: float | None = None) -> tuple[float, list[bytes]]:
         """Return the start, by default the time of the first line, and the lines."""
-        made = sorted(self._made) if self._by_time else self._made
+        added = sorted(self._lines) if self._by_time else self._lines
         if start is None:
-            start = made[0][0] if made else 0.0
+            start = added[0][0] if added else 0.0
         lines, last = [], 0.0
-        for at, _, rest in made:
+        for at, _, rest in added:
             last = max(last, at - start)
             lines.append(b'{"t":%.6f' % last + rest)
         return start, lines
@@ -104,7 +108,15 @@ class RecordingLines:
         if not abs(at) < _BEYOND_TIME:
             raise UsageError(f"a time of {at:g} s is none", "see docs/import.md")
         self.messages += not line.startswith(b',"note":', len(_AT_ZERO))
-        self._made.append((at, len(self._made), line[len(_AT_ZERO) :]))
+        self._lines.append((at, len(self._lines), line[len(_AT_ZERO) :]))
+
+
+def words(command: str) -> list[str] | None:
+    """Split a command line by a shell's rules, or return it whole if a quote is not closed."""
+    try:
+        return shlex.split(command) or None
+    except ValueError:
+        return [command]
 
 
 def counted(number: int, what: str) -> str:
@@ -118,12 +130,12 @@ _BOM = b"\xef\xbb\xbf"
 
 _SPACE = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
 
-_MOMENT = re.compile(
+_TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,12}))?\s*([Zz]|[+-]\d\d:?\d\d)?", re.ASCII
 )
 """An RFC 3339 date and time; without a zone it is UTC."""
 
-HALF = "half a file? Save it again, or let its tool finish"
+INCOMPLETE = "half a file? Save it again, or let its tool finish"
 
 
 def read(data: bytes, shape: type[T], what: str) -> T:
@@ -132,7 +144,9 @@ def read(data: bytes, shape: type[T], what: str) -> T:
         return Decoder(shape).decode(data.removeprefix(_BOM))
     except (DecodeError, UnicodeError) as error:
         cut = "truncated" in str(error)
-        raise UsageError(f"{what}, but {_lower(error)}", HALF if cut else "see docs/import.md") from None
+        raise UsageError(
+            f"{what}, but {_lower(error)}", INCOMPLETE if cut else "see docs/import.md"
+        ) from None
     except RecursionError:
         raise UsageError(f"{what}, but nested too deep to be read") from None
 
@@ -157,7 +171,9 @@ def read_lines(
             except (ValueError, RecursionError):
                 cut = number == len(lines)
                 wrong = f"its last line, {number}, is cut off" if cut else f"line {number}: {_lower(error)}"
-                raise UsageError(f"{what}, but {wrong}", HALF if cut else "see docs/import.md") from None
+                raise UsageError(
+                    f"{what}, but {wrong}", INCOMPLETE if cut else "see docs/import.md"
+                ) from None
         except RecursionError:
             raise UsageError(f"{what}, but line {number} is nested too deep to be read") from None
         yield number, entry
@@ -175,9 +191,9 @@ def compact(raw: Raw | bytes) -> bytes:
     return _SPACE.sub(rb"\1", data) if b"\n" in data else data
 
 
-def moment(text: str, what: str) -> float:
+def timestamp(text: str, what: str) -> float:
     """Return seconds since 1970; raise UsageError that begins with `what`."""
-    found = _MOMENT.fullmatch(text.strip())
+    found = _TIMESTAMP.fullmatch(text.strip())
     if found is None:
         raise UsageError(
             f"{what}, but {text[:40]!r} is no date and time", "it should be as RFC 3339 has them"

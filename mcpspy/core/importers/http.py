@@ -25,7 +25,7 @@ from mcpspy.core.recording.encode import CLIENT, SERVER
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
 
-LATER = 1e-6
+RESOLUTION = 1e-6
 """The resolution of a recording, in seconds."""
 
 Key = tuple[str, str]
@@ -36,24 +36,24 @@ class PostHistory:
     """The messages that the client posted, and when."""
 
     def __init__(self) -> None:
-        self._asked: dict[Key, float] = {}
+        self._requests: dict[Key, float] = {}
         """Times at which the server had each request."""
         self._tokens: dict[Key, float] = {}
-        self._answered: dict[Key, float] = {}
+        self._responses: dict[Key, float] = {}
         """Times at which the client responded to each server request."""
 
     def post(self, stream: str, at: float, end_at: float, data: bytes) -> None:
         """Read a body posted at `at`, in an exchange that ended at `end_at`."""
-        had = max(end_at, at + LATER)
+        received_at = max(end_at, at + RESOLUTION)
         for message in read_frame(Frame(at, CLIENT, data)):
             if isinstance(message, Request):
-                self._asked.setdefault((stream, message.id), had)
+                self._requests.setdefault((stream, message.id), received_at)
                 if (token := message.progress_token) is not None:
-                    self._tokens.setdefault((stream, token), had)
+                    self._tokens.setdefault((stream, token), received_at)
             elif isinstance(message, Result | Failure) and message.id is not None:
-                self._answered.setdefault((stream, message.id), at)
+                self._responses.setdefault((stream, message.id), at)
 
-    def times(self, stream: str, begun: float, end_at: float, body: bytes, *, own: bool) -> list[float]:
+    def times(self, stream: str, start: float, end_at: float, body: bytes, *, own: bool) -> list[float]:
         """Return a time for each event of a body that came between `begun` and `end_at`.
 
         Events in the response to a POST come as late as possible; on the server's `own` stream, which waits
@@ -67,31 +67,31 @@ class PostHistory:
         earliest, latest = [end_at] * len(events), [end_at] * len(events)
         low = high = end_at
         for number in reversed(range(len(events))):
-            causes = _known(self._cause(stream, message) for message in said[number]) if own else []
-            low = max(causes, default=low)
-            high = min([high, *_known(self._effect(stream, message) for message in said[number])])
+            history = _present(self._cause_time(stream, message) for message in said[number]) if own else []
+            low = max(history, default=low)
+            high = min([high, *_present(self._effect_time(stream, message) for message in said[number])])
             earliest[number], latest[number] = low, high
-        at = begun + LATER
+        at = start + RESOLUTION
         times = []
         for low, high in zip(earliest, latest, strict=True):
             at = max(at, min(low, high))
             times.append(at)
         return times
 
-    def _cause(self, stream: str, message: AnyMessage) -> float | None:
+    def _cause_time(self, stream: str, message: AnyMessage) -> float | None:
         """Return when the cause of a server message existed."""
         if isinstance(message, Result | Failure):
-            return self._asked.get((stream, message.id or ""))
+            return self._requests.get((stream, message.id or ""))
         if isinstance(message, Notification) and message.method == "notifications/progress":
             return self._tokens.get((stream, text(message.body.progress_token) or ""))
         return None
 
-    def _effect(self, stream: str, message: AnyMessage) -> float | None:
+    def _effect_time(self, stream: str, message: AnyMessage) -> float | None:
         """Return when the client responded to a server request."""
-        return self._answered.get((stream, message.id)) if isinstance(message, Request) else None
+        return self._responses.get((stream, message.id)) if isinstance(message, Request) else None
 
 
-def _known(times: Iterable[float | None]) -> list[float]:
+def _present(times: Iterable[float | None]) -> list[float]:
     return [at for at in times if at is not None]
 
 
@@ -119,11 +119,11 @@ class ImportedExchange(Struct, kw_only=True):
     method: str
     url: str
     request: Headers
-    asked: bytes | None
+    request_body: bytes | None
     """The body; None if the file does not have it."""
     status: int | None
     response: Headers
-    answered: bytes | None
+    response_body: bytes | None
     error: str | None = None
     """The reason why there is no response."""
     hung_up: str | None = None
@@ -132,7 +132,7 @@ class ImportedExchange(Struct, kw_only=True):
     """True if it had not ended when the file was saved."""
 
 
-def conversations(
+def mcp_sessions(
     exchanges: list[ImportedExchange],
     format: str,  # noqa: A002 - it is one.
     lacks: list[str],
@@ -174,10 +174,10 @@ def _session(
     changed: list[str],
 ) -> ImportedSession:
     lines = RecordingLines(by_time=True)
-    begun = exchanges[0].at
+    start = exchanges[0].at
     sessions: dict[str, str] = {}
     opened: dict[str, str] = {}
-    causes = PostHistory()
+    history = PostHistory()
     placed: list[tuple[ImportedExchange, dict[str, Value]]] = []
     for number, exchange in enumerate(exchanges, 1):
         session = _header(exchange.request, SESSION) or _header(exchange.response, SESSION)
@@ -186,23 +186,19 @@ def _session(
             stream = sessions.setdefault(session, stream)
         elif exchange.url in addresses:
             stream = opened.get(exchange.url, stream)
-        for address in _named(exchange):
+        for address in _named_addresses(exchange):
             opened[address] = stream
         placed.append((exchange, {"stream": stream, "http": number}))
-        if exchange.method == "POST" and exchange.asked:
-            causes.post(stream, exchange.at, exchange.end_at, exchange.asked)
-    missing = sum(_add(lines, exchange, where, begun, causes) for exchange, where in placed)
-    lines.ended()
-    _, made = lines.done(begun)
-    return ImportedSession(
+        if exchange.method == "POST" and exchange.request_body:
+            history.post(stream, exchange.at, exchange.end_at, exchange.request_body)
+    missing = sum(_add(lines, exchange, where, start, history) for exchange, where in placed)
+    return lines.session(
+        start=start,
         format=format,
         key=endpoint,
         name=_origin(endpoint).rpartition("/")[2].rpartition("@")[2],
         transport="http",
         upstream=endpoint,
-        started=begun,
-        lines=made,
-        messages=lines.messages,
         lacks=lacks,
         changed=[*changed, *([f"bodies that were not saved with it: {missing}"] if missing else [])],
     )
@@ -212,19 +208,19 @@ def _add(
     lines: RecordingLines,
     exchange: ImportedExchange,
     where: dict[str, Value],
-    begun: float,
-    causes: PostHistory,
+    start: float,
+    history: PostHistory,
 ) -> int:
     """Add the messages and notes of an exchange; return the number of its missing bodies."""
     kind = (_header(exchange.response, "content-type") or "").partition(";")[0].strip().lower()
     posts = exchange.method == "POST"
-    if posts and exchange.asked is not None:
-        lines.message(exchange.at, CLIENT, exchange.asked, **where)
+    if posts and exchange.request_body is not None:
+        lines.message(exchange.at, CLIENT, exchange.request_body, **where)
     fields: dict[str, Value] = {
         "method": exchange.method,
         "path": _target(exchange.url),
         "status": exchange.status,
-        "asked_at": round(exchange.at - begun, 6),
+        "asked_at": round(exchange.at - start, 6),
         "request": noted(exchange.request),
         "response": noted(exchange.response),
     }
@@ -232,32 +228,38 @@ def _add(
         fields["error"] = exchange.error
     lines.note(exchange.head_at, "http", **where, **fields)
     answers = kind in ("application/json", "text/event-stream")
-    if answers and exchange.answered:
+    if answers and exchange.response_body:
         if kind == "text/event-stream":
             begins, ends, stream = exchange.at, exchange.end_at, str(where["stream"])
-            times = causes.times(stream, begins, ends, exchange.answered, own=not posts)
-            lines.events(times, exchange.answered, **where)
+            times = history.times(stream, begins, ends, exchange.response_body, own=not posts)
+            lines.events(times, exchange.response_body, **where)
         else:
-            lines.message(exchange.end_at, SERVER, exchange.answered, **where)
+            lines.message(exchange.end_at, SERVER, exchange.response_body, **where)
     if not exchange.is_open:
         lines.note(exchange.end_at, "http-end", **where, hung_up=exchange.hung_up)
-    return (posts and exchange.asked is None) + (answers and exchange.answered is None)
+    return (posts and exchange.request_body is None) + (answers and exchange.response_body is None)
 
 
 def _is_rpc(exchange: ImportedExchange) -> bool:
-    return exchange.method == "POST" and bool(exchange.asked) and bool(_RPC.search(exchange.asked or b""))
+    return (
+        exchange.method == "POST"
+        and bool(exchange.request_body)
+        and bool(_RPC.search(exchange.request_body or b""))
+    )
 
 
 def _addresses(exchanges: list[ImportedExchange]) -> dict[str, str]:
     """Return the message addresses of HTTP+SSE streams (2024-11-05), with their endpoints."""
-    return {address: _endpoint(exchange.url) for exchange in exchanges for address in _named(exchange)}
+    return {
+        address: _endpoint(exchange.url) for exchange in exchanges for address in _named_addresses(exchange)
+    }
 
 
-def _named(exchange: ImportedExchange) -> list[str]:
+def _named_addresses(exchange: ImportedExchange) -> list[str]:
     """Return the message address that the first event of an HTTP+SSE stream names, if any."""
-    if exchange.method != "GET" or not exchange.answered:
+    if exchange.method != "GET" or not exchange.response_body:
         return []
-    events = SseFramer().feed(exchange.answered[:8192])
+    events = SseFramer().feed(exchange.response_body[:8192])
     if not events or events[0].event != "endpoint":
         return []
     said = b"".join(events[0].data or ()).decode("utf-8", "replace")

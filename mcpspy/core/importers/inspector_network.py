@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from mcpspy.core.importers.base import ImportedSession, counted, moment, read
-from mcpspy.core.importers.http import LACKS, ImportedExchange, conversations
+from mcpspy.core.importers.base import ImportedSession, counted, read, timestamp
+from mcpspy.core.importers.http import LACKS, ImportedExchange, mcp_sessions
 from mcpspy.errors import UsageError
 
 NAME = "the Inspector's Network export"
@@ -29,10 +29,10 @@ class _Entry(Struct):
     method: str
     url: str
     request: dict[str, str] = field(name="requestHeaders", default_factory=dict)
-    asked: str | None = field(name="requestBody", default=None)
+    request_body: str | None = field(name="requestBody", default=None)
     status: int | None = field(name="responseStatus", default=None)
     response: dict[str, str] = field(name="responseHeaders", default_factory=dict)
-    answered: str | None = field(name="responseBody", default=None)
+    response_body: str | None = field(name="responseBody", default=None)
     duration: float = 0.0
     error: str | None = None
     stream: _Stream | None = None
@@ -41,7 +41,7 @@ class _Entry(Struct):
 def sessions(data: bytes) -> list[ImportedSession]:
     """Return one session per MCP server; raise UsageError if there is none."""
     entries = read(data, list[_Entry], NAME)
-    found = conversations([_exchanged(entry) for entry in entries], "inspector-network", LACKS_HERE)
+    found = mcp_sessions([_exchange(entry) for entry in entries], "inspector-network", LACKS_HERE)
     if not found:
         raise UsageError(f"{NAME} of {len(entries)} requests, but none posts JSON-RPC")
     if events := sum(entry.stream.events for entry in entries if entry.stream):
@@ -50,22 +50,22 @@ def sessions(data: bytes) -> list[ImportedSession]:
     return found
 
 
-def _exchanged(entry: _Entry) -> ImportedExchange:
-    at = moment(entry.timestamp, NAME)
+def _exchange(entry: _Entry) -> ImportedExchange:
+    at = timestamp(entry.timestamp, NAME)
     end = at + max(0.0, entry.duration) / 1000
     closed = entry.stream.closed if entry.stream else None
     return ImportedExchange(
         at=at,
         head_at=end,
-        end_at=end if closed is None else max(end, moment(closed, NAME)),
+        end_at=end if closed is None else max(end, timestamp(closed, NAME)),
         is_open=entry.stream is not None and closed is None,
         method=entry.method.upper(),
         url=entry.url,
         request=list(entry.request.items()),
-        asked=_bytes(entry.asked),
+        request_body=_bytes(entry.request_body),
         status=entry.status,
         response=list(entry.response.items()),
-        answered=_bytes(entry.answered) if entry.stream is None else b"",
+        response_body=_bytes(entry.response_body) if entry.stream is None else b"",
         error=entry.error,
     )
 

@@ -41,30 +41,18 @@ _unparsed = msgspec.json.Decoder(_Unparsed).decode
 def sessions(data: bytes) -> list[ImportedSession]:
     """Return the one session of the file; raise UsageError."""
     lines = RecordingLines()
-    begun = 0
+    initializations = 0
     for _, line in read_lines(data, _Line, NAME, _python_json):
-        said = _said(line.msg)
-        begun += b'"method": "initialize"' in said[:200]
+        said = _message_data(line.msg)
+        initializations += b'"method": "initialize"' in said[:200]
         lines.message(line.ts, CLIENT if line.dir == "client->server" else SERVER, said)
-    lines.ended()
-    started, made = lines.done()
-    changed = [f"{begun} sessions that went into one file, one after the other, are one recording"]
+    changed = [f"{initializations} sessions that went into one file, one after the other, are one recording"]
     return [
-        ImportedSession(
-            format=NAME,
-            key="",
-            name="",
-            transport="stdio",
-            started=started,
-            lines=made,
-            messages=lines.messages,
-            lacks=LACKS,
-            changed=changed if begun > 1 else [],
-        )
+        lines.session(format=NAME, lacks=LACKS, changed=changed if initializations > 1 else []),
     ]
 
 
-def _said(msg: Raw) -> bytes:
+def _message_data(msg: Raw) -> bytes:
     data = bytes(msg)
     if b'"_unparsed"' in data:
         try:

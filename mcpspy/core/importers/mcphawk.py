@@ -6,11 +6,10 @@ together, and they are put in order.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted, words
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import UsageError
 
@@ -76,28 +75,23 @@ def _session(row: Row, rows: list[Row]) -> ImportedSession:
         if side is None or not isinstance(body, str) or not isinstance(message["ts"], int | float):
             raise UsageError(f"{NAME}, but message {message['id']!r} is not as it writes them")
         masked += MASK in body
-        where: dict[str, Value] = {"stream": "1"} if http else {}
-        lines.message(message["ts"], side, body.encode("utf-8", "replace"), **where)
-    if row["ended_at"] is not None or http:
-        lines.ended()
-    started, made = lines.done()
+        http_fields: dict[str, Value] = {"stream": "1"} if http else {}
+        lines.message(message["ts"], side, body.encode("utf-8", "replace"), **http_fields)
     target = row["target"] if isinstance(row["target"], str) else ""
-    told = [
+    changes = [
         f"moved behind the request: {counted(moved, 'answer')}" if moved else "",
         f"masked by it, and so still: {counted(masked, 'message')}" if masked else "",
     ]
-    return ImportedSession(
+    return lines.session(
+        is_ended=row["ended_at"] is not None or http,
         format=NAME,
         key=str(row["id"]),
         name=str(row["server_name"] or row["name"] or ""),
         transport="http" if http else "stdio",
-        command=_words(target) if not http else None,
+        command=words(target) if not http else None,
         upstream=(target or None) if http else None,
-        started=started,
-        lines=made,
-        messages=lines.messages,
         lacks=LACKS + LACKS_HTTP if http else LACKS,
-        changed=[line for line in told if line],
+        changed=[line for line in changes if line],
     )
 
 
@@ -106,9 +100,9 @@ def _ordered(rows: list[Row]) -> tuple[list[Row], int]:
     early: dict[Any, list[Row]] = {}
     kept = []
     for row in rows:
-        asked = row["asked"]
-        if isinstance(asked, int) and isinstance(row["id"], int) and asked > row["id"]:
-            early.setdefault(asked, []).append(row)
+        request = row["asked"]
+        if isinstance(request, int) and isinstance(row["id"], int) and request > row["id"]:
+            early.setdefault(request, []).append(row)
         else:
             kept.append(row)
     if not early:
@@ -120,10 +114,3 @@ def _ordered(rows: list[Row]) -> tuple[list[Row], int]:
         moved += len(answers)
         ordered += [row, *answers]
     return [*ordered, *(row for left in early.values() for row in left)], moved
-
-
-def _words(target: str) -> list[str] | None:
-    try:
-        return shlex.split(target) or None
-    except ValueError:  # A quote without its other half.
-        return [target]

@@ -12,15 +12,15 @@ from typing import Any
 from mcpspy.core.jsontools import Pointer
 from mcpspy.core.protocol.message import Request, loads
 from mcpspy.core.replay.player import SentRequest
-from mcpspy.core.replay.substitution import SubstitutionRule, given_back
+from mcpspy.core.replay.substitution import SubstitutionRule, sent_back
 
-SHORTEST = 4
+MIN_LENGTH = 4
 """Minimum characters of a text that is not a coincidence; two more for a part of one."""
 
-SMALLEST = 1000
+MIN_NUMBER = 1000
 """Smaller numbers may be coincidences."""
 
-OWN = frozenset("_meta name ref level protocolVersion capabilities clientInfo".split())
+CLIENT_PARAMS = frozenset("_meta name ref level protocolVersion capabilities clientInfo".split())
 """Parameters that a client knows by itself, or takes from lists by name."""
 
 _WORD = r"[\w.:/+=-]+"
@@ -39,7 +39,7 @@ def suggestions(
     for each in sent:
         message = each.cue.message
         if isinstance(message, Request):
-            for value in _own_values(message):
+            for value in _candidate_values(message):
                 for tokens, before, answer in changed:
                     rule = _rule(tokens, before, value)
                     if rule is not None and rule.value(answer) not in (None, value) and value not in carried:
@@ -52,14 +52,14 @@ def suggestions(
     return list(rules.values())
 
 
-def _own_values(message: Request) -> Iterator[str | int]:
+def _candidate_values(message: Request) -> Iterator[str | int]:
     """Yield values that may come from a response: neither protocol fields nor too short."""
     params = message.params
     if not isinstance(params, dict):
         return
-    left_out = {*OWN, *(path[0] for _, path, _ in given_back(message))}
+    left_out = {*CLIENT_PARAMS, *(path[0] for _, path, _ in sent_back(message))}
     for value in _leaves({key: item for key, item in params.items() if key not in left_out}):
-        if len(value) >= SHORTEST if isinstance(value, str) else value >= SMALLEST:
+        if len(value) >= MIN_LENGTH if isinstance(value, str) else value >= MIN_NUMBER:
             yield value
 
 
@@ -88,7 +88,7 @@ def _rule(tokens: Pointer, before: str | int, value: str | int) -> SubstitutionR
     """Return the rule that extracts `value` from `before`, the text at a changed place; None if none does."""
     if before == value and type(before) is type(value):
         return SubstitutionRule(tokens)
-    if not (isinstance(before, str) and isinstance(value, str) and len(value) >= SHORTEST + 2):
+    if not (isinstance(before, str) and isinstance(value, str) and len(value) >= MIN_LENGTH + 2):
         return None
     start = before.find(value)
     if start < 0 or not re.fullmatch(_WORD, value):

@@ -22,11 +22,11 @@ from mcpspy.core.session.session import COMES_AGAIN, Change, Session, is_ours
 
 
 class WaitKind(Enum):
-    ANSWER = auto()
+    RESPONSE = auto()
     """The response to a request of the client."""
-    QUESTION = auto()
+    SERVER_REQUEST = auto()
     """A request of the server."""
-    NOTICE = auto()
+    NOTIFICATION = auto()
     """A notification of the server."""
 
 
@@ -42,7 +42,7 @@ class WaitCondition(Struct, frozen=True):
     """Seconds from when the client could begin to wait for it."""
     is_certain: bool = False
     """True if it always comes, if only as a timeout: a response that was not cancelled."""
-    is_apart: bool = False
+    is_on_subscription: bool = False
     """True if it came on a subscription: over HTTP, its order relative to responses is undefined."""
 
 
@@ -68,7 +68,7 @@ class ServerRequest(Struct, frozen=True):
 class ReplayPlan(Struct, frozen=True):
     """One client, from its first message to its end."""
 
-    cues: tuple[PlanStep, ...]
+    steps: tuple[PlanStep, ...]
     questions: tuple[ServerRequest, ...]
     end: PlanStep
     """The end of the session, with what the client had received by then."""
@@ -76,7 +76,9 @@ class ReplayPlan(Struct, frozen=True):
     @property
     def requests(self) -> list[Exchange]:
         return [
-            cue.exchange for cue in self.cues if cue.exchange is not None and isinstance(cue.message, Request)
+            step.exchange
+            for step in self.steps
+            if step.exchange is not None and isinstance(step.message, Request)
         ]
 
 
@@ -86,7 +88,7 @@ UPDATED = "notifications/resources/updated"
 
 def plans(session: Session) -> list[ReplayPlan]:
     """Return the plan of each client of an ended session; nearly always there is one."""
-    names = _conversations(session)
+    names = _clients(session)
     readers: dict[str | None, _Reader] = {}
     for change in session.changes:
         if change.flaw == COMES_AGAIN:
@@ -107,7 +109,7 @@ def plans(session: Session) -> list[ReplayPlan]:
         if not is_ours(change):
             readers.setdefault(names.get(stream), _Reader()).read(change)
     found = [reader.plan() for reader in readers.values()]
-    return [plan for plan in found if plan.cues]
+    return [plan for plan in found if plan.steps]
 
 
 def expects_answer(exchange: Exchange) -> bool:
@@ -126,7 +128,7 @@ def is_unanswered(exchange: Exchange) -> bool:
     )
 
 
-def notice_key(message: Notification, exchange: int | None) -> object:
+def notification_key(message: Notification, exchange: int | None) -> object:
     """Return the kind of a notification; None if it cannot be waited for."""
     if message.method == PROGRESS:
         return None if exchange is None else (PROGRESS, exchange)
@@ -135,12 +137,12 @@ def notice_key(message: Notification, exchange: int | None) -> object:
 
 class _Reader:
     def __init__(self) -> None:
-        self._cues: list[PlanStep] = []
-        self._questions: list[ServerRequest] = []
-        self._heard: list[WaitCondition] = []
+        self._steps: list[PlanStep] = []
+        self._server_requests: list[ServerRequest] = []
+        self._received: list[WaitCondition] = []
         """Since the last message of the client."""
         self._counts: Counter[tuple[WaitKind, object]] = Counter()
-        self._said_at = 0.0
+        self._active_at = 0.0
         """Time at which the client last sent something, or received a response."""
         self._last_at = 0.0
         self._end: PlanStep | None = None
@@ -148,22 +150,22 @@ class _Reader:
     def plan(self) -> ReplayPlan:
         self.close(self._last_at)
         assert self._end is not None
-        return ReplayPlan(tuple(self._cues), tuple(self._questions), self._end)
+        return ReplayPlan(tuple(self._steps), tuple(self._server_requests), self._end)
 
     def close(self, at: float) -> None:
         """End the session of the client: it waits for nothing after that."""
         if self._end is None:
-            end = self._cue(None, at, None)
+            end = self._step(None, at, None)
             # What nobody answered then may be answered now.
-            left = (cue.exchange for cue in self._cues if isinstance(cue.message, Request))
+            left = (step.exchange for step in self._steps if isinstance(step.message, Request))
             waits = [
-                WaitCondition(WaitKind.ANSWER, each.number, 1, 0.0)
+                WaitCondition(WaitKind.RESPONSE, each.number, 1, 0.0)
                 for each in left
                 if each and is_unanswered(each)
             ]
             # Over HTTP, what belongs to no request comes when it comes: give it a moment before hanging up.
             for (what, key), count in self._counts.items():
-                if what is not WaitKind.ANSWER:
+                if what is not WaitKind.RESPONSE:
                     waits.append(WaitCondition(what, key, count, 0.0))
             self._end = structs.replace(end, waits=(*end.waits, *waits))
 
@@ -175,17 +177,17 @@ class _Reader:
         if isinstance(what, Note):
             assert exchange is not None
             if exchange.state is State.REFUSED:
-                self._hear(WaitKind.ANSWER, exchange.number, what.at, is_certain=True)
+                self._receive(WaitKind.RESPONSE, exchange.number, what.at, is_certain=True)
             elif exchange.state in (State.CANCELLED, State.CLOSED):
-                self._say(None, what.at, exchange)
+                self._send(None, what.at, exchange)
         elif isinstance(what, Malformed):
             if what.side == CLIENT:
-                self._say(what, what.at, None)
+                self._send(what, what.at, None)
         elif isinstance(what, Request | Notification):
             if what.side != CLIENT:
-                self._server(what, exchange)
+                self._read_server_message(what, exchange)
             else:
-                self._say(what, what.at, exchange)
+                self._send(what, what.at, exchange)
         elif isinstance(what, Result | Failure) and exchange is not None and exchange.answer is what:
             self._answer(what, exchange)
 
@@ -193,40 +195,50 @@ class _Reader:
         if what.side == CLIENT:
             self._last_at = what.at
         else:
-            self._hear(WaitKind.ANSWER, exchange.number, what.at, is_certain=expects_answer(exchange))
+            self._receive(WaitKind.RESPONSE, exchange.number, what.at, is_certain=expects_answer(exchange))
 
-    def _server(self, what: Request | Notification, exchange: Exchange | None) -> None:
+    def _read_server_message(self, what: Request | Notification, exchange: Exchange | None) -> None:
         if isinstance(what, Request):
             assert exchange is not None
-            self._questions.append(ServerRequest(exchange, comparable(what)))
-            self._hear(WaitKind.QUESTION, what.method, what.at)
-        elif (key := notice_key(what, exchange.number if exchange is not None else None)) is not None:
-            is_apart = exchange is not None and exchange.is_subscription
-            self._hear(WaitKind.NOTICE, key, what.at, is_apart=is_apart)
+            self._server_requests.append(ServerRequest(exchange, comparable(what)))
+            self._receive(WaitKind.SERVER_REQUEST, what.method, what.at)
+        elif (key := notification_key(what, exchange.number if exchange is not None else None)) is not None:
+            is_on_subscription = exchange is not None and exchange.is_subscription
+            self._receive(WaitKind.NOTIFICATION, key, what.at, is_on_subscription=is_on_subscription)
 
-    def _hear(
-        self, what: WaitKind, key: object, at: float, *, is_certain: bool = False, is_apart: bool = False
+    def _receive(
+        self,
+        what: WaitKind,
+        key: object,
+        at: float,
+        *,
+        is_certain: bool = False,
+        is_on_subscription: bool = False,
     ) -> None:
         self._counts[what, key] += 1
-        delay = max(0.0, at - self._said_at)
-        self._heard.append(WaitCondition(what, key, self._counts[what, key], delay, is_certain, is_apart))
+        delay = max(0.0, at - self._active_at)
+        self._received.append(
+            WaitCondition(what, key, self._counts[what, key], delay, is_certain, is_on_subscription)
+        )
         self._last_at = at
-        if what is WaitKind.ANSWER:
-            self._said_at = at
+        if what is WaitKind.RESPONSE:
+            self._active_at = at
 
-    def _say(
+    def _send(
         self, what: Request | Notification | Malformed | None, at: float, exchange: Exchange | None
     ) -> None:
-        self._cues.append(self._cue(what, at, exchange))
-        self._said_at = self._last_at = at
+        self._steps.append(self._step(what, at, exchange))
+        self._active_at = self._last_at = at
 
-    def _cue(
+    def _step(
         self, what: Request | Notification | Malformed | None, at: float, exchange: Exchange | None
     ) -> PlanStep:
-        heard, self._heard = self._heard, []
+        heard, self._received = self._received, []
         last = max((place for place, wait in enumerate(heard) if wait.is_certain), default=-1)
         waits = tuple(
-            wait for place, wait in enumerate(heard) if wait.is_certain or wait.is_apart or place > last
+            wait
+            for place, wait in enumerate(heard)
+            if wait.is_certain or wait.is_on_subscription or place > last
         )
         return PlanStep(what, at, waits, max(0.0, at - self._last_at), exchange)
 
@@ -242,7 +254,7 @@ def comparable(request: Request) -> str | None:
         return None
 
 
-def _conversations(session: Session) -> dict[str | None, str | None]:
+def _clients(session: Session) -> dict[str | None, str | None]:
     """Return the client of each stream, by a name for it; all other streams belong to client None.
 
     A session is a client. Streams without a session belong to one client as far as can be known: to the only

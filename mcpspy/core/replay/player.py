@@ -27,16 +27,16 @@ from mcpspy.core.replay.plan import (
     WaitKind,
     comparable,
     expects_answer,
-    notice_key,
+    notification_key,
 )
 from mcpspy.core.replay.substitution import SubstitutionRule, Substitutions
 from mcpspy.core.session.exchange import Event
 from mcpspy.core.session.session import event_of
 
-PATIENCE = {WaitKind.ANSWER: 1.0, WaitKind.QUESTION: 2.0, WaitKind.NOTICE: 0.5}
+MIN_WAITS = {WaitKind.RESPONSE: 1.0, WaitKind.SERVER_REQUEST: 2.0, WaitKind.NOTIFICATION: 0.5}
 """Minimum seconds to wait for the response to a cancelled request, a server request, a notification."""
 
-LENIENCE = 3.0
+WAIT_FACTOR = 3.0
 """The factor by which these may take longer than in the recording."""
 
 
@@ -46,32 +46,32 @@ class ReceivedMessages:
     def __init__(self) -> None:
         self.settled: dict[int, float] = {}
         """Recorded exchanges that are over: since when."""
-        self._came: defaultdict[tuple[WaitKind, object], list[float]] = defaultdict(list)
+        self._times: defaultdict[tuple[WaitKind, object], list[float]] = defaultdict(list)
 
-    def came(self, what: WaitKind, key: object, now: float) -> None:
+    def add(self, what: WaitKind, key: object, now: float) -> None:
         """Record that a server request or a notification of this kind has arrived."""
-        self._came[what, key].append(now)
+        self._times[what, key].append(now)
 
-    def missing(self, cue: PlanStep) -> list[WaitCondition]:
+    def missing(self, step: PlanStep) -> list[WaitCondition]:
         """Return the uncertain messages that a step waits for and that have not arrived."""
-        return [wait for wait in cue.waits if not wait.is_certain and self._at(wait) is None]
+        return [wait for wait in step.waits if not wait.is_certain and self._at(wait) is None]
 
-    def since(self, cue: PlanStep, ready: float) -> float:
+    def since(self, step: PlanStep, ready: float) -> float:
         """Return when the last message arrived that a step waits for, but not before `ready`."""
-        return max([ready, *(at for wait in cue.waits if (at := self._at(wait)) is not None)])
+        return max([ready, *(at for wait in step.waits if (at := self._at(wait)) is not None)])
 
-    def patience_ends(self, cue: PlanStep, ready: float, most: float) -> float:
+    def waits_until(self, step: PlanStep, ready: float, most: float) -> float:
         """Return the time until which a step waits for uncertain messages."""
-        lenient = [max(PATIENCE[wait.what], wait.delay * LENIENCE) for wait in self.missing(cue)]
-        return self.since(cue, ready) + min(max(lenient, default=0.0), most)
+        waits = [max(MIN_WAITS[wait.what], wait.delay * WAIT_FACTOR) for wait in self.missing(step)]
+        return self.since(step, ready) + min(max(waits, default=0.0), most)
 
     def _at(self, wait: WaitCondition) -> float | None:
-        if wait.what is WaitKind.ANSWER:
+        if wait.what is WaitKind.RESPONSE:
             return self.settled.get(wait.key) if isinstance(wait.key, int) else None
         if isinstance(wait.key, tuple) and (over := self.settled.get(wait.key[1])) is not None:
             return over  # Progress on what is over.
-        came = self._came[wait.what, wait.key]
-        return came[wait.count - 1] if len(came) >= wait.count else None
+        add = self._times[wait.what, wait.key]
+        return add[wait.count - 1] if len(add) >= wait.count else None
 
 
 class ServerRequestReply(Struct, frozen=True):
@@ -124,7 +124,7 @@ class ServerRequests:
 
 TIMEOUT = 30.0
 
-HUNG = 2
+MAX_TIMEOUTS = 2
 """Consecutive timeouts, with nothing received in between, after which the server counts as hanging."""
 
 
@@ -169,9 +169,9 @@ class Player:
         self._options = options
         self._ids = ids
         self.carried = Substitutions(options.carry)
-        self._questions = ServerRequests(plan.questions)
+        self._server_requests = ServerRequests(plan.questions)
         self._next = 0
-        self._come = ReceivedMessages()
+        self._arrivals = ReceivedMessages()
         self._live: dict[str, int] = {}
         """Live id → number of the recorded exchange."""
         self._open: dict[int, float] = {}
@@ -205,9 +205,9 @@ class Player:
             if isinstance(message, Result | Failure):
                 self._answer(message, now, request if status >= 400 else None)
             elif isinstance(message, Request):
-                self._question(message, now)
+                self._receive_request(message, now)
             elif isinstance(message, Notification):
-                self._notice(message, now)
+                self._receive_notification(message, now)
             else:
                 continue
             is_message = True
@@ -236,16 +236,16 @@ class Player:
         said = [data for due, data in self._replies if due <= now]
         self._replies = [reply for reply in self._replies if reply[0] > now]
         while not self.is_over:
-            cue = self._cue
-            due = self._due(cue)
+            step = self._step
+            due = self._due(step)
             if due is None or due > now:
                 break
             self._ready = now
-            if cue is self.plan.end:
+            if step is self.plan.end:
                 self._is_over = True
                 break
             self._next += 1
-            said += self._say(cue, now)
+            said += self._send(step, now)
         return said
 
     @property
@@ -253,38 +253,38 @@ class Player:
         """The time at which `take` has something to do, if nothing is received before."""
         times = [due for due, _ in self._replies] + list(self._open.values())
         if not self.is_over:
-            due = self._due(self._cue)
+            due = self._due(self._step)
             if due is not None:
                 times.append(due)
         return min(times, default=None)
 
     @property
-    def _cue(self) -> PlanStep:
-        return self.plan.cues[self._next] if self._next < len(self.plan.cues) else self.plan.end
+    def _step(self) -> PlanStep:
+        return self.plan.steps[self._next] if self._next < len(self.plan.steps) else self.plan.end
 
-    def _due(self, cue: PlanStep) -> float | None:
+    def _due(self, step: PlanStep) -> float | None:
         """Return when a step is due as far as is known; None if a response has to come first."""
-        if self._blocked(cue):
+        if self._blocked(step):
             return None
-        if self._come.missing(cue):
-            since = self._come.patience_ends(cue, self._ready, self._options.timeout)
+        if self._arrivals.missing(step):
+            since = self._arrivals.waits_until(step, self._ready, self._options.timeout)
         else:
-            since = self._come.since(cue, self._ready)
-        return since + (cue.gap / self._options.speed if self._options.speed else 0.0)
+            since = self._arrivals.since(step, self._ready)
+        return since + (step.gap / self._options.speed if self._options.speed else 0.0)
 
-    def _blocked(self, cue: PlanStep) -> bool:
+    def _blocked(self, step: PlanStep) -> bool:
         """Return whether a response is still to come, if only as a timeout."""
-        if self._options.serial and self._open and not _is_cancellation(cue):
+        if self._options.serial and self._open and not _is_cancellation(step):
             return True
-        return any(wait.is_certain and wait.key in self._open for wait in cue.waits)
+        return any(wait.is_certain and wait.key in self._open for wait in step.waits)
 
-    def _say(self, cue: PlanStep, now: float) -> list[bytes]:
-        message, exchange = cue.message, cue.exchange
+    def _send(self, step: PlanStep, now: float) -> list[bytes]:
+        message, exchange = step.message, step.exchange
         if isinstance(message, Request):
             assert exchange is not None
-            return self._ask(cue, message, exchange.number, now)
-        if _is_cancellation(cue):
-            return self._cancel(cue)
+            return self._send_request(step, message, exchange.number, now)
+        if _is_cancellation(step):
+            return self._cancel(step)
         if message is None:
             return []
         if isinstance(message, Notification) and message.method == "notifications/progress":
@@ -292,23 +292,23 @@ class Player:
             path = ("params", "progressToken")
             return [] if token is None else [replaced(message.data, path, token.encode())]
         if isinstance(message, Notification):
-            return [self._restored(self.carried.put_in(message, message.data), message.method)]
+            return [self._restored(self.carried.apply(message, message.data), message.method)]
         return [message.data]
 
-    def _ask(self, cue: PlanStep, message: Request, number: int, now: float) -> list[bytes]:
-        if (why := self._pointless(cue, message)) is not None:
-            self.remarks.append(f"{SentRequest(cue, now).about}: not asked, {why}")
-            self._come.settled[number] = now
+    def _send_request(self, step: PlanStep, message: Request, number: int, now: float) -> list[bytes]:
+        if (why := self._reason_to_skip(step, message)) is not None:
+            self.remarks.append(f"{SentRequest(step, now).about}: not asked, {why}")
+            self._arrivals.settled[number] = now
             return []
         live = str(next(self._ids))
-        data = self.carried.put_in(message, one_line(message.data))
+        data = self.carried.apply(message, one_line(message.data))
         data = replaced(data, ("id",), live.encode())
         data = replaced(data, ("params", "_meta", "progressToken"), live.encode())
-        data = self._restored(data, SentRequest(cue, now).about)
+        data = self._restored(data, SentRequest(step, now).about)
         self._live[live] = number
-        self.sent[number] = SentRequest(cue, now)
-        assert cue.exchange is not None
-        if expects_answer(cue.exchange):
+        self.sent[number] = SentRequest(step, now)
+        assert step.exchange is not None
+        if expects_answer(step.exchange):
             self._open[number] = now + self._options.timeout
         return [data]
 
@@ -320,33 +320,33 @@ class Player:
             self.remarks.append(f"{about}: sent with what stands for a secret in the recording: {what}")
         return data
 
-    def _pointless(self, cue: PlanStep, message: Request) -> str | None:
+    def _reason_to_skip(self, step: PlanStep, message: Request) -> str | None:
         """Return why a request cannot be made of this server now, if so."""
         if (missing := self.carried.missing(message)) is not None:
             return f"for the server gave no {missing} this time"
-        before = cue.exchange.continues if cue.exchange is not None else None
+        before = step.exchange.continues if step.exchange is not None else None
         asked = self.sent.get(before.number) if before is not None else None
         if asked is None or asked.answer is None or event_of(asked.answer) is Event.QUESTION:
             return None
         return "for the server had no question this time"
 
-    def _cancel(self, cue: PlanStep) -> list[bytes]:
-        number = cue.exchange.number if cue.exchange is not None else None
+    def _cancel(self, step: PlanStep) -> list[bytes]:
+        number = step.exchange.number if step.exchange is not None else None
         live = next((live for live, known in self._live.items() if known == number), None)
         if live is None:
             return []
-        if cue.message is None:
+        if step.message is None:
             params = b'{"requestId":%b}' % live.encode()
             return [b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}' % params]
-        return [replaced(cue.message.data, ("params", "requestId"), live.encode())]
+        return [replaced(step.message.data, ("params", "requestId"), live.encode())]
 
     def _answer(self, message: Result | Failure, now: float, request: str | None) -> None:
         id = message.id if request is None else request  # noqa: A001
         number = self._live.get((id or "").strip('"'))  # Some servers answer 1 with "1".
-        if number is None or number in self._come.settled:
+        if number is None or number in self._arrivals.settled:
             return
         self._open.pop(number, None)
-        self._come.settled[number] = now
+        self._arrivals.settled[number] = now
         sent = self.sent[number]
         sent.answer, sent.answered_at = message, now
         recorded = sent.cue.exchange.answer if sent.cue.exchange is not None else None
@@ -355,9 +355,9 @@ class Player:
 
     def _fail(self, number: int, why: str, now: float) -> None:
         self._open.pop(number, None)
-        if number in self._come.settled:
+        if number in self._arrivals.settled:
             return
-        self._come.settled[number] = now
+        self._arrivals.settled[number] = now
         sent = self.sent[number]
         sent.failed = why
         recorded = sent.cue.exchange.answer if sent.cue.exchange is not None else None
@@ -380,12 +380,12 @@ class Player:
             self._timeouts += 1
             if not self.is_answered or self.sent[number].about == "initialize":
                 self._stop(why, now)
-            elif self._timeouts >= HUNG:
+            elif self._timeouts >= MAX_TIMEOUTS:
                 self._stop(f"{why}, nor to what was asked before: the server hangs", now)
 
-    def _question(self, message: Request, now: float) -> None:
-        self._come.came(WaitKind.QUESTION, message.method, now)
-        reply = self._questions.reply(message)
+    def _receive_request(self, message: Request, now: float) -> None:
+        self._arrivals.add(WaitKind.SERVER_REQUEST, message.method, now)
+        reply = self._server_requests.reply(message)
         if reply.token is not None:
             self._tokens[reply.token] = message.progress_token or "null"
         if reply.remark is not None:
@@ -395,15 +395,15 @@ class Player:
             data = self._restored(one_line(reply.data), f"the answer to {message.method}")
             self._replies.append((now + after, data))
 
-    def _notice(self, message: Notification, now: float) -> None:
+    def _receive_notification(self, message: Notification, now: float) -> None:
         token = (text(message.body.progress_token) or "").strip('"')
-        key = notice_key(message, self._live.get(token))
+        key = notification_key(message, self._live.get(token))
         if key is not None:
-            self._come.came(WaitKind.NOTICE, key, now)
+            self._arrivals.add(WaitKind.NOTIFICATION, key, now)
 
 
-def _is_cancellation(cue: PlanStep) -> bool:
-    message = cue.message
+def _is_cancellation(step: PlanStep) -> bool:
+    message = step.message
     if message is None:
-        return cue.exchange is not None
+        return step.exchange is not None
     return isinstance(message, Notification) and message.method == "notifications/cancelled"

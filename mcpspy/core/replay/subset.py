@@ -14,7 +14,7 @@ from mcpspy.core.protocol.message import AnyMessage, Malformed, Request, Result
 from mcpspy.core.protocol.peers import INTRODUCTIONS
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Damaged, Frame, Note
-from mcpspy.core.replay.substitution import Substitutions, given_back, handed_out
+from mcpspy.core.replay.substitution import Substitutions, returned_values, sent_back
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session
 
@@ -24,11 +24,11 @@ LEFT_OUT = "left-out"
 def needed(session: Session, wanted: Collection[int]) -> set[int]:
     """Return the numbers of these exchanges and of those that they depend on."""
     kept: set[int] = set()
-    givers: dict[tuple[str, bytes], int] = {}
+    sources: dict[tuple[str, bytes], int] = {}
     for exchange in session.exchanges:
         if isinstance(exchange.answer, Result):
-            for given in handed_out(exchange.answer):
-                givers.setdefault(given, exchange.number)
+            for given in returned_values(exchange.answer):
+                sources.setdefault(given, exchange.number)
     waiting = [exchange for exchange in session.exchanges if exchange.number in wanted]
     waiting += [exchange for exchange in session.exchanges if exchange.request.method in INTRODUCTIONS]
     while waiting:
@@ -37,9 +37,9 @@ def needed(session: Session, wanted: Collection[int]) -> set[int]:
             continue
         kept.add(exchange.number)
         waiting += [other for other in (exchange.continues, exchange.continued_by) if other is not None]
-        for kind, _, value in given_back(exchange.request):
-            if (giver := givers.get((kind, value))) is not None:
-                waiting.append(session.exchanges[giver])
+        for kind, _, value in sent_back(exchange.request):
+            if (source := sources.get((kind, value))) is not None:
+                waiting.append(session.exchanges[source])
     return kept
 
 
@@ -85,10 +85,10 @@ class _Owners:
 
     def __init__(self) -> None:
         self._open: list[int] = []
-        self._posted: dict[int, int] = {}
+        self._by_http: dict[int, int] = {}
         self._last: int | None = None
         """The last request of the client; None after a notification."""
-        self._questions: dict[int, int | None] = {}
+        self._server_requests: dict[int, int | None] = {}
         """Requests of the server, and the exchanges they belong to."""
 
     def owner(self, change: Change) -> int | None:
@@ -105,7 +105,7 @@ class _Owners:
             self._last = None
             return None
         if exchange is not None:
-            return self._questions.setdefault(exchange.number, self._cause(what.frame))
+            return self._server_requests.setdefault(exchange.number, self._cause(what.frame))
         return self._cause(what.frame)
 
     def _follow(self, what: AnyMessage | Note, exchange: Exchange) -> None:
@@ -114,12 +114,12 @@ class _Owners:
             if not exchange.is_subscription:
                 self._open.append(exchange.number)
             if what.frame.http is not None:
-                self._posted[what.frame.http] = exchange.number
+                self._by_http[what.frame.http] = exchange.number
         elif exchange.number in self._open and (what is exchange.answer or what is exchange.cancel):
             self._open.remove(exchange.number)
 
     def _cause(self, frame: Frame) -> int | None:
         """Return the cause of a server message: its HTTP exchange, an open request or the last one."""
-        if frame.http in self._posted:
-            return self._posted[frame.http]
+        if frame.http in self._by_http:
+            return self._by_http[frame.http]
         return self._open[-1] if self._open else self._last

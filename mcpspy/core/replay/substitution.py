@@ -73,8 +73,8 @@ class Substitutions:
 
     def learn(self, recorded: Result | Failure, live: Result | Failure | None) -> None:
         """Compare the recorded and the live response to a request; None if there is no live one."""
-        before = dict(handed_out(recorded))
-        now = dict(handed_out(live)) if live is not None else {}
+        before = dict(returned_values(recorded))
+        now = dict(returned_values(live)) if live is not None else {}
         for kind, value in before.items():
             self._known[kind, value] = now.get(kind)
         if live is None:
@@ -91,19 +91,19 @@ class Substitutions:
 
     def missing(self, request: Request) -> str | None:
         """Return the name of a value that a request sends back and the live server has not returned."""
-        for kind, path, value in given_back(request):
+        for kind, path, value in sent_back(request):
             if self._known.get((kind, value), value) is None:
                 return path[-1]
         return None
 
-    def put_in(self, message: Request | Notification, data: bytes) -> bytes:
+    def apply(self, message: Request | Notification, data: bytes) -> bytes:
         """Return a message of the client with the live values."""
         if self._texts or self._numbers:
             params = message.params
-            if (carried := self._in_value(params)) != params:
+            if (carried := self._substituted(params)) != params:
                 data = replaced(data, ("params",), written(carried))
         if isinstance(message, Request):
-            for kind, path, value in given_back(message):
+            for kind, path, value in sent_back(message):
                 live = self._known.get((kind, value))
                 if live is not None:
                     data = replaced(data, ("params", *path), live)
@@ -117,11 +117,11 @@ class Substitutions:
             data = re.sub(rb"(?<![\w.+-])%d(?![\w.+-])" % live, b"%d" % recorded, data)
         return data
 
-    def _in_value(self, value: Any) -> Any:
+    def _substituted(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: self._in_value(item) for key, item in value.items()}
+            return {key: self._substituted(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._in_value(item) for item in value]
+            return [self._substituted(item) for item in value]
         if isinstance(value, str):
             any_of = "|".join(map(re.escape, sorted(self._texts, key=len, reverse=True)))
             return re.sub(any_of, lambda found: self._texts[found[0]], value) if any_of else value
@@ -142,7 +142,7 @@ def at(value: Any, tokens: Pointer) -> Any:
     return value
 
 
-def handed_out(answer: Result | Failure) -> Iterator[tuple[str, bytes]]:
+def returned_values(answer: Result | Failure) -> Iterator[tuple[str, bytes]]:
     if not isinstance(answer, Result):
         return
     body = answer.body
@@ -156,7 +156,7 @@ def handed_out(answer: Result | Failure) -> Iterator[tuple[str, bytes]]:
         yield CURSOR, written(result.get("nextCursor"))
 
 
-def given_back(request: Request) -> Iterator[tuple[str, tuple[str, ...], bytes]]:
+def sent_back(request: Request) -> Iterator[tuple[str, tuple[str, ...], bytes]]:
     """Yield kind, place in `params` and JSON text of each value that a request sends back."""
     body = request.body
     for kind, raw in ((STATE, body.request_state), (CURSOR, body.cursor), (TASK, body.task_id)):
