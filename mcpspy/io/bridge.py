@@ -38,15 +38,12 @@ DRAIN = 10.0
 """Seconds to wait for responses after the host has closed stdin; hosts send SIGTERM after two."""
 
 NOT_FOUND = 404
-"""The status for an unknown session."""
 
 MAX_QUEUED = 1 << 20
 """Bytes that may be queued for the host before the server has to wait."""
 
 
 class BridgedRequest:
-    """A pending request of the host."""
-
     def __init__(self, request: Request, data: bytes) -> None:
         self.data = data
         self.is_subscription = request.method == SUBSCRIPTION
@@ -99,7 +96,6 @@ class Bridge:
             await connection.send(data)
 
     async def drain(self) -> None:
-        """Wait for the outstanding responses."""
         try:
             await asyncio.wait_for(self._idle.wait(), DRAIN)
         except TimeoutError:

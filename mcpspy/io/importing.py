@@ -91,11 +91,9 @@ def _rows(connection: sqlite3.Connection, query: str) -> list[dict[str, object]]
 
 
 BATCH = 1 << 20
-"""Bytes per write."""
 
 
 def check(out: str | None) -> None:
-    """Raise UsageError if the output file exists."""
     if out is not None and os.path.lexists(out) and not os.path.isdir(out):
         raise UsageError(f"{out} exists, and no file is overwritten", "name another")
 

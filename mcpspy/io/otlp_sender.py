@@ -30,7 +30,6 @@ class OtlpResult(NamedTuple):
     spans: int
     rejected: int
     why: str
-    """The collector's reason for the rejection."""
 
 
 def traces(endpoint: str) -> str:

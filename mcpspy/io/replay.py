@@ -71,22 +71,16 @@ class RecordingObserver(Recorder):
 
 
 class ReplayRun(Struct):
-    """The outcome of one run."""
-
     session: Session
     path: str | None
     sent: list[SentRequest]
     remarks: list[str]
     carried: list[Substitutions]
-    """One per client."""
     stopped: str | None = None
-    """The reason why it stopped before the end, if it did."""
     unsent: int = 0
-    """Number of requests that were never sent."""
     failed: str | None = None
     """The reason why the server never answered anything, if so."""
     last_words: list[str] = []
-    """The end of the server's stderr."""
 
 
 class ReplayOptions(Struct, frozen=True):
@@ -190,7 +184,6 @@ class _Playback:
         self._watch = replay.watch
         self._run = run
         self._invalid_output = ""
-        """The first output that is not a message."""
 
     async def play(self) -> None:
         player = self._player
@@ -249,7 +242,6 @@ class _Playback:
             player.end(f"the server {event.why}", event.at)
 
     def _failure(self) -> str | None:
-        """Return why the server never answered anything, if so."""
         player = self._player
         refused = (
             f"{sent.about}: {sent.failed}"

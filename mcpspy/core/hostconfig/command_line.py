@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 SWITCHES = frozenset(["--no-record", "--no-redact", "--sse", "--insecure"])
-"""Options of `run` and `bridge` without a value."""
 
 
 class ProxyCommand(NamedTuple):
     """A command line that starts `run` or `bridge` of mcpspy."""
 
     does: str
-    """`run` or `bridge`."""
     at: int
     """The position of the original command line; the length of the arguments if there is none."""
     options: tuple[tuple[str, str], ...]
@@ -25,7 +23,6 @@ class ProxyCommand(NamedTuple):
     """True if the name follows an equals sign: then the entry had no `args` (see `run`)."""
 
     def option(self, flag: str) -> str | None:
-        """Return the value of an option; the last one counts."""
         return next((value for name, value in reversed(self.options) if name == flag), None)
 
 

@@ -33,13 +33,9 @@ class ServersLocation(NamedTuple):
 
 @dataclass(slots=True)
 class EditResult:
-    """The text after an edit, with the names of the servers."""
-
     text: str
     done: list[str] = field(default_factory=list)
-    """Changed."""
     already: list[str] = field(default_factory=list)
-    """Without need of a change."""
     left: dict[str, str] = field(default_factory=dict)
     """Left unchanged, with the reason."""
 
@@ -88,7 +84,6 @@ def wrapped(text: str, home: ServersLocation, names: Collection[str], how: WrapT
 
 
 def unwrapped(text: str, home: ServersLocation, names: Collection[str]) -> EditResult:
-    """Return the text with these servers started as they were before."""
     edited = EditResult(text)
     changes: list[TextEdit] = []
     bridged: dict[str, ServerEntry] = {}

@@ -15,7 +15,6 @@ from mcpspy.core.hostconfig.tree import Member, Node, eol, line_indent, quoted
 
 class ConfigSyntax(StrEnum):
     JSON = "JSON"
-    """With or without comments."""
     TOML = "TOML"
     YAML = "YAML"
 
@@ -62,8 +61,6 @@ class SkippedEntry(Exception):  # noqa: N818 - reads as what it says at every ra
 
 
 class EntryText:
-    """An entry in its text."""
-
     def __init__(self, text: str, syntax: ConfigSyntax, entry: Node) -> None:
         self.text = text
         self.syntax = syntax
@@ -90,11 +87,9 @@ class EntryText:
         return f"{prefix}{key} = {source}" if self.syntax is ConfigSyntax.TOML else f"{key}: {source}"
 
     def members(self, pairs: Sequence[tuple[str, str]], beside: Member) -> str:
-        """Return members in the format of their neighbour."""
         return self.separator(beside).join(self.pair(key, source, beside.prefix) for key, source in pairs)
 
     def separator(self, beside: Member) -> str:
-        """Return the text between members."""
         if self.entry.block:
             return self.eol + self.column(beside.start)
         indent = line_indent(self.text, beside.start)
@@ -136,6 +131,5 @@ class EntryText:
         return found
 
     def require_neighbours(self, one: Member, other: Member) -> None:
-        """Raise SkippedEntry if something else is between two members of the entry."""
         if not _BETWEEN.fullmatch(self.text, one.node.end, other.start):
             raise SkippedEntry(f"{one.key} and {other.key} do not stand together")

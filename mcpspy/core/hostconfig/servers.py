@@ -34,11 +34,9 @@ class ServerEntry(NamedTuple):
     ours: ProxyCommand | None
     """The command line of mcpspy, if it is wrapped."""
     argv: list[str]
-    """The command line of a stdio entry, as written."""
     url: str
     """For a wrapped URL entry, the upstream of the bridge."""
     why: str = ""
-    """The reason why it is neither."""
 
     @property
     def disabled(self) -> bool:
@@ -124,7 +122,6 @@ def origin(url: str) -> str:
 class HostTimeouts(NamedTuple):
     host: str
     seconds: float
-    """From the request on."""
     method: str = ""
     """The method of the requests; empty: all."""
 

@@ -37,8 +37,6 @@ def read(text: str) -> Node:
 
 @dataclass(slots=True)
 class _Table:
-    """An incomplete object."""
-
     members: list[Member | _Sub | _Rows] = field(default_factory=list)
 
     def sub(self, key: str) -> _Sub:

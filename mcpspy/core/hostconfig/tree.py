@@ -34,9 +34,7 @@ class Node:
     members: tuple[Member, ...] = ()
     """Of an object, in order, duplicates included."""
     items: tuple[ArrayItem, ...] = ()
-    """Of an array."""
     block: bool = False
-    """Written as lines (YAML, a TOML table), not between brackets."""
 
     def get(self, *keys: str) -> Node | None:
         """Return the value under these keys; of duplicates the last, as hosts read it."""
@@ -47,7 +45,6 @@ class Node:
         return node
 
     def member(self, key: str) -> Member | None:
-        """Return a member; of duplicates the last."""
         return next((member for member in reversed(self.members) if member.key == key), None)
 
     @property
@@ -63,7 +60,6 @@ class Member(NamedTuple):
     prefix: str = ""
     """The source of a dotted key before its last part."""
     is_table: bool = False
-    """True if it is a TOML table with a header."""
 
 
 class ArrayItem(NamedTuple):
@@ -121,6 +117,5 @@ def eol(text: str) -> str:
 
 
 def where(text: str, position: int) -> str:
-    """Return a position for the user: `line 3, column 7`."""
     before = text[:position]
     return f"line {before.count(chr(10)) + 1}, column {position - before.rfind(chr(10))}"

@@ -38,15 +38,13 @@ HEADER = "MCPSPY_HEADER_"
 
 class WrapTarget(NamedTuple):
     program: Sequence[str]
-    """The command line of mcpspy."""
     options: Sequence[str] = ()
     """Options for both `run` and `bridge`."""
     insists: bool = False
-    """True if to wrap URL entries whose host may log in by itself."""
+    """True if URL entries are wrapped whose host may log in by itself."""
 
 
 def wrap_stdio(place: EntryText, server: ServerEntry, how: WrapTarget) -> list[TextEdit]:
-    """Return the changes that wrap a stdio entry."""
     text, entry = place.text, place.entry
     command = entry.member("command")
     assert command is not None
@@ -205,7 +203,6 @@ def _env_table(place: EntryText, table: Member, env: dict[str, str]) -> TextEdit
 
 
 def unwrap_stdio(place: EntryText, server: ServerEntry) -> list[TextEdit]:
-    """Return the changes that restore the command of a stdio entry."""
     text, entry = place.text, place.entry
     command, args = entry.member("command"), entry.member("args")
     assert command is not None
@@ -232,7 +229,6 @@ def unwrap_stdio(place: EntryText, server: ServerEntry) -> list[TextEdit]:
 
 
 def unwrap_url(place: EntryText, server: ServerEntry, shape: EntryLayout) -> list[TextEdit]:
-    """Return the changes that restore the members of a URL entry."""
     entry = place.entry
     env = entry.get("env")
     original = entry.get("env", ORIGINAL)

@@ -134,7 +134,6 @@ def _page(page: str, title: str, entries: list[_Entry]) -> list[ImportedSession]
 
 
 def _stdio_session(page: str, title: str, entries: list[_Entry]) -> ImportedSession:
-    """Return a stdio session. A response comes as long after its request as the exchange took."""
     lines = RecordingLines(by_time=True)
     for entry in entries:
         exchange = _exchange(entry)

@@ -55,8 +55,6 @@ class AddNote(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """Forward neither the message nor a replacement."""
-
     side: str
     lane: object
     ticket: int
@@ -75,8 +73,6 @@ class AbortUpstream(NamedTuple):
 
 
 class Notify(NamedTuple):
-    """Send an event to viewers."""
-
     viewer: str | None
     """None for all of them."""
     event: Fields

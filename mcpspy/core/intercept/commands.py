@@ -34,7 +34,6 @@ class ReleaseCommand(NamedTuple):
 
     tickets: list[int] | None
     data: bytes | None = None
-    """The replacement for a single message."""
 
 
 class DropCommand(NamedTuple):
@@ -48,10 +47,7 @@ class AnswerCommand(NamedTuple):
 
 
 class SendCommand(NamedTuple):
-    """Inject a request or notification."""
-
     side: str
-    """The side that appears to send it."""
     method: str
     params: dict[str, Any] | None
     stream: str | None
@@ -64,7 +60,6 @@ Command: TypeAlias = (
 
 
 def parse_command(fields: Fields) -> Command:
-    """Return the parsed command; raise CommandError."""
     name = fields.get("order")
     reader = _PARSERS.get(name) if isinstance(name, str) else None
     if reader is None:

@@ -24,7 +24,6 @@ class RuleDecision(Struct, eq=False):
     notes: list[AddNote] = []
     delay: float = 0.0
     data: bytes | None = None
-    """The replacement."""
     is_cut: bool = False
     """True if the replacement lacks its line end."""
     answer: bytes | None = None
@@ -32,7 +31,6 @@ class RuleDecision(Struct, eq=False):
     is_dropped: bool = False
     is_disconnected: bool = False
     holder: str | None = None
-    """The rule that holds it."""
     hides_response: bool = False
     """True if the requester gets nothing that could be taken for a response."""
 
@@ -73,7 +71,6 @@ class InFlightMessage(Struct, eq=False):
 
     @property
     def size(self) -> int:
-        """Bytes of memory."""
         return len(self.data) + sum(len(part.decision.data or b"") for part in self.parts)
 
     @property
@@ -92,12 +89,10 @@ class InFlightMessage(Struct, eq=False):
 
     @property
     def is_cut(self) -> bool:
-        """True if it is forwarded without its line end."""
         return self.edited is None and any(part.decision.is_cut for part in self.parts)
 
     @property
     def first(self) -> MessagePart:
-        """The part that notes name."""
         return self.parts[0]
 
     @property
@@ -178,7 +173,6 @@ class HoldBuffer:
         return self._by_ticket.get(ticket)
 
     def add(self, flight: InFlightMessage) -> bool:
-        """Add a message; return False if there is no room."""
         if len(self._by_ticket) >= MAX_MESSAGES or self.bytes + flight.size > MAX_BYTES:
             return False
         self._by_ticket[flight.ticket] = flight

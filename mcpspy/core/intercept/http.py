@@ -27,7 +27,6 @@ class SseUnit(NamedTuple):
     """The bytes between two positions at which a stream may be interrupted."""
 
     raw: bytes
-    """Includes line ends."""
     event: SseEvent | None
     """None for a comment, or an extra blank line."""
 
@@ -48,7 +47,6 @@ class SseUnits:
         self._raw = bytearray()
 
     def feed(self, data: bytes) -> list[SseUnit]:
-        """Return the units that end in this chunk."""
         units: list[SseUnit] = []
         for line in data.splitlines(keepends=True):  # On bytes: at CR, LF and CRLF only.
             self._raw += line

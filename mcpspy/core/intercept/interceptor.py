@@ -337,7 +337,6 @@ class Interceptor:
         return CommandReply({"released": len(tickets)}, steps)
 
     def _answer(self, flight: InFlightMessage, command: AnswerCommand, at: float, viewer: str) -> list[Step]:
-        """Answer a held request in place of its peer."""
         if flight.request is None:
             raise CommandError(f"ticket {flight.ticket} is no request: there is nothing to answer")
         flight.first.is_removed = True

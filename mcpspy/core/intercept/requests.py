@@ -68,7 +68,6 @@ class AwaitedRequest:
 
     @property
     def note_fields(self) -> Fields:
-        """The fields by which a note identifies the request."""
         return {
             "stream": self.stream,
             "from": self.side,
@@ -102,18 +101,15 @@ class PendingRequests:
         return self._open.get((stream, side, id or ""))
 
     def resolve(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Remove and return the pending request that this side responds to."""
         request = self._open.pop((stream, other(side), id or ""), None)
         if request is not None and request.token is not None:
             self._tokens.pop((request.stream, request.side, request.token), None)
         return request
 
     def by_progress_token(self, stream: str | None, side: str, token: str | None) -> AwaitedRequest | None:
-        """Return the pending request that this side reports progress on."""
         return self._tokens.get((stream, other(side), token or ""))
 
     def abandon(self, request: AwaitedRequest) -> None:
-        """Remove a request that was answered in its peer's place."""
         self.resolve(request.stream, other(request.side), request.id)
         request.is_abandoned = True
         if request.is_forwarded and not request.is_answered:
@@ -153,11 +149,9 @@ class Deadlines(Generic[T]):
             _bound(self._since)
 
     def stop(self, thing: T) -> bool:
-        """Remove a thing; return whether it was there."""
         return self._since.pop(thing, None) is not None
 
     def due(self, at: float) -> list[T]:
-        """Remove and return the things whose time is over."""
         found = []
         while (first := self.next_at) is not None and first <= at:
             thing = next(iter(self._since))
@@ -172,7 +166,7 @@ def _bound(table: dict[T, Any]) -> None:
 
 
 def about(message: AnyMessage, request: AwaitedRequest | None) -> Fields:
-    """Return the fields by which a note identifies a message; `asked` is the request it responds to."""
+    """Return the fields by which a note identifies a message; `request` is the one it responds to."""
     fields: Fields = {"stream": message.frame.stream, "from": message.side}
     if isinstance(message, Request | Result | Failure):
         fields["id"] = message.id
@@ -184,7 +178,6 @@ def about(message: AnyMessage, request: AwaitedRequest | None) -> Fields:
 
 
 def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
-    """Return a response with a `result` or `error`."""
     return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, written(value))
 
 
@@ -245,17 +238,14 @@ class Watchdog:
                 self.timeouts.start(request, at)
 
     def stop(self, request: AwaitedRequest) -> None:
-        """Stop the times of a request."""
         self.timeouts.stop(request)
         self.slow.stop(request)
 
     def abandon(self, request: AwaitedRequest) -> None:
-        """Stop and remove a request that was answered in its peer's place."""
         self.stop(request)
         self._pending.abandon(request)
 
     def lane_left(self, lane: object) -> None:
-        """Stop the requests of an HTTP exchange that has ended."""
         for request in {*self.timeouts, *self.slow}:
             if request.lane is lane:
                 self.stop(request)
@@ -297,15 +287,12 @@ HANDSHAKE_METHODS = ("initialize", "server/discover", "ping")
 
 
 class PendingInjection(NamedTuple):
-    """An injected request without a response yet."""
-
     id: str
     side: str
     """The side that appears to send it."""
     method: str
     viewer: str
     n: object
-    """The number of the command."""
     at: float
 
     def answer(self, at: float, fields: Fields) -> Notify:
@@ -329,7 +316,6 @@ class InjectedRequests:
         self.is_opening = False
         """True if the handshake has begun and not ended."""
         self.has_heard = False
-        """True if the client has sent anything."""
         self._has_begun = False
 
     def __len__(self) -> int:
@@ -355,7 +341,6 @@ class InjectedRequests:
     def create(
         self, command: SendCommand, viewer: str, n: object, at: float
     ) -> tuple[PendingInjection, bytes]:
-        """Return a new request and its message."""
         self._number += 1
         id_ = self._prefix + str(self._number)
         id_text = orjson.dumps(id_).decode()
@@ -367,15 +352,12 @@ class InjectedRequests:
         return _message(command.method, command.params, None)
 
     def resolve(self, side: str, id: str | None) -> PendingInjection | None:  # noqa: A002
-        """Remove and return the injected request that this side responds to."""
         return self._open.pop((other(side), id or ""), None)
 
     def by_progress_token(self, side: str, token: str | None) -> PendingInjection | None:
-        """Return the injected request that this side reports progress on: its token is its id."""
         return self._open.get((other(side), token or ""))
 
     def remove(self, id: str) -> PendingInjection | None:  # noqa: A002
-        """Remove and return the injected request with this id."""
         key = next((key for key in self._open if key[1] == id), None)
         return self._open.pop(key) if key is not None else None
 

@@ -23,11 +23,8 @@ from mcpspy.core.session.session import COMES_AGAIN, Change, Session, is_ours
 
 class WaitKind(Enum):
     RESPONSE = auto()
-    """The response to a request of the client."""
     SERVER_REQUEST = auto()
-    """A request of the server."""
     NOTIFICATION = auto()
-    """A notification of the server."""
 
 
 class WaitCondition(Struct, frozen=True):
@@ -37,7 +34,6 @@ class WaitCondition(Struct, frozen=True):
     key: object
     """For a response, the number of the recorded exchange; otherwise the kind of message."""
     count: int
-    """The number of messages with this key by then."""
     delay: float
     """Seconds from when the client could begin to wait for it."""
     is_certain: bool = False
@@ -58,8 +54,6 @@ class PlanStep(Struct, frozen=True):
 
 
 class ServerRequest(Struct, frozen=True):
-    """A request of the server, with the client's response."""
-
     exchange: Exchange
     params: str | None
     """Canonical; None if they are nested too deep to be compared."""
@@ -120,7 +114,6 @@ def expects_answer(exchange: Exchange) -> bool:
 
 
 def is_unanswered(exchange: Exchange) -> bool:
-    """Return whether the response is missing."""
     return (
         exchange.answer is None
         and exchange.state in (State.PENDING, State.UNANSWERED)
@@ -153,7 +146,6 @@ class _Reader:
         return ReplayPlan(tuple(self._steps), tuple(self._server_requests), self._end)
 
     def close(self, at: float) -> None:
-        """End the session of the client: it waits for nothing after that."""
         if self._end is None:
             end = self._step(None, at, None)
             # What nobody answered then may be answered now.
@@ -170,7 +162,6 @@ class _Reader:
             self._end = structs.replace(end, waits=(*end.waits, *waits))
 
     def read(self, change: Change) -> None:
-        """Read the next message, or the end of an HTTP exchange."""
         what, exchange = change.what, change.exchange
         if self._end is not None:
             return

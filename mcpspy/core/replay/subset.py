@@ -89,7 +89,6 @@ class _Owners:
         self._last: int | None = None
         """The last request of the client; None after a notification."""
         self._server_requests: dict[int, int | None] = {}
-        """Requests of the server, and the exchanges they belong to."""
 
     def owner(self, change: Change) -> int | None:
         """Return the number of the exchange that the next entry belongs to, if any."""

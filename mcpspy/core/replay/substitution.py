@@ -68,7 +68,6 @@ class Substitutions:
         self._known: dict[tuple[str, bytes], bytes | None] = {}
         """Kind and recorded JSON text → live JSON text; None if the live server returned none."""
         self._texts: dict[str, str] = {}
-        """By rules: recorded → live."""
         self._numbers: dict[int, int] = {}
 
     def learn(self, recorded: Result | Failure, live: Result | Failure | None) -> None:
@@ -131,7 +130,6 @@ class Substitutions:
 
 
 def at(value: Any, tokens: Pointer) -> Any:
-    """Return the value at a pointer, if there is one."""
     for token in tokens:
         if isinstance(value, dict):
             value = value.get(token)

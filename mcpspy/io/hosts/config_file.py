@@ -72,7 +72,6 @@ class ConfigFile:
         _sync_folder(self.real.parent)
 
     def _dress(self, name: str) -> None:
-        """Copy owner, permissions and attributes to the new file."""
         old = os.stat(self.real)
         shutil.copystat(self.real, name)  # Extended attributes as well, where there are any.
         os.utime(name)

@@ -21,7 +21,6 @@ need not be the newest; one outside the newest five has not been seen.
 """
 
 FINE = frozenset([None, "SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE"])
-"""Signals by which hosts end servers."""
 
 
 FINE_CODES = frozenset([None, 0, 130, 143])

@@ -27,10 +27,7 @@ _KEYS = (("mcpServers",), ("servers",), ("context_servers",), ("mcp", "servers")
 
 
 class ConfigTarget(NamedTuple):
-    """A configuration that has been read."""
-
     host: Host | None
-    """None for a file of an unknown host."""
     file: ConfigFile
     home: ServersLocation
 

@@ -20,8 +20,6 @@ PROJECT = "<project>"
 
 
 class Host(NamedTuple):
-    """One configuration file of a host."""
-
     name: str
     title: str
     linux: tuple[str, ...]
