@@ -254,8 +254,7 @@ async def _serve(options: BridgeOptions) -> int:
     stop_on_signals(lambda number: stop(128 + number))
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
     output = StdoutWriter(
-        broke=lambda: loop.call_soon_threadsafe(stop, 0),
-        wrote=lambda: loop.call_soon_threadsafe(update_flow),
+        broke=lambda: loop.call_soon_threadsafe(stop, 0), wrote=lambda: loop.call_soon_threadsafe(update_flow)
     )
     recorder = Recorder(options, {"transport": "http", "upstream": options.address.url, "name": options.name})
 

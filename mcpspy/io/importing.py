@@ -71,7 +71,7 @@ def _bytes(file: str) -> bytes:
 
 
 def _database(path: Path) -> McphawkDatabase:
-    # Without a log beside it nobody writes to it, and `immutable` leaves no file of SQLite's beside it either.
+    # Without a log beside it no one writes to it, and `immutable` keeps SQLite from creating one.
     log = path.with_name(path.name + "-wal")
     mode = "mode=ro" if log.exists() else "mode=ro&immutable=1"
     try:
@@ -80,14 +80,10 @@ def _database(path: Path) -> McphawkDatabase:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version != SCHEMA:
                 return McphawkDatabase(version, (), ())
-            sessions, messages = (_rows(connection, query) for query in QUERIES)
+            sessions, messages = ([dict(row) for row in connection.execute(query)] for query in QUERIES)
             return McphawkDatabase(version, sessions, messages)
     except (sqlite3.Error, UnicodeError) as error:
         raise UsageError(f"{NAME}'s database, but {error}", "half a file, or another program's?") from None
-
-
-def _rows(connection: sqlite3.Connection, query: str) -> list[dict[str, object]]:
-    return [dict(row) for row in connection.execute(query)]
 
 
 BATCH = 1 << 20

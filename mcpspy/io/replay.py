@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.decode import Header, read_entry
@@ -61,7 +61,7 @@ class RecordingObserver(Recorder):
     def write(self, lines: Lines) -> None:
         data = lines if isinstance(lines, bytes) else b"".join(lines)
         super().write(data)
-        # What is compared is shown, and put into reports: no secret may be in it either.
+        # The session is shown and reported, so it must not contain secrets either.
         for line in (data if self._redactor is None else self._redactor.lines(data)).split(b"\n"):
             if line:
                 self.session.add(read_entry(line))
@@ -96,7 +96,7 @@ class ReplayOptions(Struct, frozen=True):
     """Called every second with what the run waits for, and for how long."""
 
 
-class ReplayInterrupted(Exception):  # noqa: N818 - not an error: somebody had seen enough.
+class ReplayInterrupted(Exception):  # noqa: N818 - not an error: the user ended it.
     """A signal ended the replay; `played` are the runs so far."""
 
     def __init__(self, number: int, played: list[ReplayRun]) -> None:
@@ -208,34 +208,30 @@ class _Playback:
             async with asyncio.timeout(self._timeout):
                 await self._connection.send(data)
         except TimeoutError:
-            self._player.refused(
-                None, f"the server did not take a message within {self._timeout:g} s", monotonic()
-            )
+            why = f"the server did not take a message within {self._timeout:g} s"
+            self._player.refused(None, why, monotonic())
 
     async def _receive(self, until: float | None) -> InboundEvent | None:
         """Return the next event; None if there is none until then."""
-        begun = monotonic()
+        start = monotonic()
         while True:
-            left = (
-                PROGRESS_INTERVAL if until is None else min(PROGRESS_INTERVAL, max(0.0, until - monotonic()))
-            )
+            left = PROGRESS_INTERVAL if until is None else max(0.0, until - monotonic())
             try:
-                async with asyncio.timeout(left):
+                async with asyncio.timeout(min(PROGRESS_INTERVAL, left)):
                     return await self._connection.hear()
             except TimeoutError:
                 now = monotonic()
                 if until is not None and now >= until:
                     return None
                 if self._watch is not None:
-                    self._watch(self._player.waiting, now - begun)
+                    self._watch(self._player.waiting, now - start)
 
     def _take(self, event: InboundEvent | None) -> None:
         player = self._player
         if isinstance(event, ReceivedMessage):
             if not player.heard(event.data, event.at, event.request, event.status):
-                self._invalid_output = (
-                    self._invalid_output or event.data.decode("utf-8", "backslashreplace").strip()
-                )
+                text = event.data.decode("utf-8", "backslashreplace").strip()
+                self._invalid_output = self._invalid_output or text
         elif isinstance(event, ExchangeRefused | ExchangeLost):
             player.refused(event.request, event.why, event.at, is_gone=isinstance(event, ExchangeLost))
         elif isinstance(event, ConnectionEnded):
@@ -246,17 +242,13 @@ class _Playback:
         refused = (
             f"{sent.about}: {sent.failed}"
             for sent in player.sent.values()
-            if sent.failed and _was_answered(sent)
+            if sent.failed and sent.cue.exchange is not None and sent.cue.exchange.answer is not None
         )
         why = player.stopped or next(refused, None)
         if why is None or player.is_answered:
             return None
-        said = f"; what it says is no JSON-RPC: {self._invalid_output[:80]}" if self._invalid_output else ""
-        return f"{self._connection.name}: {why}{said}"
-
-
-def _was_answered(sent: SentRequest) -> bool:
-    return sent.cue.exchange is not None and sent.cue.exchange.answer is not None
+        output = f"; what it says is no JSON-RPC: {self._invalid_output[:80]}" if self._invalid_output else ""
+        return f"{self._connection.name}: {why}{output}"
 
 
 def _cancelled_by_signals() -> list[int]:
@@ -282,22 +274,10 @@ def _cancelled_by_signals() -> list[int]:
 def _fields(replay: ReplayOptions) -> dict[str, Value]:
     target = replay.target
     if isinstance(target, ServerCommand):
-        return {
-            "transport": "stdio",
-            "command": target.arguments,
-            "name": replay.name or session_name(target.arguments),
-        }
+        name = replay.name or session_name(target.arguments)
+        return {"transport": "stdio", "command": target.arguments, "name": name}
     return {"transport": "http", "upstream": target.url, "name": replay.name}
 
 
 def _header(fields: Mapping[str, Value], id: str) -> Header:  # noqa: A002
-    command, upstream = fields.get("command"), fields.get("upstream")
-    return Header(
-        mcpspy=FORMAT,
-        id=id,
-        started="",
-        transport=str(fields["transport"]),
-        command=[str(word) for word in command] if isinstance(command, list) else None,
-        upstream=str(upstream) if upstream is not None else None,
-        name=str(fields["name"]),
-    )
+    return convert({"mcpspy": FORMAT, "id": id, "started": "", **fields}, Header)

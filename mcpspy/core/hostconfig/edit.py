@@ -24,11 +24,11 @@ class ServersLocation(NamedTuple):
 
     syntax: ConfigSyntax
     keys: tuple[str, ...]
-    shape: EntryLayout
+    layout: EntryLayout
 
     def servers(self, text: str) -> list[ServerEntry]:
         """Return the servers of a configuration; raise UsageError if it cannot be read."""
-        return servers(read(text, self.syntax), self.keys, self.shape)
+        return servers(read(text, self.syntax), self.keys, self.layout)
 
 
 @dataclass(slots=True)
@@ -43,24 +43,24 @@ class EditResult:
 UNSAFE = "its entry cannot be changed so that it could be restored to the byte"
 
 
-def wrapped(text: str, home: ServersLocation, names: Collection[str], how: WrapTarget) -> EditResult:
+def wrapped(text: str, location: ServersLocation, names: Collection[str], target: WrapTarget) -> EditResult:
     """Return the text with these servers started through mcpspy."""
     edited = EditResult(text)
     changes: dict[str, list[TextEdit]] = {}
-    for server in home.servers(text):
+    for server in location.servers(text):
         if server.name not in names:
             continue
         if server.ours is not None:
             edited.already.append(server.name)
             continue
-        place = EntryText(text, home.syntax, server.node)
+        source = EntryText(text, location.syntax, server.node)
         try:
             if server.what is EntryKind.ODD:
                 raise SkippedEntry(server.why)
             made = (
-                wrap.wrap_stdio(place, server, how)
+                wrap.wrap_stdio(source, server, target)
                 if server.what is EntryKind.STDIO
-                else wrap.wrap_url(place, server, how, home.shape)
+                else wrap.wrap_url(source, server, target, location.layout)
             )
         except SkippedEntry as why:
             edited.left[server.name] = str(why)
@@ -70,70 +70,72 @@ def wrapped(text: str, home: ServersLocation, names: Collection[str], how: WrapT
     if not changes:
         return edited
     new = spliced(text, [splice for made in changes.values() for splice in made])
-    if _is_safe(text, new, home, changes.keys()):
+    if _is_safe(text, new, location, changes.keys()):
         edited.text, edited.done = new, [*changes]
     elif len(changes) == 1:
         edited.left.update(dict.fromkeys(changes, UNSAFE))
     else:
         for name in changes:
-            one = wrapped(edited.text, home, [name], how)
+            one = wrapped(edited.text, location, [name], target)
             edited.text = one.text
             edited.done += one.done
             edited.left.update(one.left)
     return edited
 
 
-def unwrapped(text: str, home: ServersLocation, names: Collection[str]) -> EditResult:
+def unwrapped(text: str, location: ServersLocation, names: Collection[str]) -> EditResult:
     edited = EditResult(text)
     changes: list[TextEdit] = []
     bridged: dict[str, ServerEntry] = {}
-    for server in home.servers(text):
+    for server in location.servers(text):
         if server.name not in names:
             continue
         if server.ours is None:
             edited.already.append(server.name)
             continue
-        place = EntryText(text, home.syntax, server.node)
+        source = EntryText(text, location.syntax, server.node)
         try:
             if server.what is EntryKind.URL:
-                changes += wrap.unwrap_url(place, server, home.shape)
+                changes += wrap.unwrap_url(source, server, location.layout)
                 bridged[server.name] = server
             else:
-                changes += wrap.unwrap_stdio(place, server)
+                changes += wrap.unwrap_stdio(source, server)
         except SkippedEntry as why:
             edited.left[server.name] = str(why)
         else:
             edited.done.append(server.name)
     edited.text = spliced(text, changes)
     if bridged:
-        edited.text = _renewed(edited.text, home, bridged)
-    if changes and _rest(text, home, edited.done) != _rest(edited.text, home, edited.done):
+        edited.text = _renewed(edited.text, location, bridged)
+    if changes and _rest(text, location, edited.done) != _rest(edited.text, location, edited.done):
         raise UsageError("its servers cannot be unwrapped without changing something else", "see the backup")
     return edited
 
 
-def _renewed(text: str, home: ServersLocation, bridged: dict[str, ServerEntry]) -> str:
+def _renewed(text: str, location: ServersLocation, bridged: dict[str, ServerEntry]) -> str:
     changes = []
-    for server in home.servers(text):
+    for server in location.servers(text):
         if server.name in bridged and server.ours is None:
-            changes += wrap.renewed(server.node, bridged[server.name], home.shape)
+            changes += wrap.renewed(server.node, bridged[server.name], location.layout)
     return spliced(text, changes)
 
 
-def _is_safe(old: str, new: str, home: ServersLocation, names: Collection[str]) -> bool:
+def _is_safe(old: str, new: str, location: ServersLocation, names: Collection[str]) -> bool:
     """Return whether these servers are correctly wrapped; `unwrapped` checks that all else is unchanged."""
     try:
-        before, after = ({s.name: s for s in home.servers(text) if s.name in names} for text in (old, new))
+        before, after = (
+            {s.name: s for s in location.servers(text) if s.name in names} for text in (old, new)
+        )
         return (
             before.keys() == after.keys()
-            and all(_is_wrapped(before[name], after[name], home.shape) for name in names)
-            and unwrapped(new, home, names).text == old
+            and all(_is_wrapped(before[name], after[name], location.layout) for name in names)
+            and unwrapped(new, location, names).text == old
         )
     except (UsageError, ValueError, SkippedEntry):
         return False
 
 
-def _is_wrapped(old: ServerEntry, new: ServerEntry, shape: EntryLayout) -> bool:
+def _is_wrapped(old: ServerEntry, new: ServerEntry, layout: EntryLayout) -> bool:
     """Return whether the new entry starts the old one through mcpspy and is otherwise equal."""
     ours = new.ours
     if ours is None or new.what is not old.what:
@@ -142,23 +144,25 @@ def _is_wrapped(old: ServerEntry, new: ServerEntry, shape: EntryLayout) -> bool:
         return new.argv[ours.at :] == old.argv and _others(old, {"command", "args"}) == _others(
             new, {"command", "args"}
         )
-    theirs = wrap.members_of_url(shape)
-    replaced = wrap.members_of_bridge(shape.stdio, shape)
-    return new.url == old.url and _others(old, theirs) == _others(new, replaced)
+    url_members = wrap.members_of_url(layout)
+    replaced = wrap.members_of_bridge(layout.stdio, layout)
+    return new.url == old.url and _others(old, url_members) == _others(new, replaced)
 
 
 def _others(server: ServerEntry, keys: Collection[str]) -> dict[str, object]:
     return {member.key: plain(member.node) for member in server.node.members if member.key not in keys}
 
 
-def _rest(text: str, home: ServersLocation, names: Collection[str]) -> str:
+def _rest(text: str, location: ServersLocation, names: Collection[str]) -> str:
     """Return the configuration without these servers, for comparison."""
     # Of YAML with its aliases followed: what one of them names may be part of an entry.
     document = (
-        deepcopy(yaml.resolved(text)) if home.syntax is ConfigSyntax.YAML else plain(read(text, home.syntax))
+        deepcopy(yaml.resolved(text))
+        if location.syntax is ConfigSyntax.YAML
+        else plain(read(text, location.syntax))
     )
     inside = document
-    for key in home.keys:
+    for key in location.keys:
         inside = inside.get(key) if isinstance(inside, dict) else None
     if isinstance(inside, dict):
         for name in names:

@@ -67,9 +67,6 @@ class EntryText:
         self.entry = entry
         self.eol = eol(text)
 
-    def array(self, literals: Sequence[str]) -> str:
-        return f"[{', '.join(literals)}]"
-
     def table(self, values: Mapping[str, str], beside: Member) -> str:
         """Return an object of strings, one member per line if the neighbour begins a line."""
         pairs = [self.pair(key, quoted(value)) for key, value in values.items()]

@@ -58,48 +58,48 @@ def read(text: str, syntax: ConfigSyntax) -> Node:
     ](text)
 
 
-def servers(document: Node, keys: tuple[str, ...], shape: EntryLayout) -> list[ServerEntry]:
+def servers(document: Node, keys: tuple[str, ...], layout: EntryLayout) -> list[ServerEntry]:
     """Return the servers under a key, none if it is missing; raise UsageError if it is something else."""
     node = document.get(*keys)
     if node is None or (node.kind, node.text) in ((NodeKind.OTHER, "null"), (NodeKind.OTHER, "")):
         return []
-    if node.kind is not (NodeKind.ARRAY if shape.named else NodeKind.OBJECT):
-        raise UsageError(f"{'.'.join(keys)} is no {'list' if shape.named else 'object'} of servers")
-    if not shape.named:
+    if node.kind is not (NodeKind.ARRAY if layout.named else NodeKind.OBJECT):
+        raise UsageError(f"{'.'.join(keys)} is no {'list' if layout.named else 'object'} of servers")
+    if not layout.named:
         known = {member.key: member.node for member in node.members}
-        return [_server(name, entry, shape) for name, entry in known.items()]
+        return [_server(name, entry, layout) for name, entry in known.items()]
     return [
-        _server(name.text, item.node, shape)
+        _server(name.text, item.node, layout)
         for item in node.items
         if (name := item.node.get("name")) is not None and name.kind is NodeKind.STRING
     ]
 
 
-def _server(name: str, node: Node, shape: EntryLayout) -> ServerEntry:
+def _server(name: str, node: Node, layout: EntryLayout) -> ServerEntry:
     command, args = node.get("command"), node.get("args")
-    url = next((found for key in shape.url if (found := node.get(key)) is not None), None)
+    url = next((found for key in layout.url if (found := node.get(key)) is not None), None)
 
-    def odd(why: str) -> ServerEntry:
+    def unusable(why: str) -> ServerEntry:
         return ServerEntry(name, node, EntryKind.ODD, None, [], "", why)
 
     if node.kind is not NodeKind.OBJECT:
-        return odd("its entry is no object")
+        return unusable("its entry is no object")
     if command is not None and url is not None:
-        return odd("it has both a command and a URL")
+        return unusable("it has both a command and a URL")
     if command is not None:
         if command.kind is not NodeKind.STRING:
-            return odd("its command is no string")
+            return unusable("its command is no string")
         if args is not None and args.kind is not NodeKind.ARRAY:
-            return odd("its args are no list")
+            return unusable("its args are no list")
         line = [command.text, *(args.strings if args is not None else [])]
         ours = command_line.read(line)
         if ours is not None and ours.does == "bridge":
             return ServerEntry(name, node, EntryKind.URL, ours, line, _upstream(node, ours))
         return ServerEntry(name, node, EntryKind.STDIO, ours, line, "")
     if url is None:
-        return odd("it has neither a command nor a URL")
+        return unusable("it has neither a command nor a URL")
     if url.kind is not NodeKind.STRING:
-        return odd("its URL is no string")
+        return unusable("its URL is no string")
     return ServerEntry(name, node, EntryKind.URL, None, [], url.text)
 
 

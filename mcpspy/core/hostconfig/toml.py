@@ -142,7 +142,7 @@ class _Reader:
             last = self.position
             found = _STRING.match(self.text, last) or _BARE.match(self.text, last)
             assert found is not None
-            path.append(_said(found[0]) if found[0][0] in "\"'" else found[0])
+            path.append(_decoded(found[0]) if found[0][0] in "\"'" else found[0])
             self.position = found.end()
             self.skip()
             if self.peek() != ".":
@@ -162,7 +162,7 @@ class _Reader:
             return replace(table.node(start, self.position), block=False)
         if found := _STRING.match(self.text, start):
             self.position = found.end()
-            return Node(NodeKind.STRING, start, found.end(), _said(found[0]))
+            return Node(NodeKind.STRING, start, found.end(), _decoded(found[0]))
         word = _WORD.match(self.text, start)
         assert word is not None
         self.position = word.end()
@@ -195,6 +195,6 @@ class _Reader:
         self.position += len(mark)
 
 
-def _said(literal: str) -> str:
-    said: str = tomllib.loads(f"it = {literal}")["it"]
-    return said
+def _decoded(literal: str) -> str:
+    value: str = tomllib.loads(f"it = {literal}")["it"]
+    return value

@@ -34,7 +34,7 @@ def resolved(text: str) -> object:
     try:
         return _parser().load(text.removeprefix("\ufeff"))
     except (YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{_told(error)}") from None
+        raise UsageError(f"{_problem(error)}") from None
 
 
 def _parser() -> YAML:
@@ -75,7 +75,7 @@ def _node(made: Any, text: str, shift: int, after: int, open_: set[int]) -> Node
     return Node(kind, start, position if block else end, "", tuple(members), tuple(items), block)
 
 
-def _told(error: Exception) -> str:
+def _problem(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = str(getattr(error, "problem", None) or error).partition("\n")[0]
     return (

@@ -127,7 +127,9 @@ def _page(page: str, title: str, entries: list[_Entry]) -> list[ImportedSession]
     stdio = [entry for entry in entries if page and entry.request.url.startswith(STDIO_SCHEME)]
     if stdio:
         return [_stdio_session(page, title, stdio)]
-    found = mcp_sessions([_exchange(entry) for entry in entries], FORMAT, LACKS, whole=bool(page))
+    found = mcp_sessions(
+        [_exchange(entry) for entry in entries], whole=bool(page), format=FORMAT, lacks=LACKS
+    )
     for session in found if page else ():
         session.key, session.name = page, title or session.name
     return found

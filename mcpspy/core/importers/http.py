@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from msgspec import Struct
@@ -63,13 +63,15 @@ class PostHistory:
         events = framer.feed(body)
         if (torn := framer.close()) is not None:
             events.append(torn)
-        said = [_messages(event) for event in events]
+        messages = [_messages(event) for event in events]
         earliest, latest = [end_at] * len(events), [end_at] * len(events)
         low = high = end_at
         for number in reversed(range(len(events))):
-            history = _present(self._cause_time(stream, message) for message in said[number]) if own else []
-            low = max(history, default=low)
-            high = min([high, *_present(self._effect_time(stream, message) for message in said[number])])
+            causes = (
+                _present(self._cause_time(stream, message) for message in messages[number]) if own else []
+            )
+            low = max(causes, default=low)
+            high = min([high, *_present(self._effect_time(stream, message) for message in messages[number])])
             earliest[number], latest[number] = low, high
         at = start + RESOLUTION
         times = []
@@ -102,7 +104,7 @@ def _messages(event: SseEvent) -> list[AnyMessage]:
 SESSION = "mcp-session-id"
 
 LACKS = [
-    "when each event of a stream came (it stands where it can have come: at the end, but before what it caused)",
+    "when each event of a stream came (it stands ids it can have come: at the end, but before what it caused)",
     "what the server writes to stderr and how it left",
 ]
 
@@ -133,13 +135,9 @@ class ImportedExchange(Struct, kw_only=True):
 
 
 def mcp_sessions(
-    exchanges: list[ImportedExchange],
-    format: str,  # noqa: A002 - it is one.
-    lacks: list[str],
-    *,
-    whole: bool = False,
+    exchanges: list[ImportedExchange], *, whole: bool = False, **fields: Any
 ) -> list[ImportedSession]:
-    """Return one session per MCP server.
+    """Return one session per MCP server, with these fields.
 
     `whole` keeps all other requests to the same origin: in a file by mcpspy they belong to the session.
     """
@@ -159,8 +157,8 @@ def mcp_sessions(
             other += 1
     changed = [f"left out: {counted(other, 'exchange')} with other addresses"] if other else []
     return [
-        _session(endpoint, said, addresses, format=format, lacks=lacks, changed=changed)
-        for endpoint, said in servers.items()
+        _session(endpoint, exchanges, addresses, changed=changed, **fields)
+        for endpoint, exchanges in servers.items()
     ]
 
 
@@ -168,17 +166,15 @@ def _session(
     endpoint: str,
     exchanges: list[ImportedExchange],
     addresses: dict[str, str],
-    *,
-    format: str,  # noqa: A002 - as above.
-    lacks: list[str],
     changed: list[str],
+    **fields: Any,
 ) -> ImportedSession:
     lines = RecordingLines(by_time=True)
     start = exchanges[0].at
     sessions: dict[str, str] = {}
     opened: dict[str, str] = {}
     history = PostHistory()
-    placed: list[tuple[ImportedExchange, dict[str, Value]]] = []
+    numbered: list[tuple[ImportedExchange, dict[str, Value]]] = []
     for number, exchange in enumerate(exchanges, 1):
         session = _header(exchange.request, SESSION) or _header(exchange.response, SESSION)
         stream = str(number)
@@ -188,26 +184,25 @@ def _session(
             stream = opened.get(exchange.url, stream)
         for address in _named_addresses(exchange):
             opened[address] = stream
-        placed.append((exchange, {"stream": stream, "http": number}))
+        numbered.append((exchange, {"stream": stream, "http": number}))
         if exchange.method == "POST" and exchange.request_body:
             history.post(stream, exchange.at, exchange.end_at, exchange.request_body)
-    missing = sum(_add(lines, exchange, where, start, history) for exchange, where in placed)
+    missing = sum(_add(lines, exchange, ids, start, history) for exchange, ids in numbered)
     return lines.session(
         start=start,
-        format=format,
         key=endpoint,
         name=_origin(endpoint).rpartition("/")[2].rpartition("@")[2],
         transport="http",
         upstream=endpoint,
-        lacks=lacks,
         changed=[*changed, *([f"bodies that were not saved with it: {missing}"] if missing else [])],
+        **fields,
     )
 
 
 def _add(
     lines: RecordingLines,
     exchange: ImportedExchange,
-    where: dict[str, Value],
+    ids: dict[str, Value],
     start: float,
     history: PostHistory,
 ) -> int:
@@ -215,7 +210,7 @@ def _add(
     kind = (_header(exchange.response, "content-type") or "").partition(";")[0].strip().lower()
     posts = exchange.method == "POST"
     if posts and exchange.request_body is not None:
-        lines.message(exchange.at, CLIENT, exchange.request_body, **where)
+        lines.message(exchange.at, CLIENT, exchange.request_body, **ids)
     fields: dict[str, Value] = {
         "method": exchange.method,
         "path": _target(exchange.url),
@@ -226,17 +221,17 @@ def _add(
     }
     if exchange.error:
         fields["error"] = exchange.error
-    lines.note(exchange.head_at, "http", **where, **fields)
+    lines.note(exchange.head_at, "http", **ids, **fields)
     answers = kind in ("application/json", "text/event-stream")
     if answers and exchange.response_body:
         if kind == "text/event-stream":
-            begins, ends, stream = exchange.at, exchange.end_at, str(where["stream"])
+            begins, ends, stream = exchange.at, exchange.end_at, str(ids["stream"])
             times = history.times(stream, begins, ends, exchange.response_body, own=not posts)
-            lines.events(times, exchange.response_body, **where)
+            lines.events(times, exchange.response_body, **ids)
         else:
-            lines.message(exchange.end_at, SERVER, exchange.response_body, **where)
+            lines.message(exchange.end_at, SERVER, exchange.response_body, **ids)
     if not exchange.is_open:
-        lines.note(exchange.end_at, "http-end", **where, hung_up=exchange.hung_up)
+        lines.note(exchange.end_at, "http-end", **ids, hung_up=exchange.hung_up)
     return (posts and exchange.request_body is None) + (answers and exchange.response_body is None)
 
 
@@ -262,9 +257,9 @@ def _named_addresses(exchange: ImportedExchange) -> list[str]:
     events = SseFramer().feed(exchange.response_body[:8192])
     if not events or events[0].event != "endpoint":
         return []
-    said = b"".join(events[0].data or ()).decode("utf-8", "replace")
+    data = b"".join(events[0].data or ()).decode("utf-8", "replace")
     try:
-        return [urljoin(exchange.url, said)]
+        return [urljoin(exchange.url, data)]
     except ValueError:  # No address at all.
         return []
 

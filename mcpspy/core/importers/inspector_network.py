@@ -41,7 +41,9 @@ class _Entry(Struct):
 def sessions(data: bytes) -> list[ImportedSession]:
     """Return one session per MCP server; raise UsageError if there is none."""
     entries = read(data, list[_Entry], NAME)
-    found = mcp_sessions([_exchange(entry) for entry in entries], "inspector-network", LACKS_HERE)
+    found = mcp_sessions(
+        [_exchange(entry) for entry in entries], format="inspector-network", lacks=LACKS_HERE
+    )
     if not found:
         raise UsageError(f"{NAME} of {len(entries)} requests, but none posts JSON-RPC")
     if events := sum(entry.stream.events for entry in entries if entry.stream):

@@ -47,9 +47,7 @@ def sessions(data: bytes) -> list[ImportedSession]:
         initializations += b'"method": "initialize"' in said[:200]
         lines.message(line.ts, CLIENT if line.dir == "client->server" else SERVER, said)
     changed = [f"{initializations} sessions that went into one file, one after the other, are one recording"]
-    return [
-        lines.session(format=NAME, lacks=LACKS, changed=changed if initializations > 1 else []),
-    ]
+    return [lines.session(format=NAME, lacks=LACKS, changed=changed if initializations > 1 else [])]
 
 
 def _message_data(msg: Raw) -> bytes:

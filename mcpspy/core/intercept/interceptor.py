@@ -312,10 +312,7 @@ class Interceptor:
         replacement = flight.outgoing()
         if replacement is None:
             return [*steps, Forward(flight.side, flight.data, flight.lane, flight.ticket)]
-        return [
-            *steps,
-            Substitute(flight.side, replacement, flight.lane, flight.ticket, flight.is_cut),
-        ]
+        return [*steps, Substitute(flight.side, replacement, flight.lane, flight.ticket, flight.is_cut)]
 
     def _release(self, flight: InFlightMessage, at: float, why: str, viewer: str | None = None) -> list[Step]:
         self._buffer.remove(flight)

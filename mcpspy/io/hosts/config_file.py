@@ -43,7 +43,7 @@ class ConfigFile:
         data = text.encode("utf-8")
         if not os.access(self.real, os.W_OK):
             raise CannotStart(f"{self.path}: read-only", "nothing was changed")
-        kept = self._keep()
+        kept = self._back_up()
         try:
             self._write(data)
         except OSError as error:
@@ -60,7 +60,7 @@ class ConfigFile:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            self._dress(name)
+            self._copy_metadata(name)
             if self.real.read_bytes() != self.data:
                 raise CannotStart(
                     f"{self.path}: somebody else changed it meanwhile", "nothing was written; try again"
@@ -71,7 +71,7 @@ class ConfigFile:
             raise
         _sync_folder(self.real.parent)
 
-    def _dress(self, name: str) -> None:
+    def _copy_metadata(self, name: str) -> None:
         old = os.stat(self.real)
         shutil.copystat(self.real, name)  # Extended attributes as well, where there are any.
         os.utime(name)
@@ -80,7 +80,7 @@ class ConfigFile:
             os.chown(name, old.st_uid, old.st_gid)
             os.chmod(name, old.st_mode & 0o7777)  # A new owner takes away some of it.
 
-    def _keep(self) -> Path:
+    def _back_up(self) -> Path:
         home = Path(sessions_folder())
         folder = home / "backups"
         stem = f"{time.strftime('%Y%m%dT%H%M%S')}-{slug(self.path.absolute().parent.name)}-{slug(self.path.name)}"

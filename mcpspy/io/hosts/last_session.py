@@ -15,7 +15,7 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, start_order, summarize
 from mcpspy.io.settings import sessions_folder
 
-LOOKED_AT = 5
+MAX_CHECKED = 5
 """Sessions of a server whose ends are read. Some hosts start a server twice and drop one, so the live one
 need not be the newest; one outside the newest five has not been seen.
 """
@@ -47,7 +47,7 @@ class SessionsByName:
     def last(self, name: str, folder: str | None) -> LastSession | None:
         """Return the last session of a server, or a live one among the newest."""
         found = None
-        for path, header in self._named(Path(sessions_folder(folder))).get(name, [])[:LOOKED_AT]:
+        for path, header in self._named(Path(sessions_folder(folder))).get(name, [])[:MAX_CHECKED]:
             try:
                 last = _last(summarize(path, header, counts=False))
             except (OSError, McpspyError):  # Deleted while we looked.

@@ -52,7 +52,7 @@ def find(which: str, folder: Path | None = None) -> ConfigTarget:
     file = ConfigFile(path)
     host = _host_of(path)
     if host is not None:
-        return _placed(host, file, folder)
+        return _located(host, file, folder)
     return ConfigTarget(None, file, _guess(file))
 
 
@@ -64,7 +64,7 @@ def target(host: Host, folder: Path | None = None) -> ConfigTarget:
         raise UsageError(
             f"{path}: no such file; {host.title} has its servers there", "give the FILE if it is elsewhere"
         )
-    return _placed(host, ConfigFile(path), folder)
+    return _located(host, ConfigFile(path), folder)
 
 
 def elsewhere(host: Host | None, name: str | None = None) -> list[str]:
@@ -84,7 +84,7 @@ def elsewhere(host: Host | None, name: str | None = None) -> list[str]:
     return found
 
 
-def _placed(host: Host, file: ConfigFile, folder: Path | None) -> ConfigTarget:
+def _located(host: Host, file: ConfigFile, folder: Path | None) -> ConfigTarget:
     home = host.home
     if PROJECT in home.keys:
         key = _project(file, home, Path(folder or os.getcwd()))

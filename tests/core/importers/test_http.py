@@ -31,7 +31,7 @@ def exchange(at: float, url: str = "http://h:1/mcp", **fields: Any) -> ImportedE
 
 
 def only(*exchanges: ImportedExchange, whole: bool = False) -> ImportedSession:
-    (session,) = mcp_sessions(list(exchanges), "har", ["x"], whole=whole)
+    (session,) = mcp_sessions(list(exchanges), whole=whole, format="har", lacks=["x"])
     return session
 
 
@@ -83,7 +83,7 @@ def test_addresses_that_a_stream_named_belong_to_it() -> None:
 def test_two_servers_are_two_sessions_and_the_rest_is_left_out() -> None:
     page = exchange(0, "http://h:1/index.html", method="GET", request_body=None, response_body=b"<p>")
     rest = exchange(0, "http://h:1/api", request_body=b'{"a":1}')
-    one, two = mcp_sessions([page, rest, exchange(1), exchange(2, "http://h:2/mcp")], "har", [])
+    one, two = mcp_sessions([page, rest, exchange(1), exchange(2, "http://h:2/mcp")], format="har", lacks=[])
     assert (one.key, two.key) == ("http://h:1/mcp", "http://h:2/mcp")
     assert one.changed == ["left out: 2 exchanges with other addresses"]
     assert one.messages == 2
