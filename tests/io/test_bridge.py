@@ -113,7 +113,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     await world.bridge.close()
 
 
-async def test_lines_go_on_as_they_are_and_what_is_heard_comes_on_one_line(world: World) -> None:
+async def test_lines_are_forwarded_verbatim_and_each_received_message_is_one_line(world: World) -> None:
     pretty = ReceivedMessage(0.0, b'{"jsonrpc":"2.0",\r\n"id":1,"result":{"n":1.50}}')
     world.servers = [Server({"tools/call": [pretty]})]
     assert await world.say(CALL) == {"jsonrpc": "2.0", "id": 1, "result": {"n": 1.5}}

@@ -1,4 +1,4 @@
-"""What an entry is."""
+"""The kind of each entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in a wrapped entry."""
+"""The members of a wrapped entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON of other tools, read strictly in shape and kept verbatim."""
+"""JSON of other tools: validated, and copied verbatim."""
 
 from __future__ import annotations
 

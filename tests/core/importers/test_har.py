@@ -1,4 +1,4 @@
-"""Archives, of others and of ours."""
+"""Archives by other tools and by mcpspy."""
 
 from __future__ import annotations
 

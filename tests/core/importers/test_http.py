@@ -1,4 +1,4 @@
-"""HTTP exchanges that somebody saved: which are MCP, and of which server and stream."""
+"""Saved HTTP exchanges: which are MCP, and their servers and streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can have come when."""
+"""Estimated times of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Desks with rules, and messages to put on them."""
+"""Interceptors with rules, and messages for them."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def events(steps: list[Step]) -> list[Fields]:
 
 
 def actions(steps: list[Step]) -> list[Step]:
-    """What is done to messages: neither noted nor told."""
+    """Return the steps that act on messages."""
     return [step for step in steps if not isinstance(step, AddNote | Notify)]

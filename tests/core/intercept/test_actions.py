@@ -1,4 +1,4 @@
-"""What a shell has to do."""
+"""Decisions and the fields of notes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mcpspy.core.intercept.actions import AddNote, Decision, Dropped, Forward, t
 PASS = Forward("client", b"{}", None, 1)
 
 
-def test_only_what_goes_on_as_it_came_and_without_a_word_is_untouched() -> None:
+def test_only_a_message_forwarded_unchanged_without_notes_is_untouched() -> None:
     assert Decision(1, False, [PASS], False).is_untouched
     assert not Decision(1, False, [AddNote("rule", {}), PASS], False).is_untouched
     assert not Decision(1, True, [Dropped("client", None, 1)], False).is_untouched

@@ -1,4 +1,4 @@
-"""Orders of viewers."""
+"""Commands of viewers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from mcpspy.core.intercept.commands import (
         ({"order": "notify", "to": "server", "method": "x"}, SendCommand("client", "x", None, None, False)),
     ],
 )
-def test_an_order_is_understood(order: dict[str, Any], meant: object) -> None:
+def test_a_command_is_parsed(order: dict[str, Any], meant: object) -> None:
     assert parse_command(order) == meant
 
 
@@ -91,6 +91,6 @@ def test_a_query_is_that_of_every_filter() -> None:
         ({"order": "notify", "method": "x", "stream": 3}, "notify: stream is a text"),
     ],
 )
-def test_an_order_that_is_not_exactly_right_is_refused(order: dict[str, Any], why: str) -> None:
+def test_an_invalid_command_is_refused(order: dict[str, Any], why: str) -> None:
     with pytest.raises(CommandError, match=why):
         parse_command(order)

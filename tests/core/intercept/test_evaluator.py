@@ -1,4 +1,4 @@
-"""What the rules say of one message."""
+"""The evaluation of rules for one message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def decide(
     return RuleEvaluator(rules(flag)).evaluate(message(data, side), awaited)
 
 
-def test_rules_act_one_after_the_other_until_one_has_the_last_word() -> None:
+def test_rules_apply_in_order_until_a_final_action() -> None:
     evaluator = RuleEvaluator(
         rules(
             "tool:echo => delay 1s",
@@ -100,7 +100,7 @@ def test_the_same_matches_are_taken_every_time(settings: str, taken: list[int]) 
     assert [number for number, is_dropped in verdicts if is_dropped] == taken
 
 
-def test_a_run_is_repeated_by_its_seed_alone() -> None:
+def test_a_run_is_reproduced_by_its_seed_alone() -> None:
     def run(seed: int) -> list[bool]:
         evaluator = RuleEvaluator(rules("tool:echo => 20% drop", seed=seed))
         return [evaluator.evaluate(message(call(number)), None).is_dropped for number in range(200)]
@@ -129,7 +129,7 @@ def test_a_canned_result_is_what_it_says_and_in_2026_07_28_of_a_type() -> None:
     assert loads(said)["result"] == {"resultType": "task"}
 
 
-def test_an_answer_may_be_changed_by_what_was_asked() -> None:
+def test_a_response_may_be_changed_by_values_of_its_request() -> None:
     request = message(call(1, x="y"))
     assert isinstance(request, Request)
     flag = "kind:result => replace /result/of = {{request.params.arguments.x}}"
@@ -139,7 +139,7 @@ def test_an_answer_may_be_changed_by_what_was_asked() -> None:
     assert decision.notes[0].fields["sent"].encode() == decision.data
 
 
-def test_what_cannot_be_replaced_goes_on_as_it_came_and_the_note_says_why() -> None:
+def test_a_failed_replacement_is_noted_and_the_message_forwarded_unchanged() -> None:
     decision = decide("echo => replace /id/x = 1", call())
 
     assert decision.data is None
@@ -163,5 +163,5 @@ def test_the_blanks_of_an_oversized_message_are_noted_as_a_number() -> None:
     assert not decision.hides_response
 
 
-def test_an_answer_has_the_id_as_it_was_asked() -> None:
+def test_a_response_has_the_id_of_its_request_verbatim() -> None:
     assert answer('"1.0"', b"result", {}) == b'{"jsonrpc":"2.0","id":"1.0","result":{}}'

@@ -1,4 +1,4 @@
-"""A message on its way, with what has been decided about it."""
+"""In-flight messages with the decisions about them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def flight(data: bytes, *flags: str) -> InFlightMessage:
     return InFlightMessage(1, 0.0, "client", data, stream=None, lane=None, parts=parts)
 
 
-def test_what_nobody_touches_goes_on_as_it_came() -> None:
+def test_a_message_without_decisions_is_forwarded_unchanged() -> None:
     assert flight(BATCH).outgoing() is None
     assert flight(call(1, "a")).outgoing() is None
 
 
-def test_a_part_of_a_batch_may_be_left_out_or_changed() -> None:
+def test_a_part_of_a_batch_may_be_removed_or_changed() -> None:
     assert flight(BATCH, "tool:a => drop").outgoing() == b"[" + call(2, "b") + b"]"
     changed = flight(BATCH, "tool:b => replace /params = 1").outgoing()
     assert changed == b"[" + call(1, "a") + b',{"jsonrpc":"2.0","id":2,"method":"tools/call","params":1}]'
@@ -44,12 +44,12 @@ def test_a_batch_waits_for_its_slowest_part_and_ends_with_any() -> None:
     assert both.is_blocked
 
 
-def test_nothing_of_it_goes_on_if_all_is_left_out() -> None:
+def test_nothing_is_forwarded_if_all_parts_are_removed() -> None:
     assert flight(BATCH, " => drop").is_blocked
     assert not flight(BATCH, "tool:a => drop").is_blocked
 
 
-def test_what_a_viewer_made_of_it_counts_for_more_than_rules() -> None:
+def test_an_edit_of_a_viewer_takes_precedence_over_rules() -> None:
     half = flight(call(1, "a"), "tool:a => corrupt half-line")
     assert half.is_cut
     half.edited = b"{}"
@@ -58,7 +58,7 @@ def test_what_a_viewer_made_of_it_counts_for_more_than_rules() -> None:
     assert not half.is_cut
 
 
-def test_its_size_is_what_it_keeps_in_memory() -> None:
+def test_its_size_is_its_memory() -> None:
     assert flight(BATCH).size == len(BATCH)
     assert flight(call(1, "a"), " => corrupt oversize 1mb").size == (1 << 20) + len(call(1, "a"))
 
@@ -72,7 +72,7 @@ def held() -> InFlightMessage:
     return flight
 
 
-def test_who_holds_a_message_how_long_and_its_text_are_told(held: InFlightMessage) -> None:
+def test_viewers_see_the_holder_the_deadline_and_the_text_of_a_held_message(held: InFlightMessage) -> None:
     noted, event = held.hold_steps(5.0)
 
     assert noted == AddNote("rule", {"action": "hold", "viewer": "tui", **NAMED, "ticket": 7}, "lane")
@@ -87,7 +87,7 @@ def test_who_holds_a_message_how_long_and_its_text_are_told(held: InFlightMessag
     }
 
 
-def test_what_a_viewer_made_of_a_message_is_noted_and_that_it_is_held_no_more_is_told(
+def test_a_release_is_noted_with_the_edit_and_sent_to_viewers(
     held: InFlightMessage,
 ) -> None:
     held.edited = b'{"\xff"'
@@ -106,5 +106,5 @@ def test_what_a_viewer_made_of_a_message_is_noted_and_that_it_is_held_no_more_is
     assert events([event]) == [{"event": "released", "ticket": 7, "why": "edited", "viewer": "tui"}]
 
 
-def test_that_there_was_no_room_is_noted(held: InFlightMessage) -> None:
+def test_a_full_buffer_is_noted(held: InFlightMessage) -> None:
     assert held.full_note("delay").fields == {"action": "delay", **NAMED, "why": "full"}

@@ -1,4 +1,4 @@
-"""What is held or delayed, within limits."""
+"""The buffer of held and delayed messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def flight(ticket: int, size: int = 10) -> InFlightMessage:
     return InFlightMessage(ticket, 0.0, "client", b"x" * size, stream=None, lane=None, parts=[])
 
 
-def test_letters_come_in_the_order_of_their_tickets() -> None:
+def test_messages_are_iterated_in_the_order_of_their_tickets() -> None:
     buffer = HoldBuffer()
     for ticket in (3, 1, 2):
         assert buffer.add(flight(ticket))
@@ -20,7 +20,7 @@ def test_letters_come_in_the_order_of_their_tickets() -> None:
     assert [each.ticket for each in buffer] == [1, 2, 3]
 
 
-def test_it_knows_what_it_keeps_in_memory() -> None:
+def test_it_counts_its_memory() -> None:
     buffer = HoldBuffer()
     one, two = flight(1), flight(2, 30)
     buffer.add(one)

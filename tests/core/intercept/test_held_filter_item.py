@@ -1,4 +1,4 @@
-"""A message on its way, as a filter sees it."""
+"""In-flight messages as filters see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that stands between two pipes, and decides."""
+"""The interception engine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BATCH = b"[" + call(1, "a") + b"," + call(2, "b") + b"]"
 
 
 @given(st.lists(st.tuples(st.sampled_from(["client", "server"]), st.binary(max_size=40)), max_size=8))
-def test_without_rules_every_message_goes_on_as_it_came(said: list[tuple[str, bytes]]) -> None:
+def test_without_rules_every_message_is_forwarded_unchanged(said: list[tuple[str, bytes]]) -> None:
     idle = interceptor()
     for side, data in said:
         decision = idle.take(0.0, side, data, lane=side)
@@ -60,7 +60,7 @@ def test_without_rules_every_message_goes_on_as_it_came(said: list[tuple[str, by
         ("tool:echo => disconnect", Disconnect),
     ],
 )
-def test_what_a_rule_decides_is_noted_before_it_is_done(flag: str, goes: type) -> None:
+def test_the_decision_of_a_rule_is_noted_before_it_is_carried_out(flag: str, goes: type) -> None:
     decision = interceptor(flag).take(1.0, "client", call(1), stream="2", lane="lane")
     (note,) = notes(decision.steps)
     deed, *gone = actions(decision.steps)
@@ -74,7 +74,7 @@ def test_what_a_rule_decides_is_noted_before_it_is_done(flag: str, goes: type) -
     assert not decision.is_held
 
 
-def test_an_answer_of_ours_goes_back_to_who_asked() -> None:
+def test_a_response_of_a_rule_is_sent_to_the_requester() -> None:
     for side, other in (("client", "server"), ("server", "client")):
         answer, _ = actions(interceptor(" => error no").take(0.0, side, call(1)).steps)
 
@@ -82,14 +82,14 @@ def test_an_answer_of_ours_goes_back_to_who_asked() -> None:
         assert answer.side == other
 
 
-def test_half_a_line_goes_on_without_its_end() -> None:
+def test_half_a_line_is_forwarded_without_its_end() -> None:
     (half,) = actions(interceptor("tool:echo => corrupt half-line").take(0.0, "client", call(1)).steps)
 
     assert isinstance(half, Substitute)
     assert half.raw
 
 
-def test_what_is_delayed_goes_on_later_in_the_order_of_its_times() -> None:
+def test_delayed_messages_are_forwarded_in_the_order_of_their_times() -> None:
     delayed = interceptor("tool:slow => delay 3s", "tool:echo => delay 1s")
     first = delayed.take(0.0, "client", call(1, tool="slow"), lane="a")
     second = delayed.take(0.5, "client", call(2), lane="b")
@@ -106,7 +106,7 @@ def test_what_is_delayed_goes_on_later_in_the_order_of_its_times() -> None:
     assert delayed.describe(0.0)["bytes"] == 0
 
 
-def test_what_is_delayed_may_be_held_then() -> None:
+def test_a_delayed_message_may_be_held_afterwards() -> None:
     both = interceptor("echo => delay 1s", "echo => hold")
     decision = both.take(0.0, "client", call(1))
     assert [note["action"] for note in notes(decision.steps)] == ["delay"]
@@ -117,7 +117,7 @@ def test_what_is_delayed_may_be_held_then() -> None:
     assert both.describe(3.0)["held"][0]["age"] == 2.0
 
 
-def test_only_what_a_viewer_wants_is_held_answers_too() -> None:
+def test_only_messages_that_match_a_viewers_query_are_held_responses_too() -> None:
     open_interceptor = interceptor()
     open_interceptor.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
     assert open_interceptor.take(1.0, "client", call(1, tool="other")).is_untouched
@@ -144,7 +144,7 @@ def test_only_what_a_viewer_wants_is_held_answers_too() -> None:
     assert open_interceptor.take(3.0, "server", result(2), stream="s").is_held
 
 
-def test_what_is_not_utf8_is_shown_in_base64() -> None:
+def test_a_message_that_is_not_utf8_is_shown_in_base64() -> None:
     (event,) = events(interceptor(" => hold").take(0.0, "server", b'{"\xff":1}').steps)
 
     assert "text" not in event
@@ -207,7 +207,7 @@ def test_only_a_request_can_be_answered() -> None:
             held.order(0.0, "tui", {"order": "answer", "ticket": ticket, "result": {}})
 
 
-def test_an_order_with_a_wrong_ticket_releases_none() -> None:
+def test_a_command_with_a_wrong_ticket_releases_nothing() -> None:
     held = interceptor(" => hold")
     ticket = held.take(0.0, "client", call(1)).ticket
     with pytest.raises(CommandError):
@@ -216,7 +216,7 @@ def test_an_order_with_a_wrong_ticket_releases_none() -> None:
     assert len(held.describe(0.0)["held"]) == 1
 
 
-def test_what_a_viewer_held_goes_on_when_it_leaves_and_nothing_else() -> None:
+def test_messages_held_by_a_viewer_are_released_when_it_disconnects_and_no_others() -> None:
     held = interceptor("tool:ruled => hold")
     held.order(0.0, "a", {"order": "hold", "query": "tool:a"})
     held.order(0.0, "b", {"order": "hold", "query": "tool:b"})
@@ -243,7 +243,7 @@ def test_a_viewer_named_like_a_rule_does_not_release_what_the_rule_holds() -> No
     assert [each["rule"] for each in held.describe(1.0)["held"]] == ["1"]
 
 
-def test_nothing_is_held_for_ever() -> None:
+def test_a_hold_ends_at_its_deadline() -> None:
     held = interceptor("tool:echo => hold", hold_timeout=10)
     held.take(1.0, "client", call(1))
     held.take(2.0, "client", call(2))
@@ -255,7 +255,7 @@ def test_nothing_is_held_for_ever() -> None:
     assert held.next_at == 12.0
 
 
-def test_where_there_is_no_room_messages_go_on_and_the_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_the_buffer_is_full_messages_are_forwarded_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_module, "MAX_MESSAGES", 1)
     for flag, action in (("echo => hold", "hold"), ("echo => delay 1s", "delay")):
         full = interceptor(flag)
@@ -319,14 +319,14 @@ def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
     assert asking.is_idle
 
 
-def test_the_answer_of_an_injected_request_is_none_of_the_rules_business() -> None:
+def test_rules_do_not_apply_to_the_response_to_an_injected_request() -> None:
     asking = interceptor(" => hold")
     asking.order(0.0, "tui", {"order": "request", "method": "ping", "to": "client"})
 
     assert not asking.take(1.0, "client", result(f"{PREFIX}1")).is_held
 
 
-def test_a_notification_is_injected_as_it_was_told() -> None:
+def test_a_notification_is_injected_as_given() -> None:
     order = {"order": "notify", "to": "client", "method": "notifications/tools/list_changed"}
     reply = interceptor().order(0.0, "send", order)
 
@@ -336,7 +336,7 @@ def test_a_notification_is_injected_as_it_was_told() -> None:
     assert reply.answer == {}
 
 
-def test_who_asked_is_told_if_it_cannot_be_delivered() -> None:
+def test_the_viewer_is_notified_if_its_request_cannot_be_delivered() -> None:
     asking = interceptor()
     asking.order(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
     steps = asking.failed(1.0, f'"{PREFIX}1"', "no stream is open")
@@ -346,7 +346,7 @@ def test_who_asked_is_told_if_it_cannot_be_delivered() -> None:
     assert asking.is_idle
 
 
-def test_what_was_heard_before_is_known() -> None:
+def test_messages_observed_before_interception_are_known() -> None:
     late = interceptor("kind:result tool:echo => drop")
     late.hear(0.0, "client", call(1))
     late.hear(0.0, "client", call(2))
@@ -365,7 +365,7 @@ def test_a_batch_is_ruled_part_by_part() -> None:
     assert not decision.to_mcpspy
 
 
-def test_our_answer_is_taken_out_of_a_batch() -> None:
+def test_the_response_to_an_injected_request_is_removed_from_a_batch() -> None:
     asking = interceptor()
     asking.order(0.0, "tui", {"order": "request", "method": "ping"})
     decision = asking.take(1.0, "server", b"[" + result(1) + b"," + result(f"{PREFIX}1") + b"]")
@@ -373,7 +373,7 @@ def test_our_answer_is_taken_out_of_a_batch() -> None:
     assert actions(decision.steps) == [Substitute("server", b"[" + result(1) + b"]", None, decision.ticket)]
 
 
-def test_what_is_held_of_an_exchange_that_is_over_goes_nowhere() -> None:
+def test_held_messages_of_an_exchange_that_has_ended_are_not_forwarded() -> None:
     held = interceptor("tool:echo => hold", "tool:slow => delay 1s")
     held.take(0.0, "client", call(1), lane="gone")
     held.take(0.0, "client", call(2), lane="here")
@@ -386,7 +386,7 @@ def test_what_is_held_of_an_exchange_that_is_over_goes_nowhere() -> None:
     assert held.describe(0.0)["bytes"] == 0
 
 
-def test_at_the_end_everything_goes_on_and_everybody_is_told() -> None:
+def test_at_the_end_held_messages_are_released_and_viewers_are_notified() -> None:
     ending = interceptor("tool:slow => delay 9s", "tool:echo => hold")
     ending.take(0.0, "client", call(1, tool="slow"))
     ending.take(0.0, "client", call(2))
@@ -399,7 +399,7 @@ def test_at_the_end_everything_goes_on_and_everybody_is_told() -> None:
     assert ending.wake(1e6) == []
 
 
-def test_it_says_how_things_stand() -> None:
+def test_it_describes_its_state() -> None:
     standing = interceptor("tool:a => hold", call_timeout=3, slow=2)
     standing.order(0.0, "tui", {"order": "hold", "query": "tool:b"})
     standing.take(1.0, "client", call(1, tool="a"))

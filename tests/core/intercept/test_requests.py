@@ -1,4 +1,4 @@
-"""Requests that have no answer yet, and for how long."""
+"""Pending requests and their deadlines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _request(
     return AwaitedRequest(request, None, keep=False)
 
 
-def test_an_answer_is_for_who_asked_under_its_id_in_its_stream() -> None:
+def test_a_response_belongs_to_the_request_with_its_id_in_its_stream() -> None:
     waiting = PendingRequests()
     one, two, three, four = _request(1), _request(1, "server"), _request("1"), _request(1, stream="2")
     for awaited in (one, two, three, four):
@@ -36,7 +36,7 @@ def test_an_answer_is_for_who_asked_under_its_id_in_its_stream() -> None:
     assert waiting.resolve(None, "server", None) is None
 
 
-def test_who_asks_again_under_an_id_waits_in_place_of_the_first() -> None:
+def test_a_request_that_reuses_an_id_replaces_the_first() -> None:
     waiting = PendingRequests()
     first, second = _request(), _request()
     waiting.add(first)
@@ -56,7 +56,7 @@ def test_progress_is_found_until_the_answer() -> None:
     assert waiting.by_progress_token(None, "server", "9") is None
 
 
-def test_an_answer_is_late_once_and_only_if_the_request_had_gone() -> None:
+def test_a_response_is_late_once_and_only_if_the_request_was_forwarded() -> None:
     waiting = PendingRequests()
     gone, never = _request(1), _request(2)
     gone.is_forwarded = True
@@ -82,7 +82,7 @@ def test_an_id_that_is_used_again_is_not_late() -> None:
     assert waiting.late(None, "server", "1") is None
 
 
-def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pending_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PENDING", 3)
     waiting = PendingRequests()
     for number in range(5):
@@ -93,7 +93,7 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     ] * 3
 
 
-def test_what_came_first_is_due_first() -> None:
+def test_deadlines_are_due_in_the_order_of_their_start() -> None:
     deadlines = Deadlines[str](10)
     for at, thing in enumerate("abc"):
         deadlines.start(thing, at)
@@ -107,7 +107,7 @@ def test_what_came_first_is_due_first() -> None:
     assert len(deadlines) == 0
 
 
-def test_for_ever_is_never_due() -> None:
+def test_no_limit_is_never_due() -> None:
     deadlines = Deadlines[str](None)
     deadlines.start("a", 0)
 

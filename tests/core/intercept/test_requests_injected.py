@@ -1,4 +1,4 @@
-"""Requests of our own."""
+"""Injected requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def say(method: str = "ping", params: Any = None, side: str = "client") -> SendC
     return SendCommand(side, method, params, None, True)
 
 
-def test_its_id_is_a_text_of_ours_and_its_answer_is_found_once() -> None:
+def test_its_id_is_a_generated_string_and_its_response_is_found_once() -> None:
     ours = InjectedRequests("mcpspy-x-")
     injected, data = ours.create(say(), "tui", 5, 1.0)
 
@@ -53,7 +53,7 @@ def test_a_request_of_2026_07_28_introduces_itself_as_the_client_does() -> None:
     assert "params" not in loads(data)
 
 
-def test_a_request_that_is_sent_again_reports_under_a_token_of_ours() -> None:
+def test_a_request_that_is_sent_again_gets_a_new_progress_token() -> None:
     ours = InjectedRequests("p-")
     given = {"_meta": {"progressToken": 3}}
     injected, data = ours.create(say("tools/call", given), "tui", 1, 0.0)
@@ -65,7 +65,7 @@ def test_a_request_that_is_sent_again_reports_under_a_token_of_ours() -> None:
     assert ours.by_progress_token("server", "3") is None
 
 
-def test_a_notification_says_what_it_was_told_to_say() -> None:
+def test_a_notification_is_sent_as_given() -> None:
     ours = InjectedRequests("p-")
 
     assert ours.notify(say("x", {"a": 1})) == b'{"jsonrpc":"2.0","method":"x","params":{"a":1}}'
@@ -83,7 +83,7 @@ def test_one_that_could_not_be_delivered_waits_no_more() -> None:
     assert ours.waiting == []
 
 
-def test_only_who_asked_is_told_of_the_answer() -> None:
+def test_only_the_sending_viewer_gets_the_response() -> None:
     ours = PendingInjection('"m-1"', "client", "ping", "tui", 3, 1.0)
 
     assert ours.answer(1.25, {"error": "no"}) == Notify(

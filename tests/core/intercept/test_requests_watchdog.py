@@ -1,4 +1,4 @@
-"""The watchdog: requests that wait too long."""
+"""The watchdog: requests that take too long."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_an_answer_of_a_rule_that_comes_too_late_is_not_given() -> None:
     assert spoken(watched.wake(9)) == []
 
 
-def test_while_a_person_looks_at_it_it_does_not_hang() -> None:
+def test_a_held_message_does_not_time_out() -> None:
     watched = interceptor(call_timeout=5)
     watched.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
     held = watched.take(1.0, "client", call(1))
@@ -137,7 +137,7 @@ def test_while_a_person_looks_at_it_it_does_not_hang() -> None:
     assert watched.next_at == 106.0
 
 
-def test_what_is_slow_is_marked_once_and_goes_on() -> None:
+def test_a_slow_request_is_noted_once_and_stays_pending() -> None:
     watched = interceptor(slow=2)
     watched.take(0.0, "client", call(1))
     watched.take(0.5, "client", call(2))
@@ -152,7 +152,7 @@ def test_what_is_slow_is_marked_once_and_goes_on() -> None:
     assert watched.next_at is None
 
 
-def test_where_nobody_is_left_nobody_is_answered() -> None:
+def test_no_response_is_sent_to_an_exchange_that_has_ended() -> None:
     watched = interceptor(call_timeout=5)
     watched.take(0.0, "client", call(1), lane="one")
     watched.take(0.0, "client", call(2), lane="two")
@@ -163,7 +163,7 @@ def test_where_nobody_is_left_nobody_is_answered() -> None:
     ]
 
 
-def test_an_id_that_is_asked_again_is_answered_once() -> None:
+def test_an_id_that_is_used_again_is_answered_once() -> None:
     watched = interceptor(call_timeout=5)
     watched.take(0.0, "client", call(1))
     watched.take(3.0, "client", call(1))

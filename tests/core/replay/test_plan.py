@@ -1,4 +1,4 @@
-"""What the client said, and what it waited for."""
+"""The messages of a recorded client, and what it waited for."""
 
 from __future__ import annotations
 

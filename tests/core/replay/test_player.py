@@ -1,4 +1,4 @@
-"""The recorded client, once more: what it says, when, and under which ids."""
+"""Playing a plan: which messages are sent when, and under which ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long is waited, and for what."""
+"""Waiting for messages: for how long, and for which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A part of a recording that can be played by itself."""
+"""Parts of a recording that can be replayed by themselves."""
 
 from __future__ import annotations
 

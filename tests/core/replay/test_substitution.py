@@ -1,4 +1,4 @@
-"""Values that a server hands out and a client gives back."""
+"""Live values in place of recorded ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A configuration on the disk."""
+"""A configuration file on disk."""
 
 from __future__ import annotations
 

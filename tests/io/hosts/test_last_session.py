@@ -1,4 +1,4 @@
-"""What became of the last session of a server."""
+"""The outcome of the last session of a server."""
 
 from __future__ import annotations
 
