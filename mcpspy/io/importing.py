@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 
+BATCH = 1 << 20
+
 
 def read(file: str, asked: str | None) -> tuple[ImportFormat, list[ImportedSession]]:
     """Return the format of a file and its sessions; `asked` names the format, otherwise the content decides.
@@ -84,9 +86,6 @@ def _database(path: Path) -> McphawkDatabase:
             return McphawkDatabase(version, sessions, messages)
     except (sqlite3.Error, UnicodeError) as error:
         raise UsageError(f"{NAME}'s database, but {error}", "half a file, or another program's?") from None
-
-
-BATCH = 1 << 20
 
 
 def check(out: str | None) -> None:

@@ -137,13 +137,12 @@ def _is_safe(old: str, new: str, location: ServersLocation, names: Collection[st
 
 def _is_wrapped(old: ServerEntry, new: ServerEntry, layout: EntryLayout) -> bool:
     """Return whether the new entry starts the old one through mcpspy and is otherwise equal."""
-    ours = new.ours
-    if ours is None or new.what is not old.what:
+    proxy = new.ours
+    if proxy is None or new.what is not old.what:
         return False
     if old.what is EntryKind.STDIO:
-        return new.argv[ours.at :] == old.argv and _others(old, {"command", "args"}) == _others(
-            new, {"command", "args"}
-        )
+        keys = {"command", "args"}
+        return new.argv[proxy.at :] == old.argv and _others(old, keys) == _others(new, keys)
     url_members = wrap.members_of_url(layout)
     replaced = wrap.members_of_bridge(layout.stdio, layout)
     return new.url == old.url and _others(old, url_members) == _others(new, replaced)

@@ -12,6 +12,18 @@ from typing import NamedTuple
 
 from mcpspy.core.hostconfig.tree import Member, Node, eol, line_indent, quoted
 
+TYPE = ("type", "transport", "transportType")
+"""Members with the transport; except for `sse`, a bridge detects it."""
+
+LOGIN = frozenset(
+    """apiKey auth authProviderType headersHelper oauth oauth_client_id oauth_resource oauthClientId
+    scopes targetAudience targetServiceAccount""".split()
+)
+"""Members by which a host gets credentials that are not in the file."""
+
+_BETWEEN = re.compile(r"(?:[\s,]+|//[^\r\n]*|#[^\r\n]*|/\*[\s\S]*?\*/)*")
+"""Text that may separate neighbouring members."""
+
 
 class ConfigSyntax(StrEnum):
     JSON = "JSON"
@@ -38,22 +50,9 @@ class EntryLayout(NamedTuple):
     """A member with the names of variables that the host passes on to a stdio server."""
 
 
-TYPE = ("type", "transport", "transportType")
-"""Members with the transport; except for `sse`, a bridge detects it."""
-
-LOGIN = frozenset(
-    """apiKey auth authProviderType headersHelper oauth oauth_client_id oauth_resource oauthClientId
-    scopes targetAudience targetServiceAccount""".split()
-)
-"""Members by which a host gets credentials that are not in the file."""
-
 STANDARD = EntryLayout()
 ANY = EntryLayout(url=("httpUrl", "serverUrl", "url"))
 """For a file of an unknown host."""
-
-
-_BETWEEN = re.compile(r"(?:[\s,]+|//[^\r\n]*|#[^\r\n]*|/\*[\s\S]*?\*/)*")
-"""Text that may separate neighbouring members."""
 
 
 class SkippedEntry(Exception):  # noqa: N818 - reads as what it says at every raise.

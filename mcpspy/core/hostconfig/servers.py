@@ -92,10 +92,10 @@ def _server(name: str, node: Node, layout: EntryLayout) -> ServerEntry:
         if args is not None and args.kind is not NodeKind.ARRAY:
             return unusable("its args are no list")
         line = [command.text, *(args.strings if args is not None else [])]
-        ours = command_line.read(line)
-        if ours is not None and ours.does == "bridge":
-            return ServerEntry(name, node, EntryKind.URL, ours, line, _upstream(node, ours))
-        return ServerEntry(name, node, EntryKind.STDIO, ours, line, "")
+        proxy = command_line.read(line)
+        if proxy is not None and proxy.does == "bridge":
+            return ServerEntry(name, node, EntryKind.URL, proxy, line, _upstream(node, proxy))
+        return ServerEntry(name, node, EntryKind.STDIO, proxy, line, "")
     if url is None:
         return unusable("it has neither a command nor a URL")
     if url.kind is not NodeKind.STRING:
@@ -103,9 +103,9 @@ def _server(name: str, node: Node, layout: EntryLayout) -> ServerEntry:
     return ServerEntry(name, node, EntryKind.URL, None, [], url.text)
 
 
-def _upstream(node: Node, ours: ProxyCommand) -> str:
+def _upstream(node: Node, proxy: ProxyCommand) -> str:
     """Return the upstream of a bridge, which may be in a variable of the entry."""
-    upstream = ours.option("--upstream") or ""
+    upstream = proxy.option("--upstream") or ""
     variable = node.get("env", upstream[2:-1]) if upstream.startswith("${") else None
     return variable.text if variable is not None else upstream
 

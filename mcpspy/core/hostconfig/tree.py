@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import NamedTuple
 
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]")
+"""Characters that at least one of the three does not accept. A lone surrogate can come from JSON only."""
+
 
 class NodeKind(StrEnum):
     OBJECT = auto()
@@ -100,10 +103,6 @@ def plain(node: Node) -> object:
 def quoted(text: str) -> str:
     """Return a string literal that is valid in JSON, TOML and YAML."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
-
-
-_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]")
-"""Characters that at least one of the three does not accept. A lone surrogate can come from JSON only."""
 
 
 def line_indent(text: str, position: int) -> str | None:

@@ -242,15 +242,15 @@ def unwrap_url(source: EntryText, server: ServerEntry, layout: EntryLayout) -> l
         )
     after = _kept_after(entry)
     type_ = entry.get("type")
-    ours = members_of_bridge(type_.text if type_ is not None else None, layout)
-    (_, first, last), *others = source.runs(ours)
+    bridge_members = members_of_bridge(type_.text if type_ is not None else None, layout)
+    (_, first, last), *others = source.runs(bridge_members)
     kept = original.text
     changes = [TextEdit(before.node.end, end.node.end, "") for before, _, end in others if before is not None]
-    tables = [member for member in entry.members if member.is_table and member.key in ours]
+    tables = [member for member in entry.members if member.is_table and member.key in bridge_members]
     changes += [TextEdit(table.start, table.node.end, after.pop(TABLE, "")) for table in tables]
     for key, piece in after.items():
         before = entry.member(key)
-        if before is None or key in ours or before.is_table:
+        if before is None or key in bridge_members or before.is_table:
             kept += piece
         else:
             changes.append(TextEdit(before.node.end, before.node.end, piece))
@@ -271,9 +271,9 @@ def renewed(entry: Node, wrapped: ServerEntry, layout: EntryLayout) -> list[Text
     return changes
 
 
-def _unwrapped_headers(wrapped: ServerEntry, ours: ProxyCommand) -> list[tuple[str, str]]:
+def _unwrapped_headers(wrapped: ServerEntry, proxy: ProxyCommand) -> list[tuple[str, str]]:
     found = []
-    for flag, option in ours.options:
+    for flag, option in proxy.options:
         name, _, value = option.partition(": ")
         variable = wrapped.node.get("env", value[2:-1]) if value.startswith("${") else None
         if flag == "--header" and variable is not None:

@@ -28,6 +28,19 @@ _BEYOND_TIME = 1e11
 _AT_ZERO = b'{"t":0.000000'
 """The start of a line, with a placeholder for its time."""
 
+T = TypeVar("T")
+
+_BOM = b"\xef\xbb\xbf"
+
+_SPACE = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
+
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,12}))?\s*([Zz]|[+-]\d\d:?\d\d)?", re.ASCII
+)
+"""An RFC 3339 date and time; without a zone it is UTC."""
+
+INCOMPLETE = "half a file? Save it again, or let its tool finish"
+
 
 class ImportedSession(Struct, kw_only=True):
     """A session from another tool's file, in the form of a recording."""
@@ -122,20 +135,6 @@ def words(command: str) -> list[str] | None:
 def counted(number: int, what: str) -> str:
     """Return a number with its noun: `1 message`, `2 messages`."""
     return f"{number} {what}{'s' * (number != 1)}"
-
-
-T = TypeVar("T")
-
-_BOM = b"\xef\xbb\xbf"
-
-_SPACE = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
-
-_TIMESTAMP = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,12}))?\s*([Zz]|[+-]\d\d:?\d\d)?", re.ASCII
-)
-"""An RFC 3339 date and time; without a zone it is UTC."""
-
-INCOMPLETE = "half a file? Save it again, or let its tool finish"
 
 
 def read(data: bytes, shape: type[T], what: str) -> T:

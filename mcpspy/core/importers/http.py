@@ -31,6 +31,15 @@ RESOLUTION = 1e-6
 Key = tuple[str, str]
 """A stream, and the JSON text of an id or token in it."""
 
+SESSION = "mcp-session-id"
+
+LACKS = [
+    "when each event of a stream came (it stands where it can have come: at the end, but before what it caused)",
+    "what the server writes to stderr and how it left",
+]
+
+_RPC = re.compile(rb'[{,]\s*"jsonrpc"\s*:')
+
 
 class PostHistory:
     """The messages that the client posted, and when."""
@@ -99,16 +108,6 @@ def _present(times: Iterable[float | None]) -> list[float]:
 
 def _messages(event: SseEvent) -> list[AnyMessage]:
     return read_frame(Frame(0.0, SERVER, b"".join(event.data or ()))) if event.is_message else []
-
-
-SESSION = "mcp-session-id"
-
-LACKS = [
-    "when each event of a stream came (it stands ids it can have come: at the end, but before what it caused)",
-    "what the server writes to stderr and how it left",
-]
-
-_RPC = re.compile(rb'[{,]\s*"jsonrpc"\s*:')
 
 
 class ImportedExchange(Struct, kw_only=True):

@@ -17,6 +17,9 @@ from mcpspy.core.query.item import MessageItem
 from mcpspy.core.session.exchange import TRANSITIONS, State
 from mcpspy.core.session.session import event_of
 
+MAX_BYTES = 64 << 20
+MAX_MESSAGES = 10_000
+
 
 class RuleDecision(Struct, eq=False):
     """The decisions of rules about a message; without any it is forwarded unchanged."""
@@ -150,10 +153,6 @@ class InFlightMessage(Struct, eq=False):
     def _names(self) -> Fields:
         note_fields = about(self.first.message, self.first.request)
         return {key: value for key, value in note_fields.items() if value}
-
-
-MAX_BYTES = 64 << 20
-MAX_MESSAGES = 10_000
 
 
 class HoldBuffer:

@@ -22,6 +22,10 @@ from mcpspy.core.recording.decode import Frame
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
+PARAM = mcp_headers.PREFIX.lower()
+
+_ROUTING = tuple(name.lower() for name in (mcp_headers.METHOD, mcp_headers.NAME, mcp_headers.VERSION))
+
 
 class SseUnit(NamedTuple):
     """The bytes between two positions at which a stream may be interrupted."""
@@ -75,11 +79,6 @@ def written(data: bytes, like: SseEvent | None = None) -> bytes:
         lines = [f"{name}: {value}".encode() for name, value in named.items() if value is not None]
     lines += [b"data: " + line for line in _LINE_END.split(data)]
     return b"\n".join(lines) + b"\n\n"
-
-
-PARAM = mcp_headers.PREFIX.lower()
-
-_ROUTING = tuple(name.lower() for name in (mcp_headers.METHOD, mcp_headers.NAME, mcp_headers.VERSION))
 
 
 def for_body(headers: Headers, before: bytes, after: bytes, tools: ToolParamHeaders) -> Headers:

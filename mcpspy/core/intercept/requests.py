@@ -37,6 +37,12 @@ Key: TypeAlias = tuple[str | None, str, str]
 MAX_PENDING = 50_000
 """Maximum number of pending requests; beyond it the oldest is forgotten."""
 
+TIMED_OUT = -32001
+"""The code that clients of the SDKs use."""
+
+HANDSHAKE_METHODS = ("initialize", "server/discover", "ping")
+"""Requests after which a server of an earlier revision still waits for `notifications/initialized`."""
+
 
 class AwaitedRequest:
     __slots__ = tuple(
@@ -181,10 +187,6 @@ def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
     return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, written(value))
 
 
-TIMED_OUT = -32001
-"""The code that clients of the SDKs use."""
-
-
 class Watchdog:
     """Pending requests of both sides, with their time limits."""
 
@@ -280,10 +282,6 @@ class Watchdog:
         )
         reason = written(f"no answer within {seconds:g} s")
         return [*steps, Inject(request.side, cancelled % (request.id.encode(), reason), None, request.stream)]
-
-
-HANDSHAKE_METHODS = ("initialize", "server/discover", "ping")
-"""Requests after which a server of an earlier revision still waits for `notifications/initialized`."""
 
 
 class PendingInjection(NamedTuple):

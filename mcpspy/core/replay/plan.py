@@ -20,6 +20,9 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import COMES_AGAIN, Change, Session, is_ours
 
+PROGRESS = "notifications/progress"
+UPDATED = "notifications/resources/updated"
+
 
 class WaitKind(Enum):
     RESPONSE = auto()
@@ -74,10 +77,6 @@ class ReplayPlan(Struct, frozen=True):
             for step in self.steps
             if step.exchange is not None and isinstance(step.message, Request)
         ]
-
-
-PROGRESS = "notifications/progress"
-UPDATED = "notifications/resources/updated"
 
 
 def plans(session: Session) -> list[ReplayPlan]:
@@ -148,7 +147,7 @@ class _Reader:
     def close(self, at: float) -> None:
         if self._end is None:
             end = self._step(None, at, None)
-            # What nobody answered then may be answered now.
+            # Requests without a recorded response may get one now.
             left = (step.exchange for step in self._steps if isinstance(step.message, Request))
             waits = [
                 WaitCondition(WaitKind.RESPONSE, each.number, 1, 0.0)

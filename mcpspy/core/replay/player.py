@@ -39,6 +39,11 @@ MIN_WAITS = {WaitKind.RESPONSE: 1.0, WaitKind.SERVER_REQUEST: 2.0, WaitKind.NOTI
 WAIT_FACTOR = 3.0
 """The factor by which these may take longer than in the recording."""
 
+TIMEOUT = 30.0
+
+MAX_TIMEOUTS = 2
+"""Consecutive timeouts, with nothing received in between, after which the server counts as hanging."""
+
 
 class ReceivedMessages:
     """Messages from the server so far, with their times."""
@@ -120,12 +125,6 @@ class ServerRequests:
                         self._left.remove(question)
                     return question
         return None
-
-
-TIMEOUT = 30.0
-
-MAX_TIMEOUTS = 2
-"""Consecutive timeouts, with nothing received in between, after which the server counts as hanging."""
 
 
 class PlayerOptions(Struct, frozen=True, kw_only=True):

@@ -63,7 +63,7 @@ class SessionsByName:
             try:
                 paths = list(folder.glob("*.jsonl"))
             except OSError:
-                paths = []  # Not ours to read: then there is nothing to say of them.
+                paths = []  # Not readable by this user: nothing is known about them.
             for path in paths:
                 try:
                     header = read_header_of(path)

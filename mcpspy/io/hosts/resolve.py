@@ -25,6 +25,9 @@ _SYNTAXES = {".toml": ConfigSyntax.TOML, ".yaml": ConfigSyntax.YAML, ".yml": Con
 _KEYS = (("mcpServers",), ("servers",), ("context_servers",), ("mcp", "servers"))
 """Keys of the servers in JSON configurations."""
 
+_CACHES = ("/uv/archive-v0/", "/uv/builds-v0/", "/uv/cache/", "/pipx/.cache/")
+"""Folders of tools for programs that they run once, and delete later."""
+
 
 class ConfigTarget(NamedTuple):
     host: Host | None
@@ -134,10 +137,6 @@ def _document(file: ConfigFile, syntax: ConfigSyntax) -> Node:
         return read(file.text, syntax)
     except UsageError as error:
         raise UsageError(f"{file.path}: {error.args[0]}", error.hint) from None
-
-
-_CACHES = ("/uv/archive-v0/", "/uv/builds-v0/", "/uv/cache/", "/pipx/.cache/")
-"""Folders of tools for programs that they run once, and delete later."""
 
 
 def command_line() -> list[str]:
