@@ -1,4 +1,4 @@
-"""Server-sent events with their bytes, and the headers of a request whose body was changed or injected.
+"""Server-sent events with their bytes, and the headers of a request that was changed or injected.
 
 Events are cut apart whatever the chunking, so that one can be held while others pass (HTML Living Standard,
 9.2). A changed body changes `Content-Length` and the headers of 2026-07-28 that repeat parts of the body.

@@ -1,4 +1,4 @@
-"""Pending requests in flight: correlation, the watchdog for calls that take too long, and injected requests.
+"""Pending requests: correlation, the watchdog for calls that take too long, and injected requests.
 
 Correlates by stream, side and id, as `core.session.correlation` does for a recording. The watchdog answers a
 hanging request of the client with an error, cancels it at the server and recognises the late response (MCP
