@@ -1,4 +1,4 @@
-"""HTTP Archive 1.2, as browsers, mitmproxy and mcpspy write it (the HAR 1.2 specification, J. Odvarko).
+"""HTTP Archive 1.2, as browsers, mitmproxy and mcpspy write it (HAR 1.2 specification, J. Odvarko).
 
 In an archive by mcpspy, a page is a session and `stdio://` is the stdio transport.
 """

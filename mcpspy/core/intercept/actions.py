@@ -1,4 +1,4 @@
-"""Actions that the I/O side carries out for the Interceptor, and the notes about them (docs/format.md).
+"""Actions that the I/O side carries out for the Interceptor, and their notes (docs/format.md).
 
 `lane` is opaque here: the exchange a message came on, passed to `Interceptor.take` and returned with every
 action about that message.
