@@ -1,9 +1,8 @@
-"""`mcpspy bridge`: a server that speaks HTTP, for a host that speaks stdio.
+"""`mcpspy bridge`: connects a host that uses stdio to a server that uses HTTP.
 
-Owns what lies between: lines of stdin go on as they are, what is heard goes to stdout on one
-line, a request that can get no answer gets an error that says why, and a session that the
-server forgot is begun again as the host began it. How HTTP is spoken, and recorded, is
-`io.client`'s.
+Forwards lines of stdin as they are and writes each received message on one line of stdout. A request that
+cannot get a response gets an error with the reason. A session that the server has lost is initialized again
+with the host's own request. HTTP and the recording are `io.client`'s.
 """
 
 from __future__ import annotations
@@ -33,203 +32,198 @@ from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.stdio.lines import END, StdoutWriter, read_lines
 
 SUBSCRIPTION = "subscriptions/listen"
-"""Stays open by design (2026-07-28), so its answer is not waited for at the end."""
+"""Stays open by design (2026-07-28), so the bridge does not wait for its response at the end."""
 
 DRAIN = 10.0
-"""Seconds that answers are waited for once the host has closed its end; hosts send SIGTERM after two."""
+"""Seconds to wait for responses after the host has closed stdin; hosts send SIGTERM after two."""
 
 NOT_FOUND = 404
-"""What a server answers that knows a session no more."""
 
-ROOM = 1 << 20
-"""Bytes that may wait to be read by the host before the server has to wait."""
+MAX_QUEUED = 1 << 20
+"""Bytes that may be queued for the host before the server has to wait."""
 
 
 class BridgedRequest:
-    """A request of the host, as long as it waits."""
-
     def __init__(self, request: Request, data: bytes) -> None:
         self.data = data
         self.is_subscription = request.method == SUBSCRIPTION
         self.was_repeated = False
-        """Whether it was sent once more, in a new session."""
 
 
 class Bridge:
-    """The messages of one host, and the connection they go over."""
+    """Forwards the messages of one host over its current connection."""
 
     def __init__(self, address: ServerAddress, recorder: Recorder, write: Callable[[bytes], None]) -> None:
-        """Make one; `write` takes a message for the host."""
+        """`write` sends a message to the host."""
         self._address = address
         self._recorder = recorder
         self._write = write
         self._numbers = itertools.count(1)
         self._connection: HttpConnection | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._introduction: bytes | None = None
-        self._introduced: asyncio.Future[None] | None = None
+        self._initialize: bytes | None = None
+        self._handshake: asyncio.Future[None] | None = None
         self._renewed_at = 0.0
-        self._waiting: dict[str, BridgedRequest] = {}
-        """By their id, JSON text."""
-        self._turn = asyncio.Lock()
-        self._has_room = asyncio.Event()
-        self._has_room.set()
-        self._is_quiet = asyncio.Event()
-        self._is_quiet.set()
-        self._is_met = asyncio.Event()
-        self._is_met.set()
+        self._pending: dict[str, BridgedRequest] = {}
+        """By id, as JSON text."""
+        self._lock = asyncio.Lock()
+        self._may_read = asyncio.Event()
+        self._may_read.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._ready = asyncio.Event()
+        self._ready.set()
 
-    async def say(self, data: bytes) -> None:
-        """Take one line of the host."""
-        asked = [message for message in read_frame(Frame(0.0, CLIENT, data)) if isinstance(message, Request)]
-        await self._is_met.wait()  # What follows belongs to the session that the answer names.
-        if any(request.method == "initialize" for request in asked):
-            self._introduction = data
-        async with self._turn:
+    async def forward(self, data: bytes) -> None:
+        requests = [
+            message for message in read_frame(Frame(0.0, CLIENT, data)) if isinstance(message, Request)
+        ]
+        await self._ready.wait()  # What follows belongs to the session that the answer names.
+        if any(request.method == "initialize" for request in requests):
+            self._initialize = data
+        async with self._lock:
             try:
-                connection = await self._connected(introduces=self._introduction is not data)
+                connection = await self._connected(initializes=self._initialize is not data)
             except McpspyError as error:
-                for request in asked:
-                    self._refuse(request.id, str(error))
+                for request in requests:
+                    self._send_error(request.id, str(error))
                 return
-            for request in asked:
-                self._waiting[request.id] = BridgedRequest(request, data)
-            self._look()
-            if self._introduction is data:
-                self._is_met.clear()
+            for request in requests:
+                self._pending[request.id] = BridgedRequest(request, data)
+            self._update_state()
+            if self._initialize is data:
+                self._ready.clear()
             await connection.send(data)
 
     async def drain(self) -> None:
-        """Wait until everything is answered that will be."""
         try:
-            await asyncio.wait_for(self._is_quiet.wait(), DRAIN)
+            await asyncio.wait_for(self._idle.wait(), DRAIN)
         except TimeoutError:
-            left = sum(not asked.is_subscription for asked in self._waiting.values())
+            left = sum(not request.is_subscription for request in self._pending.values())
             say(f"{left} requests had no answer {DRAIN:.0f} s after stdin was closed")
 
     async def close(self) -> None:
-        """Leave nothing of it."""
-        self._waiting.clear()
+        self._pending.clear()
         if self._connection is not None:
             await self._connection.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def hold(self, *, is_full: bool) -> None:
-        """Have the server wait, or not, because the host does not read."""
+    def pause(self, *, is_full: bool) -> None:
+        """Stop or resume reading from the server, because the host does not read."""
         if is_full:
-            self._has_room.clear()
+            self._may_read.clear()
         else:
-            self._has_room.set()
+            self._may_read.set()
 
-    async def _connected(self, *, introduces: bool) -> HttpConnection:
-        """Return the connection; if there is none, or it ended, another one, introduced as the first was."""
+    async def _connected(self, *, initializes: bool) -> HttpConnection:
+        """Return the connection; open another one if there is none or it has ended."""
         if self._connection is None or self._connection.ended is not None:
             self._connection = await open_http(self._address, self._recorder, self._numbers)
-            self._start(self._hear(self._connection))
-            if self._introduction is not None and introduces:
-                await self._introduce(self._connection)
+            self._start(self._receive(self._connection))
+            if self._initialize is not None and initializes:
+                await self._begin_session(self._connection)
         return self._connection
 
-    async def _introduce(self, connection: ServerConnection) -> None:
-        """Begin a session as the host began the first; raise CannotStart if the server will have none."""
-        assert self._introduction is not None
-        self._introduced = asyncio.get_running_loop().create_future()
-        await connection.send(under_our_id(self._introduction))
+    async def _begin_session(self, connection: ServerConnection) -> None:
+        """Initialize a session as the host did; raise CannotStart if the server refuses."""
+        assert self._initialize is not None
+        self._handshake = asyncio.get_running_loop().create_future()
+        await connection.send(under_our_id(self._initialize))
         try:
-            await self._introduced
+            await self._handshake
         except CannotStart:
             self._connection = None
             await connection.close()
             raise
         finally:
-            self._introduced = None
+            self._handshake = None
         await connection.send(INITIALIZED)
         self._renewed_at = asyncio.get_running_loop().time()
 
     async def _renew(self, id: str, lost: ExchangeRefused) -> None:  # noqa: A002
-        """Send a request once more, in a new session: the server knew the one it was in no more."""
-        async with self._turn:
+        """Send a request again in a new session, because the server has lost the old one."""
+        async with self._lock:
             try:
-                connection = await self._connected(introduces=True)
+                connection = await self._connected(initializes=True)
                 if lost.at > self._renewed_at:  # Not for every request that found the old one gone.
-                    await self._introduce(connection)
+                    await self._begin_session(connection)
                     say(f"{self._address.url} has ended the session; a new one was begun")
             except McpspyError as error:
-                self._refuse(id, str(error))
+                self._send_error(id, str(error))
                 return
-            if (asked := self._waiting.get(id)) is not None:
-                await connection.send(asked.data)
+            if (request := self._pending.get(id)) is not None:
+                await connection.send(request.data)
 
-    async def _hear(self, connection: ServerConnection) -> None:
+    async def _receive(self, connection: ServerConnection) -> None:
         async for event in connection:
-            await self._has_room.wait()
+            await self._may_read.wait()
             if isinstance(event, ReceivedMessage):
-                self._heard(event)
+                self._forward_to_host(event)
             elif isinstance(event, ExchangeRefused | ExchangeLost):
-                self._not_answered(event)
+                self._handle_failure(event)
             elif isinstance(event, ConnectionEnded):
                 why = event.why or "the connection ended"
-                self._settle(why)
-                for id in list(self._waiting):  # noqa: A001
-                    self._refuse(id, f"{self._address.url}: {why}")
+                self._end_handshake(why)
+                for id in list(self._pending):  # noqa: A001
+                    self._send_error(id, f"{self._address.url}: {why}")
 
-    def _heard(self, event: ReceivedMessage) -> None:
+    def _forward_to_host(self, event: ReceivedMessage) -> None:
         data = event.data
         if event.status >= 400 and event.request is not None:
             data = replaced(data, ("id",), event.request.encode())
         for message in read_frame(Frame(0.0, SERVER, data)):
             if isinstance(message, Result | Failure) and message.id is not None:
                 if message.id == OURS:
-                    self._settle(
+                    self._end_handshake(
                         f"refuses initialize: {message.text}" if isinstance(message, Failure) else None
                     )
                     return
-                if event.status == NOT_FOUND and self._may_renew(self._waiting.get(message.id)):
-                    return  # That the session is lost is heard next.
-                self._waiting.pop(message.id, None)
-        self._look()
+                if event.status == NOT_FOUND and self._can_renew(self._pending.get(message.id)):
+                    return  # An ExchangeRefused event follows.
+                self._pending.pop(message.id, None)
+        self._update_state()
         self._write(one_line(data))
 
-    def _not_answered(self, event: ExchangeRefused | ExchangeLost) -> None:
+    def _handle_failure(self, event: ExchangeRefused | ExchangeLost) -> None:
         if event.request == OURS:
-            self._settle(event.why)
+            self._end_handshake(event.why)
             return
-        asked = self._waiting.get(event.request or "")
-        if event.request is None or asked is None:
+        request = self._pending.get(event.request or "")
+        if event.request is None or request is None:
             say(f"{self._address.url}: {event.why}")
-        elif isinstance(event, ExchangeRefused) and event.is_session_lost and self._may_renew(asked):
-            asked.was_repeated = True
+        elif isinstance(event, ExchangeRefused) and event.is_session_lost and self._can_renew(request):
+            request.was_repeated = True
             self._start(self._renew(event.request, event))
         else:
-            self._refuse(event.request, f"{self._address.url}: {event.why}")
+            self._send_error(event.request, f"{self._address.url}: {event.why}")
 
-    def _may_renew(self, asked: BridgedRequest | None) -> bool:
-        """Whether a request that was refused with a 404 can be sent once more in another session."""
+    def _can_renew(self, request: BridgedRequest | None) -> bool:
+        """Return whether a request that got a 404 can be sent again in another session."""
         is_in_session = self._connection is not None and self._connection.is_in_session
-        return asked is not None and not asked.was_repeated and bool(self._introduction) and is_in_session
+        return request is not None and not request.was_repeated and bool(self._initialize) and is_in_session
 
-    def _settle(self, why: str | None) -> None:
-        """The handshake that the host did not ask for is over: `why` it failed, if it did."""
-        if self._introduced is not None and not self._introduced.done():
+    def _end_handshake(self, why: str | None) -> None:
+        """End the handshake that the bridge began; `why` is the reason if it failed."""
+        if self._handshake is not None and not self._handshake.done():
             if why is None:
-                self._introduced.set_result(None)
+                self._handshake.set_result(None)
             else:
-                self._introduced.set_exception(CannotStart(f"{self._address.url}: {why}"))
+                self._handshake.set_exception(CannotStart(f"{self._address.url}: {why}"))
 
-    def _refuse(self, id: str, why: str) -> None:  # noqa: A002
-        self._waiting.pop(id, None)
-        self._look()
+    def _send_error(self, id: str, why: str) -> None:  # noqa: A002
+        self._pending.pop(id, None)
+        self._update_state()
         self._write(responses.error(id.encode(), responses.INTERNAL_ERROR, f"mcpspy bridge: {why}"))
 
-    def _look(self) -> None:
-        if all(asked.is_subscription for asked in self._waiting.values()):
-            self._is_quiet.set()
+    def _update_state(self) -> None:
+        if all(request.is_subscription for request in self._pending.values()):
+            self._idle.set()
         else:
-            self._is_quiet.clear()
-        if not any(asked.data is self._introduction for asked in self._waiting.values()):
-            self._is_met.set()
+            self._idle.clear()
+        if not any(request.data is self._initialize for request in self._pending.values()):
+            self._ready.set()
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -238,8 +232,6 @@ class Bridge:
 
 
 class BridgeOptions(RecordingTarget):
-    """What `mcpspy bridge` was asked to do."""
-
     def __init__(self, address: ServerAddress, name: str) -> None:
         super().__init__()
         self.address = address
@@ -247,7 +239,7 @@ class BridgeOptions(RecordingTarget):
 
 
 def run(options: BridgeOptions) -> int:
-    """Serve on stdin and stdout until stdin is closed, nobody reads stdout, or a signal; return the exit code."""
+    """Serve until stdin is closed, stdout is closed, or a signal arrives; return the exit code."""
     return asyncio.run(_serve(options))
 
 
@@ -262,36 +254,35 @@ async def _serve(options: BridgeOptions) -> int:
     stop_on_signals(lambda number: stop(128 + number))
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
     output = StdoutWriter(
-        broke=lambda: loop.call_soon_threadsafe(stop, 0),
-        wrote=lambda: loop.call_soon_threadsafe(room),
+        broke=lambda: loop.call_soon_threadsafe(stop, 0), wrote=lambda: loop.call_soon_threadsafe(update_flow)
     )
     recorder = Recorder(options, {"transport": "http", "upstream": options.address.url, "name": options.name})
 
     def write(data: bytes) -> None:
         output.put(data)
-        room()
+        update_flow()
 
-    def room() -> None:
-        bridge.hold(is_full=output.waiting > ROOM)
+    def update_flow() -> None:
+        bridge.pause(is_full=output.waiting > MAX_QUEUED)
 
     bridge = Bridge(options.address, recorder, write)
     read_lines(lambda line: loop.call_soon_threadsafe(lines.put_nowait, line))
-    talking = asyncio.ensure_future(_talk(bridge, lines))
+    forwarding = asyncio.ensure_future(_forward_lines(bridge, lines))
     try:
-        await asyncio.wait((talking, stopped), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((forwarding, stopped), return_when=asyncio.FIRST_COMPLETED)
         code = stopped.result() if stopped.done() else 0
-        if talking.done():
-            await talking
+        if forwarding.done():
+            await forwarding
     finally:
-        talking.cancel()
+        forwarding.cancel()
         await bridge.close()
         output.close()
         recorder.finish(0, None)
     return code
 
 
-async def _talk(bridge: Bridge, lines: asyncio.Queue[bytes | None]) -> None:
+async def _forward_lines(bridge: Bridge, lines: asyncio.Queue[bytes | None]) -> None:
     while (line := await lines.get()) is not END:
         if line.strip():
-            await bridge.say(line)
+            await bridge.forward(line)
     await bridge.drain()

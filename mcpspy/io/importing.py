@@ -1,12 +1,8 @@
-"""A file of another tool: its bytes, or the rows of its database.
+"""Import of another tool's file, and the recording that it becomes.
 
-Owns opening it, to read and never to write: a database that somebody still
-writes to is read as it stands. What is in it `core.importers` says.
-
-A session that came from another tool, written as a recording.
-
-Owns the file: as every recording it goes through `Writer.write`, redacted, and
-is new; other than one that is being recorded, it is whole or it is not there.
+Opens the file, or the database, for reading only: a database that is being written is read in its current
+state. `core.importers` reads the content. The recording goes through `Writer.write`, so it is redacted, and
+it is either complete or not there.
 """
 
 from __future__ import annotations
@@ -33,11 +29,13 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 
+BATCH = 1 << 20
+
 
 def read(file: str, asked: str | None) -> tuple[ImportFormat, list[ImportedSession]]:
-    """Return the format of a file and the sessions in it; `asked` names the format, else what is in it says.
+    """Return the format of a file and its sessions; `asked` names the format, otherwise the content decides.
 
-    Raises UsageError, with the file's name, for one that cannot be read in full.
+    Raise UsageError, with the file's name, if it cannot be read in full.
     """
     shown = "stdin" if file == STDIN else file
     try:
@@ -75,7 +73,7 @@ def _bytes(file: str) -> bytes:
 
 
 def _database(path: Path) -> McphawkDatabase:
-    # Without a log beside it nobody writes to it, and `immutable` leaves no file of SQLite's beside it either.
+    # Without a log beside it no one writes to it, and `immutable` keeps SQLite from creating one.
     log = path.with_name(path.name + "-wal")
     mode = "mode=ro" if log.exists() else "mode=ro&immutable=1"
     try:
@@ -84,22 +82,13 @@ def _database(path: Path) -> McphawkDatabase:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version != SCHEMA:
                 return McphawkDatabase(version, (), ())
-            sessions, messages = (_rows(connection, query) for query in QUERIES)
+            sessions, messages = ([dict(row) for row in connection.execute(query)] for query in QUERIES)
             return McphawkDatabase(version, sessions, messages)
     except (sqlite3.Error, UnicodeError) as error:
         raise UsageError(f"{NAME}'s database, but {error}", "half a file, or another program's?") from None
 
 
-def _rows(connection: sqlite3.Connection, query: str) -> list[dict[str, object]]:
-    return [dict(row) for row in connection.execute(query)]
-
-
-BATCH = 1 << 20
-"""Bytes written at a time."""
-
-
 def check(out: str | None) -> None:
-    """Raise UsageError if there is a file already where one is to be written."""
     if out is not None and os.path.lexists(out) and not os.path.isdir(out):
         raise UsageError(f"{out} exists, and no file is overwritten", "name another")
 
@@ -107,7 +96,7 @@ def check(out: str | None) -> None:
 def write(
     head: dict[str, Value], lines: list[bytes], folder: str | None, out: str | None, redactor: Redactor | None
 ) -> Path:
-    """Return the file that was written, whole; raise CannotStart if it cannot be."""
+    """Write a complete recording and return its path; raise CannotStart if that is impossible."""
     trouble: list[str] = []
     try:
         writer = Writer(folder, out, head, redactor, say=trouble.append)
@@ -134,7 +123,7 @@ def write(
 
 
 def header(session: ImportedSession, name: str) -> dict[str, Value]:
-    """Return the header of the recording, without what every header has. `name` is for one that has none."""
+    """Return the format-specific header fields of the recording; `name` is used if the session has none."""
     fields: dict[str, Value | None] = {
         "started": _wall_clock(session.started) if session.started is not None else None,
         "transport": session.transport,
@@ -148,7 +137,7 @@ def header(session: ImportedSession, name: str) -> dict[str, Value]:
 
 
 def _wall_clock(seconds: float) -> str:
-    """Return an instant as a header has it; raise UsageError if no calendar has it."""
+    """Return a time in the header's format; raise UsageError if it is out of range."""
     try:
         parts = time.gmtime(seconds)
     except (OverflowError, OSError, ValueError):

@@ -1,8 +1,6 @@
-"""An OpenTelemetry collector, to which spans are sent: OTLP over HTTP, in JSON.
+"""Sends spans to an OpenTelemetry collector: OTLP over HTTP, in JSON (opentelemetry-proto, OTLP/HTTP).
 
-Owns the address, and what its answers mean (opentelemetry-proto, OTLP/HTTP). A
-refusal is the end of it: the same recording has the same spans, so what was
-sent may be sent again.
+A refusal is final. The same recording has the same spans, so they may be sent again later.
 """
 
 from __future__ import annotations
@@ -25,20 +23,17 @@ from mcpspy.io.client.http_exchange import excerpt
 PATH = "/v1/traces"
 
 PATIENCE = 10.0
-"""Seconds that an answer may take: OTLP's own default."""
+"""Seconds to wait for a response (the default of OTLP)."""
 
 
 class OtlpResult(NamedTuple):
-    """What a collector took."""
-
     spans: int
     rejected: int
     why: str
-    """Why these were rejected, in the collector's words."""
 
 
 def traces(endpoint: str) -> str:
-    """Return the URL that traces go to: an endpoint without a path is a collector's, and they have one for it."""
+    """Return the URL for traces: an endpoint without a path gets the standard path."""
     try:
         url = URL(endpoint)
     except ValueError:
@@ -49,7 +44,7 @@ def traces(endpoint: str) -> str:
 
 
 def send(address: ServerAddress, batches: Iterable[tuple[int, bytes]]) -> OtlpResult:
-    """Send requests, each with how many spans it has; raise CannotStart if one is not taken."""
+    """Send requests, each with its number of spans; raise CannotStart if one is refused."""
     return asyncio.run(_send(address, batches))
 
 
@@ -86,7 +81,7 @@ async def _post(session: aiohttp.ClientSession, address: ServerAddress, body: by
 
 
 def _taken(url: str, status: int, body: bytes) -> tuple[int, str]:
-    """Return how many spans an answer rejects, and why; raise CannotStart if all of them."""
+    """Return the number of rejected spans and the reason; raise CannotStart if all are."""
     if status // 100 != 2:
         said = excerpt(body)
         raise CannotStart(sanitize(f"{url} refuses the spans: HTTP {status}{f': {said}' if said else ''}"))

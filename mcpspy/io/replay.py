@@ -1,8 +1,7 @@
-"""`mcpspy replay`: the recorded client, let loose on a live server.
+"""`mcpspy replay`: plays a recorded client against a live server.
 
-Owns the loop between `core.replay`, which knows what to say, and `io.client`,
-which says it; the recording of it; several clients at once; and the end: no
-process of a server outlives it, whatever happens.
+Owns the loop between `core.replay`, which decides what to send, and `io.client`, which sends it; the
+recording of the run; several clients at once; and the end: no server process outlives it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.decode import Header, read_entry
@@ -43,12 +42,12 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Lines, Value
 
 
-PULSE = 1.0
-"""Seconds after which a person is told what is waited for."""
+PROGRESS_INTERVAL = 1.0
+"""Seconds between progress reports to the user."""
 
 
 class RecordingObserver(Recorder):
-    """Records what passes, if it is to be recorded, and has it as a session in any case."""
+    """Records the traffic, if a recording is wanted, and always collects it as a session."""
 
     def __init__(self, where: RecordingTarget, fields: Mapping[str, Value]) -> None:
         super().__init__(where, fields)
@@ -57,60 +56,48 @@ class RecordingObserver(Recorder):
         self._redactor = redactor(where.redaction, say)
 
     def now(self) -> float:
-        """Return the seconds since it began."""
         return self.writer.now() if self.writer is not None else monotonic() - self._epoch
 
     def write(self, lines: Lines) -> None:
-        """Take whole lines."""
         data = lines if isinstance(lines, bytes) else b"".join(lines)
         super().write(data)
-        # What is compared is shown, and put into reports: no secret may be in it either.
+        # The session is shown and reported, so it must not contain secrets either.
         for line in (data if self._redactor is None else self._redactor.lines(data)).split(b"\n"):
             if line:
                 self.session.add(read_entry(line))
 
     def note(self, kind: str, **fields: Value) -> None:
-        """Keep what nobody said."""
         self.write(encode.note(self.now(), kind, fields))
 
 
 class ReplayRun(Struct):
-    """What became of one run."""
-
     session: Session
     path: str | None
-    """Where it is recorded."""
     sent: list[SentRequest]
     remarks: list[str]
     carried: list[Substitutions]
-    """Of each client, what became of the values it gave back."""
     stopped: str | None = None
-    """Why it went no further, if it did not."""
     unsent: int = 0
-    """How many requests were never made."""
     failed: str | None = None
-    """Why there was no server to speak of: it never answered anything."""
+    """The reason why the server never answered anything, if so."""
     last_words: list[str] = []
-    """The end of its stderr."""
 
 
 class ReplayOptions(Struct, frozen=True):
-    """What `mcpspy replay` was asked to do."""
-
     target: ServerTarget
     plans: Sequence[ReplayPlan]
     options: PlayerOptions
     where: RecordingTarget
-    """Where the first run is recorded; further ones at the same time are not."""
+    """Of the first run; concurrent ones are not recorded."""
     name: str = ""
     repeat: int = 1
     clients: int = 1
     watch: Callable[[str, float], None] | None = None
-    """Is told every second what is waited for, and for how long."""
+    """Called every second with what the run waits for, and for how long."""
 
 
-class ReplayInterrupted(Exception):  # noqa: N818 - not an error: somebody had seen enough.
-    """A signal ended it; what was done until then."""
+class ReplayInterrupted(Exception):  # noqa: N818 - not an error: the user ended it.
+    """A signal ended the replay; `played` are the runs so far."""
 
     def __init__(self, number: int, played: list[ReplayRun]) -> None:
         super().__init__(number)
@@ -118,17 +105,17 @@ class ReplayInterrupted(Exception):  # noqa: N818 - not an error: somebody had s
         self.played = played
 
 
-def run(asked: ReplayOptions) -> list[ReplayRun]:
-    """Play it; return the runs in the order of their ends. Raises CannotStart and Interrupted."""
-    return asyncio.run(_run(asked))
+def run(replay: ReplayOptions) -> list[ReplayRun]:
+    """Return the runs in the order of their ends; raise CannotStart or ReplayInterrupted."""
+    return asyncio.run(_run(replay))
 
 
-async def _run(asked: ReplayOptions) -> list[ReplayRun]:
+async def _run(replay: ReplayOptions) -> list[ReplayRun]:
     played: list[ReplayRun] = []
     signals = _cancelled_by_signals()
     try:
-        for _ in range(asked.repeat):
-            await _together(asked, played)
+        for _ in range(replay.repeat):
+            await _run_clients(replay, played)
             if all(each.failed for each in played):
                 break
     except asyncio.CancelledError:
@@ -136,13 +123,13 @@ async def _run(asked: ReplayOptions) -> list[ReplayRun]:
     return played
 
 
-async def _together(asked: ReplayOptions, played: list[ReplayRun]) -> None:
-    """Have all clients play once, side by side; also if cancelled, what they did is kept."""
+async def _run_clients(replay: ReplayOptions, played: list[ReplayRun]) -> None:
+    """Run all clients once, concurrently; their runs are kept even if this is cancelled."""
     unrecorded = RecordingTarget()
-    unrecorded.recording, unrecorded.redaction = False, asked.where.redaction
+    unrecorded.recording, unrecorded.redaction = False, replay.where.redaction
     runs = [
-        asyncio.create_task(_play(asked, asked.where if first else unrecorded, played))
-        for first in [True] + [False] * (asked.clients - 1)
+        asyncio.create_task(_play(replay, replay.where if first else unrecorded, played))
+        for first in [True] + [False] * (replay.clients - 1)
     ]
     try:
         await asyncio.wait(runs)
@@ -155,59 +142,57 @@ async def _together(asked: ReplayOptions, played: list[ReplayRun]) -> None:
         each.result()
 
 
-async def _play(asked: ReplayOptions, where: RecordingTarget, played: list[ReplayRun]) -> None:
-    witness = RecordingObserver(where, _fields(asked))
-    path = witness.writer.path if witness.writer is not None else None
-    unsent = sum(len(plan.requests) for plan in asked.plans)
-    run = ReplayRun(witness.session, path, [], [], [], unsent=unsent)
+async def _play(replay: ReplayOptions, where: RecordingTarget, played: list[ReplayRun]) -> None:
+    observer = RecordingObserver(where, _fields(replay))
+    path = observer.writer.path if observer.writer is not None else None
+    unsent = sum(len(plan.requests) for plan in replay.plans)
+    run = ReplayRun(observer.session, path, [], [], [], unsent=unsent)
     ids, numbers = itertools.count(1), itertools.count(1)
     ended: ConnectionEnded | None = None
     try:
-        for plan in asked.plans:
-            connection = await connect(asked.target, witness, numbers)
+        for plan in replay.plans:
+            connection = await connect(replay.target, observer, numbers)
             try:
-                player = Player(plan, asked.options, ids, monotonic())
-                await _Conversation(connection, player, asked, run).hold()
+                player = Player(plan, replay.options, ids, monotonic())
+                await _Playback(connection, player, replay, run).play()
             finally:
                 await connection.close()
                 ended = connection.ended
             if run.stopped is not None:
                 break
     except CannotStart as error:
-        witness.note("error", text=str(error))
+        observer.note("error", text=str(error))
         raise
     finally:
-        if isinstance(asked.target, ServerCommand):
-            witness.finish(ended.code if ended else None, ended.signal if ended else None)
+        if isinstance(replay.target, ServerCommand):
+            observer.finish(ended.code if ended else None, ended.signal if ended else None)
         else:
-            witness.finish(0, None)
-        witness.session.end()
+            observer.finish(0, None)
+        observer.session.end()
         played.append(run)
 
 
-class _Conversation:
-    """One plan, one connection."""
+class _Playback:
+    """One plan on one connection."""
 
     def __init__(
-        self, connection: ServerConnection, player: Player, asked: ReplayOptions, run: ReplayRun
+        self, connection: ServerConnection, player: Player, replay: ReplayOptions, run: ReplayRun
     ) -> None:
         self._connection = connection
         self._player = player
-        self._timeout = asked.options.timeout
-        self._watch = asked.watch
+        self._timeout = replay.options.timeout
+        self._watch = replay.watch
         self._run = run
-        self._garbage = ""
-        """The first that was said and is no message."""
+        self._invalid_output = ""
 
-    async def hold(self) -> None:
-        """Play to the end, or as far as it goes."""
+    async def play(self) -> None:
         player = self._player
         try:
             while not player.is_over:
                 for data in player.take(monotonic()):
                     await self._send(data)
                 if not player.is_over:
-                    self._take(await self._hear(player.next_at))
+                    self._take(await self._receive(player.next_at))
         finally:
             run = self._run
             run.sent += player.sent.values()
@@ -223,56 +208,54 @@ class _Conversation:
             async with asyncio.timeout(self._timeout):
                 await self._connection.send(data)
         except TimeoutError:
-            self._player.refused(
-                None, f"the server did not take a message within {self._timeout:g} s", monotonic()
-            )
+            why = f"the server did not take a message within {self._timeout:g} s"
+            self._player.refused(None, why, monotonic())
 
-    async def _hear(self, until: float | None) -> InboundEvent | None:
-        """Return what is heard next; None if nothing is until then."""
-        begun = monotonic()
+    async def _receive(self, until: float | None) -> InboundEvent | None:
+        """Return the next event; None if there is none until then."""
+        start = monotonic()
         while True:
-            left = PULSE if until is None else min(PULSE, max(0.0, until - monotonic()))
+            left = PROGRESS_INTERVAL if until is None else max(0.0, until - monotonic())
             try:
-                async with asyncio.timeout(left):
+                async with asyncio.timeout(min(PROGRESS_INTERVAL, left)):
                     return await self._connection.hear()
             except TimeoutError:
                 now = monotonic()
                 if until is not None and now >= until:
                     return None
                 if self._watch is not None:
-                    self._watch(self._player.waiting, now - begun)
+                    self._watch(self._player.waiting, now - start)
 
     def _take(self, event: InboundEvent | None) -> None:
         player = self._player
         if isinstance(event, ReceivedMessage):
             if not player.heard(event.data, event.at, event.request, event.status):
-                self._garbage = self._garbage or event.data.decode("utf-8", "backslashreplace").strip()
+                text = event.data.decode("utf-8", "backslashreplace").strip()
+                self._invalid_output = self._invalid_output or text
         elif isinstance(event, ExchangeRefused | ExchangeLost):
             player.refused(event.request, event.why, event.at, is_gone=isinstance(event, ExchangeLost))
         elif isinstance(event, ConnectionEnded):
             player.end(f"the server {event.why}", event.at)
 
     def _failure(self) -> str | None:
-        """Say why there was no server to speak of, if there was none."""
         player = self._player
         refused = (
             f"{sent.about}: {sent.failed}"
             for sent in player.sent.values()
-            if sent.failed and _had_answer(sent)
+            if sent.failed and sent.cue.exchange is not None and sent.cue.exchange.answer is not None
         )
         why = player.stopped or next(refused, None)
         if why is None or player.is_answered:
             return None
-        said = f"; what it says is no JSON-RPC: {self._garbage[:80]}" if self._garbage else ""
-        return f"{self._connection.name}: {why}{said}"
-
-
-def _had_answer(sent: SentRequest) -> bool:
-    return sent.cue.exchange is not None and sent.cue.exchange.answer is not None
+        output = f"; what it says is no JSON-RPC: {self._invalid_output[:80]}" if self._invalid_output else ""
+        return f"{self._connection.name}: {why}{output}"
 
 
 def _cancelled_by_signals() -> list[int]:
-    """Have SIGINT and SIGTERM cancel this task; return where they are noted. A second one does not wait for servers."""
+    """Cancel this task on SIGINT and SIGTERM; return the list of signals received.
+
+    A second signal does not wait for servers.
+    """
     loop, task, signals = asyncio.get_running_loop(), asyncio.current_task(), list[int]()
     assert task is not None
 
@@ -288,25 +271,13 @@ def _cancelled_by_signals() -> list[int]:
     return signals
 
 
-def _fields(asked: ReplayOptions) -> dict[str, Value]:
-    target = asked.target
+def _fields(replay: ReplayOptions) -> dict[str, Value]:
+    target = replay.target
     if isinstance(target, ServerCommand):
-        return {
-            "transport": "stdio",
-            "command": target.arguments,
-            "name": asked.name or session_name(target.arguments),
-        }
-    return {"transport": "http", "upstream": target.url, "name": asked.name}
+        name = replay.name or session_name(target.arguments)
+        return {"transport": "stdio", "command": target.arguments, "name": name}
+    return {"transport": "http", "upstream": target.url, "name": replay.name}
 
 
 def _header(fields: Mapping[str, Value], id: str) -> Header:  # noqa: A002
-    command, upstream = fields.get("command"), fields.get("upstream")
-    return Header(
-        mcpspy=FORMAT,
-        id=id,
-        started="",
-        transport=str(fields["transport"]),
-        command=[str(word) for word in command] if isinstance(command, list) else None,
-        upstream=str(upstream) if upstream is not None else None,
-        name=str(fields["name"]),
-    )
+    return convert({"mcpspy": FORMAT, "id": id, "started": "", **fields}, Header)

@@ -100,7 +100,7 @@ class World:
     async def say(self, *lines: bytes) -> Any:
         """Send lines; return what the host reads next."""
         for each in lines:
-            await self.bridge.say(each)
+            await self.bridge.forward(each)
         async with asyncio.timeout(30):
             return await self.written.get()
 
@@ -113,7 +113,7 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     await world.bridge.close()
 
 
-async def test_lines_go_on_as_they_are_and_what_is_heard_comes_on_one_line(world: World) -> None:
+async def test_lines_are_forwarded_verbatim_and_each_received_message_is_one_line(world: World) -> None:
     pretty = ReceivedMessage(0.0, b'{"jsonrpc":"2.0",\r\n"id":1,"result":{"n":1.50}}')
     world.servers = [Server({"tools/call": [pretty]})]
     assert await world.say(CALL) == {"jsonrpc": "2.0", "id": 1, "result": {"n": 1.5}}
@@ -182,13 +182,13 @@ async def test_a_404_with_an_error_in_it_is_a_lost_session_too(world: World) -> 
 
 async def test_what_a_host_says_before_it_was_answered_waits_for_the_session(world: World) -> None:
     world.servers = [Server({"tools/call": [answer]})]
-    await world.bridge.say(HELLO)
-    saying = asyncio.ensure_future(world.bridge.say(CALL))
+    await world.bridge.forward(HELLO)
+    forwarding = asyncio.ensure_future(world.bridge.forward(CALL))
     for _ in range(5):
         await asyncio.sleep(0)
     assert [message["method"] for message in world.found[0].sent] == ["initialize"]
     world.found[0].hears(ReceivedMessage(0.0, line(id=0, result={})))
-    await asyncio.wait_for(saying, 30)
+    await asyncio.wait_for(forwarding, 30)
     assert [message["method"] for message in world.found[0].sent] == ["initialize", "tools/call"]
 
 
@@ -237,12 +237,12 @@ async def test_after_the_end_of_a_connection_the_next_is_introduced_as_the_first
 
 
 async def test_a_host_that_does_not_read_keeps_the_server_waiting(world: World) -> None:
-    world.bridge.hold(is_full=True)
-    await world.bridge.say(CALL)
+    world.bridge.pause(is_full=True)
+    await world.bridge.forward(CALL)
     for _ in range(10):  # More steps of the loop than hearing takes.
         await asyncio.sleep(0)
     assert world.written.empty()
-    world.bridge.hold(is_full=False)
+    world.bridge.pause(is_full=False)
     assert (await world.written.get())["id"] == 1
 
 
@@ -250,16 +250,16 @@ async def test_the_end_waits_for_answers_but_not_for_subscriptions(
     world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     world.servers = [Server({})]
-    await world.bridge.say(line(id=1, method="subscriptions/listen"))
+    await world.bridge.forward(line(id=1, method="subscriptions/listen"))
     await world.bridge.drain()
-    await world.bridge.say(CALL.replace(b'"id": 1', b'"id": 2'))
+    await world.bridge.forward(CALL.replace(b'"id": 1', b'"id": 2'))
     draining = asyncio.ensure_future(world.bridge.drain())
     await asyncio.sleep(0)
     assert not draining.done()
     world.found[0].hears(ReceivedMessage(0.0, line(id=2, result={})))
     await asyncio.wait_for(draining, 30)
     monkeypatch.setattr(module, "DRAIN", 0.01)
-    await world.bridge.say(CALL.replace(b'"id": 1', b'"id": 3'))
+    await world.bridge.forward(CALL.replace(b'"id": 1', b'"id": 3'))
     await world.bridge.drain()
     assert "1 requests had no answer" in capfd.readouterr().err
 

@@ -160,8 +160,10 @@ def test_a_signal_ends_it_with_what_was_done_until_then(name: str, recorded: Ses
     assert (played.unsent, played.failed) == (1, None)
 
 
-def test_who_watches_is_told_what_is_waited_for(recorded: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "PULSE", 0.1)
+def test_progress_reports_name_the_awaited_message(
+    recorded: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "PROGRESS_INTERVAL", 0.1)
     told: list[tuple[str, float]] = []
     bare = request_key(recorded, "hang")
     run(

@@ -1,1 +1,1 @@
-"""A host's configuration as text: where a server stands in it, and how to change nothing else."""
+"""Configurations of MCP hosts as text: finding the servers in one, and changing nothing else."""

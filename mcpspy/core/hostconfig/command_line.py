@@ -1,9 +1,7 @@
 """Command lines of mcpspy in a host's configuration.
 
-Owns how a wrapped server's command is written, and telling it from others:
-`mcpspy run --name SERVER -- COMMAND…` and `mcpspy bridge --name SERVER
---upstream URL`, whatever starts mcpspy. Nothing here is split or joined by a
-shell's rules: arguments are data, `cmd /c npx` too.
+Writes and recognises `mcpspy run --name SERVER -- COMMAND…` and `mcpspy bridge --name SERVER --upstream URL`,
+however mcpspy is started. Shell quoting is irrelevant: arguments are data, those of `cmd /c npx` too.
 """
 
 from __future__ import annotations
@@ -12,31 +10,26 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 SWITCHES = frozenset(["--no-record", "--no-redact", "--sse", "--insecure"])
-"""The options of `run` and `bridge` that take no value."""
 
 
 class ProxyCommand(NamedTuple):
-    """A command line that starts a proxy of ours."""
+    """A command line that starts `run` or `bridge` of mcpspy."""
 
     does: str
-    """`run` or `bridge`."""
     at: int
-    """Where the original command line begins; its length if it holds none."""
+    """The position of the original command line; the length of the arguments if there is none."""
     options: tuple[tuple[str, str], ...]
-    """In their order."""
     is_joined: bool
-    """Whether the name stands after an equals sign: then there were no arguments (see `run`)."""
+    """True if the name follows an equals sign: then the entry had no `args` (see `run`)."""
 
     def option(self, flag: str) -> str | None:
-        """Return the value of an option, the last one given."""
         return next((value for name, value in reversed(self.options) if name == flag), None)
 
 
 def run(name: str, options: Sequence[str] = (), *, has_args: bool) -> list[str]:
-    """Return what stands between mcpspy and the server's command.
+    """Return the arguments between mcpspy and the server's command.
 
-    That an entry had no `args` at all must not be forgotten, or `unwrap` would leave
-    an empty list behind. `run` reads both forms of an option, so the form says it.
+    The form of `--name` tells `unwrap` whether the entry had `args`; `run` accepts both forms.
     """
     return ["run", *(["--name", name] if has_args else [f"--name={name}"]), *options, "--"]
 
@@ -49,7 +42,7 @@ def bridge(
     *,
     is_sse: bool = False,
 ) -> list[str]:
-    """Return the arguments that stand in the place of a URL; `headers` are names and values with variables.
+    """Return the arguments that replace a URL; the values of `headers` are variables.
 
     `is_sse`: the entry says HTTP+SSE of 2024-11-05, which a URL does not show.
     """
@@ -61,7 +54,7 @@ def bridge(
 
 
 def read(argv: Sequence[str]) -> ProxyCommand | None:
-    """Return what a command line of mcpspy does; None if it is none, or does something else."""
+    """Parse a command line; return None unless it starts `run` or `bridge` of mcpspy."""
     at = _program(argv)
     if at is None or at >= len(argv) or argv[at] not in ("run", "bridge"):
         return None

@@ -1,9 +1,7 @@
-"""A configuration with servers wrapped, or as it was before.
+"""Wrapping and unwrapping servers in the text of a configuration.
 
-Owns the order of things and the proof: a text is handed out only if it can be
-read again, says the same about everything else, and unwraps to the bytes it was
-made from. What cannot be done so is left alone, with a reason. Pure: text in,
-text out.
+Proves each result: it must parse, be unchanged in everything else, and unwrap to the original bytes. A server
+for which that fails is left unchanged, with a reason.
 """
 
 from __future__ import annotations
@@ -22,51 +20,47 @@ from mcpspy.errors import UsageError
 
 
 class ServersLocation(NamedTuple):
-    """Where in a file the servers stand, and how they are written."""
+    """The place of the servers in a file, and the format of their entries."""
 
     syntax: ConfigSyntax
     keys: tuple[str, ...]
-    shape: EntryLayout
+    layout: EntryLayout
 
     def servers(self, text: str) -> list[ServerEntry]:
         """Return the servers of a configuration; raise UsageError if it cannot be read."""
-        return servers(read(text, self.syntax), self.keys, self.shape)
+        return servers(read(text, self.syntax), self.keys, self.layout)
 
 
 @dataclass(slots=True)
 class EditResult:
-    """What became of a text."""
-
     text: str
     done: list[str] = field(default_factory=list)
-    """Names of the servers that were changed."""
     already: list[str] = field(default_factory=list)
-    """Those that needed no change."""
     left: dict[str, str] = field(default_factory=dict)
-    """Those that were left alone, and why."""
+    """Left unchanged, with the reason."""
 
 
 UNSAFE = "its entry cannot be changed so that it could be restored to the byte"
 
 
-def wrapped(text: str, home: ServersLocation, names: Collection[str], how: WrapTarget) -> EditResult:
+def wrapped(text: str, location: ServersLocation, names: Collection[str], target: WrapTarget) -> EditResult:
     """Return the text with these servers started through mcpspy."""
     edited = EditResult(text)
     changes: dict[str, list[TextEdit]] = {}
-    for server in home.servers(text):
+    for server in location.servers(text):
         if server.name not in names:
             continue
         if server.ours is not None:
             edited.already.append(server.name)
             continue
-        place = EntryText(text, home.syntax, server.node)
+        source = EntryText(text, location.syntax, server.node)
         try:
             if server.what is EntryKind.ODD:
                 raise SkippedEntry(server.why)
             made = (
-                wrap.wrap_stdio(place, server, how)
+                wrap.wrap_stdio(source, server, target)
                 if server.what is EntryKind.STDIO
-                else wrap.wrap_url(place, server, how, home.shape)
+                else wrap.wrap_url(source, server, target, location.layout)
             )
         except SkippedEntry as why:
             edited.left[server.name] = str(why)
@@ -76,96 +70,98 @@ def wrapped(text: str, home: ServersLocation, names: Collection[str], how: WrapT
     if not changes:
         return edited
     new = spliced(text, [splice for made in changes.values() for splice in made])
-    if _is_safe(text, new, home, changes.keys()):
+    if _is_safe(text, new, location, changes.keys()):
         edited.text, edited.done = new, [*changes]
     elif len(changes) == 1:
         edited.left.update(dict.fromkeys(changes, UNSAFE))
     else:
         for name in changes:
-            one = wrapped(edited.text, home, [name], how)
+            one = wrapped(edited.text, location, [name], target)
             edited.text = one.text
             edited.done += one.done
             edited.left.update(one.left)
     return edited
 
 
-def unwrapped(text: str, home: ServersLocation, names: Collection[str]) -> EditResult:
-    """Return the text with these servers started as they were before."""
+def unwrapped(text: str, location: ServersLocation, names: Collection[str]) -> EditResult:
     edited = EditResult(text)
     changes: list[TextEdit] = []
     bridged: dict[str, ServerEntry] = {}
-    for server in home.servers(text):
+    for server in location.servers(text):
         if server.name not in names:
             continue
         if server.ours is None:
             edited.already.append(server.name)
             continue
-        place = EntryText(text, home.syntax, server.node)
+        source = EntryText(text, location.syntax, server.node)
         try:
             if server.what is EntryKind.URL:
-                changes += wrap.unwrap_url(place, server, home.shape)
+                changes += wrap.unwrap_url(source, server, location.layout)
                 bridged[server.name] = server
             else:
-                changes += wrap.unwrap_stdio(place, server)
+                changes += wrap.unwrap_stdio(source, server)
         except SkippedEntry as why:
             edited.left[server.name] = str(why)
         else:
             edited.done.append(server.name)
     edited.text = spliced(text, changes)
     if bridged:
-        edited.text = _renewed(edited.text, home, bridged)
-    if changes and _rest(text, home, edited.done) != _rest(edited.text, home, edited.done):
+        edited.text = _renewed(edited.text, location, bridged)
+    if changes and _rest(text, location, edited.done) != _rest(edited.text, location, edited.done):
         raise UsageError("its servers cannot be unwrapped without changing something else", "see the backup")
     return edited
 
 
-def _renewed(text: str, home: ServersLocation, bridged: dict[str, ServerEntry]) -> str:
+def _renewed(text: str, location: ServersLocation, bridged: dict[str, ServerEntry]) -> str:
     changes = []
-    for server in home.servers(text):
+    for server in location.servers(text):
         if server.name in bridged and server.ours is None:
-            changes += wrap.renewed(server.node, bridged[server.name], home.shape)
+            changes += wrap.renewed(server.node, bridged[server.name], location.layout)
     return spliced(text, changes)
 
 
-def _is_safe(old: str, new: str, home: ServersLocation, names: Collection[str]) -> bool:
-    """Whether the new text is what it should be; that it says the same otherwise, `unwrapped` finds out."""
+def _is_safe(old: str, new: str, location: ServersLocation, names: Collection[str]) -> bool:
+    """Return whether these servers are correctly wrapped; `unwrapped` checks that all else is unchanged."""
     try:
-        before, after = ({s.name: s for s in home.servers(text) if s.name in names} for text in (old, new))
+        before, after = (
+            {s.name: s for s in location.servers(text) if s.name in names} for text in (old, new)
+        )
         return (
             before.keys() == after.keys()
-            and all(_is_wrapped(before[name], after[name], home.shape) for name in names)
-            and unwrapped(new, home, names).text == old
+            and all(_is_wrapped(before[name], after[name], location.layout) for name in names)
+            and unwrapped(new, location, names).text == old
         )
     except (UsageError, ValueError, SkippedEntry):
         return False
 
 
-def _is_wrapped(old: ServerEntry, new: ServerEntry, shape: EntryLayout) -> bool:
-    """Whether the new entry starts the old one through us, and says the same otherwise."""
-    ours = new.ours
-    if ours is None or new.what is not old.what:
+def _is_wrapped(old: ServerEntry, new: ServerEntry, layout: EntryLayout) -> bool:
+    """Return whether the new entry starts the old one through mcpspy and is otherwise equal."""
+    proxy = new.ours
+    if proxy is None or new.what is not old.what:
         return False
     if old.what is EntryKind.STDIO:
-        return new.argv[ours.at :] == old.argv and _others(old, {"command", "args"}) == _others(
-            new, {"command", "args"}
-        )
-    theirs = wrap.members_of_url(shape)
-    replaced = wrap.members_of_bridge(shape.stdio, shape)
-    return new.url == old.url and _others(old, theirs) == _others(new, replaced)
+        keys = {"command", "args"}
+        return new.argv[proxy.at :] == old.argv and _others(old, keys) == _others(new, keys)
+    url_members = wrap.members_of_url(layout)
+    replaced = wrap.members_of_bridge(layout.stdio, layout)
+    return new.url == old.url and _others(old, url_members) == _others(new, replaced)
 
 
 def _others(server: ServerEntry, keys: Collection[str]) -> dict[str, object]:
     return {member.key: plain(member.node) for member in server.node.members if member.key not in keys}
 
 
-def _rest(text: str, home: ServersLocation, names: Collection[str]) -> str:
-    """Return what a configuration says besides these servers, to compare."""
+def _rest(text: str, location: ServersLocation, names: Collection[str]) -> str:
+    """Return the configuration without these servers, for comparison."""
     # Of YAML with its aliases followed: what one of them names may be part of an entry.
     document = (
-        deepcopy(yaml.resolved(text)) if home.syntax is ConfigSyntax.YAML else plain(read(text, home.syntax))
+        deepcopy(yaml.resolved(text))
+        if location.syntax is ConfigSyntax.YAML
+        else plain(read(text, location.syntax))
     )
     inside = document
-    for key in home.keys:
+    for key in location.keys:
         inside = inside.get(key) if isinstance(inside, dict) else None
     if isinstance(inside, dict):
         for name in names:

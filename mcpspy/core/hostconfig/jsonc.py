@@ -1,8 +1,7 @@
-"""JSON with comments and trailing commas → a tree of spans.
+"""Parser of JSON with comments and trailing commas into a tree of spans.
 
-Owns reading what hosts read: all of RFC 8259, `//` and `/* */` comments, a
-comma before a closing bracket. Strict hosts refuse the last two themselves, so
-one reader does for all. Raises UsageError with the place of what is wrong.
+Reads RFC 8259, `//` and `/* */` comments, and a comma before a closing bracket. Strict hosts refuse the last
+two themselves, so one parser is enough. Raises UsageError with the place of the error.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\
 _WORD = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 
 DEEPEST = 200
-"""Levels of brackets. No configuration has as many, and Python's stack has an end."""
+"""Maximum nesting; no configuration has as much, and Python's stack is limited."""
 
 
 def read(text: str) -> Node:
-    """Return the document; an empty one is an empty object, as hosts have it."""
+    """Return the document; an empty one is an empty object, as for hosts."""
     reader = _Reader(text)
     start = reader.skip(1 if text.startswith("\ufeff") else 0)
     if start == len(text):
@@ -90,7 +89,7 @@ class _Reader:
         return Node(NodeKind.ARRAY, start, position + 1, items=tuple(items))
 
     def following(self, position: int, closing: str) -> int:
-        """Return where the next element begins, or the closing bracket stands."""
+        """Return the position of the next element or of the closing bracket."""
         position = self.skip(position)
         mark = self.text[position : position + 1]
         if mark == ",":

@@ -1,14 +1,8 @@
-"""The servers of a configuration: what each entry is, and whether it is wrapped.
+"""The servers of a configuration: the kind of each entry, and whether it is wrapped.
 
-Owns reading; changing is `wrapping`'s and `unwrapping`'s. An entry that cannot
-be understood is a value with a reason, and is left alone.
-
-How long hosts wait for an answer before they give up.
-
-Owns the defaults that could be looked up (November 2026), by the name a host
-gives itself in `clientInfo`. Whoever is not here is not known, or waits for
-good: Claude Code's default is some 28 hours, the Python SDK has none. A person
-may have set another time, and some start anew with each progress notification.
+An entry that cannot be read is returned with a reason. Also owns the default timeouts of hosts by
+`clientInfo` name, looked up in November 2026. Claude Code's default is some 28 hours and the Python SDK has
+none; users may configure another time, and some hosts restart it with each progress notification.
 """
 
 from __future__ import annotations
@@ -26,8 +20,6 @@ from mcpspy.errors import UsageError
 
 
 class EntryKind(StrEnum):
-    """What an entry is."""
-
     STDIO = "stdio"
     URL = "url"
     ODD = "odd"
@@ -35,24 +27,19 @@ class EntryKind(StrEnum):
 
 
 class ServerEntry(NamedTuple):
-    """One entry."""
-
     name: str
     node: Node
     what: EntryKind
-    """What it is; of a wrapped one, what it was."""
+    """For a wrapped entry, its original kind."""
     ours: ProxyCommand | None
-    """How it is wrapped, if it is."""
+    """The command line of mcpspy, if it is wrapped."""
     argv: list[str]
-    """The command line of a stdio entry, as it stands there."""
     url: str
-    """Of a URL entry; of a wrapped one what the bridge talks to."""
+    """For a wrapped URL entry, the upstream of the bridge."""
     why: str = ""
-    """Why it is odd."""
 
     @property
     def disabled(self) -> bool:
-        """Whether the host does not start it."""
         for key, off in (("disabled", "true"), ("enabled", "false")):
             node = self.node.get(key)
             if node is not None and (node.kind, node.text) == (NodeKind.OTHER, off):
@@ -62,69 +49,69 @@ class ServerEntry(NamedTuple):
 
 @lru_cache(maxsize=8)
 def read(text: str, syntax: ConfigSyntax) -> Node:
-    """Return a document; raise UsageError with the place of what is wrong.
+    """Parse a document; raise UsageError with the place of the error.
 
-    One change reads the same few texts several times, to prove itself; YAML is read at 100 KB a second.
+    Verifying a change reads the same few texts several times, and YAML is parsed at 100 KB/s.
     """
     return {ConfigSyntax.JSON: jsonc.read, ConfigSyntax.TOML: toml.read, ConfigSyntax.YAML: yaml.read}[
         syntax
     ](text)
 
 
-def servers(document: Node, keys: tuple[str, ...], shape: EntryLayout) -> list[ServerEntry]:
-    """Return the servers under a key, none if it is not there; raise UsageError if it is something else."""
+def servers(document: Node, keys: tuple[str, ...], layout: EntryLayout) -> list[ServerEntry]:
+    """Return the servers under a key, none if it is missing; raise UsageError if it is something else."""
     node = document.get(*keys)
     if node is None or (node.kind, node.text) in ((NodeKind.OTHER, "null"), (NodeKind.OTHER, "")):
         return []
-    if node.kind is not (NodeKind.ARRAY if shape.named else NodeKind.OBJECT):
-        raise UsageError(f"{'.'.join(keys)} is no {'list' if shape.named else 'object'} of servers")
-    if not shape.named:
+    if node.kind is not (NodeKind.ARRAY if layout.named else NodeKind.OBJECT):
+        raise UsageError(f"{'.'.join(keys)} is no {'list' if layout.named else 'object'} of servers")
+    if not layout.named:
         known = {member.key: member.node for member in node.members}
-        return [_server(name, entry, shape) for name, entry in known.items()]
+        return [_server(name, entry, layout) for name, entry in known.items()]
     return [
-        _server(name.text, item.node, shape)
+        _server(name.text, item.node, layout)
         for item in node.items
         if (name := item.node.get("name")) is not None and name.kind is NodeKind.STRING
     ]
 
 
-def _server(name: str, node: Node, shape: EntryLayout) -> ServerEntry:
+def _server(name: str, node: Node, layout: EntryLayout) -> ServerEntry:
     command, args = node.get("command"), node.get("args")
-    url = next((found for key in shape.url if (found := node.get(key)) is not None), None)
+    url = next((found for key in layout.url if (found := node.get(key)) is not None), None)
 
-    def odd(why: str) -> ServerEntry:
+    def unusable(why: str) -> ServerEntry:
         return ServerEntry(name, node, EntryKind.ODD, None, [], "", why)
 
     if node.kind is not NodeKind.OBJECT:
-        return odd("its entry is no object")
+        return unusable("its entry is no object")
     if command is not None and url is not None:
-        return odd("it has both a command and a URL")
+        return unusable("it has both a command and a URL")
     if command is not None:
         if command.kind is not NodeKind.STRING:
-            return odd("its command is no string")
+            return unusable("its command is no string")
         if args is not None and args.kind is not NodeKind.ARRAY:
-            return odd("its args are no list")
+            return unusable("its args are no list")
         line = [command.text, *(args.strings if args is not None else [])]
-        ours = command_line.read(line)
-        if ours is not None and ours.does == "bridge":
-            return ServerEntry(name, node, EntryKind.URL, ours, line, _upstream(node, ours))
-        return ServerEntry(name, node, EntryKind.STDIO, ours, line, "")
+        proxy = command_line.read(line)
+        if proxy is not None and proxy.does == "bridge":
+            return ServerEntry(name, node, EntryKind.URL, proxy, line, _upstream(node, proxy))
+        return ServerEntry(name, node, EntryKind.STDIO, proxy, line, "")
     if url is None:
-        return odd("it has neither a command nor a URL")
+        return unusable("it has neither a command nor a URL")
     if url.kind is not NodeKind.STRING:
-        return odd("its URL is no string")
+        return unusable("its URL is no string")
     return ServerEntry(name, node, EntryKind.URL, None, [], url.text)
 
 
-def _upstream(node: Node, ours: ProxyCommand) -> str:
-    """Return what a bridge talks to; the URL may stand in a variable of the entry."""
-    upstream = ours.option("--upstream") or ""
+def _upstream(node: Node, proxy: ProxyCommand) -> str:
+    """Return the upstream of a bridge, which may be in a variable of the entry."""
+    upstream = proxy.option("--upstream") or ""
     variable = node.get("env", upstream[2:-1]) if upstream.startswith("${") else None
     return variable.text if variable is not None else upstream
 
 
 def origin(url: str) -> str:
-    """Return the part of a URL that holds no secret, for people."""
+    """Return the part of a URL that holds no secret."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -133,14 +120,10 @@ def origin(url: str) -> str:
 
 
 class HostTimeouts(NamedTuple):
-    """What one host does."""
-
     host: str
-    """What people call it."""
     seconds: float
-    """From the request on."""
     method: str = ""
-    """Of which requests; empty is of all."""
+    """The method of the requests; empty: all."""
 
 
 _HOSTS = {
@@ -156,7 +139,7 @@ _HOSTS = {
 
 
 def patience(client: str, method: str) -> HostTimeouts | None:
-    """Return how long a client waits for the answer to such a request; None if that is not known."""
+    """Return how long a client waits for the response to this method; None if unknown."""
     for name, found in _HOSTS.items():
         # Gemini CLI adds the name of the server to its own.
         if (client == name or client.startswith(f"{name}-")) and found.method in ("", method):

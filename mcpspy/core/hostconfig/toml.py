@@ -1,9 +1,8 @@
-"""TOML → a tree of spans.
+"""Parser of TOML 1.0.0 into a tree of spans.
 
-Owns the places of tables, keys and values; whether the document is TOML at all,
-and what a string says, is `tomllib`'s. A table that is given in several places
-is one object with the members of all of them, each with a place of its own;
-tables under `[[…]]` are the items of one array. Source: TOML 1.0.0.
+Owns the positions of tables, keys and values; `tomllib` validates the document and decodes strings. A table
+given in several places is one object with the members of all of them, each with its own position; `[[…]]`
+tables are the items of one array.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _WORD = re.compile(r"[^\s,\]}#]+(?: [0-9][0-9:.+Z-]*)?")
 
 
 def read(text: str) -> Node:
-    """Return the document as one object; raise UsageError with the place of what is wrong."""
+    """Return the document as one object; raise UsageError with the place of the error."""
     bom = text.startswith("\ufeff")
     try:
         tomllib.loads(text[bom:])
@@ -38,8 +37,6 @@ def read(text: str) -> Node:
 
 @dataclass(slots=True)
 class _Table:
-    """An object while its parts are still being found."""
-
     members: list[Member | _Sub | _Rows] = field(default_factory=list)
 
     def sub(self, key: str) -> _Sub:
@@ -82,7 +79,7 @@ class _Sub:
 
 @dataclass(slots=True)
 class _Rows:
-    """A member that is an array of tables, each under a header of its own."""
+    """A member that is an array of tables, each under its own header."""
 
     key: str
     rows: list[_Sub] = field(default_factory=list)
@@ -126,7 +123,7 @@ class _Reader:
         return self.root.node(begin, len(self.text))
 
     def assignment(self, table: _Table) -> int:
-        """Read `a.b = value` into the table; return where the value ends."""
+        """Read `a.b = value` into the table; return the end of the value."""
         start = self.position
         path, prefix = self.keys()
         self.expect("=")
@@ -138,14 +135,14 @@ class _Reader:
         return value.end
 
     def keys(self) -> tuple[list[str], str]:
-        """Read a dotted key; return its parts, and what is written before the last one."""
+        """Read a dotted key; return its parts, and the source before the last one."""
         start = last = self.skip()
         path = []
         while True:
             last = self.position
             found = _STRING.match(self.text, last) or _BARE.match(self.text, last)
             assert found is not None
-            path.append(_said(found[0]) if found[0][0] in "\"'" else found[0])
+            path.append(_decoded(found[0]) if found[0][0] in "\"'" else found[0])
             self.position = found.end()
             self.skip()
             if self.peek() != ".":
@@ -165,14 +162,14 @@ class _Reader:
             return replace(table.node(start, self.position), block=False)
         if found := _STRING.match(self.text, start):
             self.position = found.end()
-            return Node(NodeKind.STRING, start, found.end(), _said(found[0]))
+            return Node(NodeKind.STRING, start, found.end(), _decoded(found[0]))
         word = _WORD.match(self.text, start)
         assert word is not None
         self.position = word.end()
         return Node(NodeKind.OTHER, start, word.end(), word[0])
 
     def several(self, closing: str, read: Callable[[], object]) -> None:
-        """Read what stands between brackets, parted by commas."""
+        """Read comma-separated elements up to the closing bracket."""
         self.position += 1
         self.skip()
         while self.peek() != closing:
@@ -198,6 +195,6 @@ class _Reader:
         self.position += len(mark)
 
 
-def _said(literal: str) -> str:
-    said: str = tomllib.loads(f"it = {literal}")["it"]
-    return said
+def _decoded(literal: str) -> str:
+    value: str = tomllib.loads(f"it = {literal}")["it"]
+    return value

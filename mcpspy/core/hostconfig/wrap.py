@@ -1,16 +1,9 @@
-"""An entry wrapped: the changes to its text.
+"""Text edits that wrap an entry, and that restore it.
 
-Owns what is put where. Of a stdio entry the command moves to the end of our own
-arguments, letter for letter, so that it can move back. A URL entry becomes a
-stdio entry of the bridge: what was there before is kept as text in its `env`,
-beside the values of its headers; all other members stay where they are, for the
-host or a person to change.
-
-A wrapped entry as it was: the changes to its text.
-
-Owns finding what `wrapping` has kept, in a file that a host or a person may have
-written again since: with the bytes as we left them the result is the original
-to the byte; otherwise it says the same.
+The command of a stdio entry moves, verbatim, to the end of mcpspy's arguments. A URL entry becomes a stdio
+entry of the bridge: the replaced members are kept as text in its `env`, with the values of its headers; all
+others stay. If the file was not rewritten in between, unwrapping restores the original bytes; otherwise an
+equivalent entry.
 """
 
 from __future__ import annotations
@@ -18,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from mcpspy.core.hostconfig import command_line
 from mcpspy.core.hostconfig.command_line import ProxyCommand
@@ -28,82 +21,82 @@ from mcpspy.core.hostconfig.tree import Member, Node, NodeKind, TextEdit, line_i
 from mcpspy.core.protocol.http_headers import LOOPBACK, read_upstream
 
 ORIGINAL = "MCPSPY_ORIGINAL"
-"""The members that stood where the bridge's command stands now."""
+"""The members that were in the place of the bridge's command."""
 
 AFTER = "MCPSPY_ORIGINAL_AFTER"
-"""Those that stood elsewhere: a JSON object, by the member before them."""
+"""Members from elsewhere: a JSON object, by the member before each of them."""
 
 TABLE = "[]"
-"""In place of such a member: the TOML table that stood where the table `env` stands now."""
+"""The key for the TOML table that was in the place of the table `env`."""
 
 UPSTREAM = "MCPSPY_UPSTREAM"
 """The URL, if it may hold a secret."""
 
 HEADER = "MCPSPY_HEADER_"
-"""And its name: the value of a header."""
+"""Prefix of the variable with a header's value."""
 
 
 class WrapTarget(NamedTuple):
-    """What a wrapped entry starts."""
-
     program: Sequence[str]
-    """The command line of mcpspy itself."""
     options: Sequence[str] = ()
-    """Options for `run` and `bridge` alike."""
+    """Options for both `run` and `bridge`."""
     insists: bool = False
-    """Whether URL entries are wrapped whose host may log in by itself."""
+    """True if URL entries are wrapped whose host may log in by itself."""
 
 
-def wrap_stdio(place: EntryText, server: ServerEntry, how: WrapTarget) -> list[TextEdit]:
-    """Return the changes that wrap a stdio entry."""
-    text, entry = place.text, place.entry
+def wrap_stdio(source: EntryText, server: ServerEntry, target: WrapTarget) -> list[TextEdit]:
+    text, entry = source.text, source.entry
     command = entry.member("command")
     assert command is not None
     args = entry.get("args")
-    program = quoted(how.program[0])
-    words = [*how.program[1:], *command_line.run(server.name, how.options, has_args=args is not None)]
+    program = quoted(target.program[0])
+    words = [*target.program[1:], *command_line.run(server.name, target.options, has_args=args is not None)]
     literals = [*map(quoted, words), text[command.node.start : command.node.end]]
     changes = [TextEdit(command.node.start, command.node.end, program)]
     if args is None:
-        new = place.members([("args", place.array(literals))], command)
+        new = source.members([("args", f"[{', '.join(literals)}]")], command)
         # In lines it goes before the command: after it, a comment may end the line, or the file.
         if entry.block:
-            return [*changes, TextEdit(command.start, command.start, new + place.separator(command))]
+            return [*changes, TextEdit(command.start, command.start, new + source.separator(command))]
         return [
-            TextEdit(command.node.start, command.node.end, changes[0].text + place.separator(command) + new)
+            TextEdit(command.node.start, command.node.end, changes[0].text + source.separator(command) + new)
         ]
     if not args.items:
         return [*changes, TextEdit(args.start + 1, args.start + 1, ", ".join(literals))]
     first = args.items[0].start
     if args.block:
-        lines = "".join(f"- {literal}{place.eol}{place.column(first)}" for literal in literals)
+        lines = "".join(f"- {literal}{source.eol}{source.column(first)}" for literal in literals)
         return [*changes, TextEdit(first, first, lines)]
     indent = line_indent(text, first)
-    gap = " " if indent is None else place.eol + indent
+    gap = " " if indent is None else source.eol + indent
     return [*changes, TextEdit(first, first, f"{', '.join(literals)},{gap}")]
 
 
-def wrap_url(place: EntryText, server: ServerEntry, how: WrapTarget, shape: EntryLayout) -> list[TextEdit]:
-    """Return the changes that make a URL entry one of the bridge; raise LeftAlone if that would break it."""
-    text, entry = place.text, place.entry
+def wrap_url(
+    source: EntryText, server: ServerEntry, target: WrapTarget, layout: EntryLayout
+) -> list[TextEdit]:
+    """Return the changes that turn a URL entry into one of the bridge; raise SkippedEntry."""
+    text, entry = source.text, source.entry
     if read_upstream(server.url) is None and "$" not in server.url:
         raise SkippedEntry("its URL is none of an HTTP server")
-    headers, env, passed = _headers(server, shape)
-    if not how.insists:
+    headers, env, passed = _headers(server, layout)
+    if not target.insists:
         _require_no_login(server, bool(headers))
     upstream = server.url
     if "?" in upstream or "$" in upstream:  # A key in a query, or whatever the host puts in.
         upstream, env[UPSTREAM] = f"${{{UPSTREAM}}}", server.url
     is_sse = any(node.text == "sse" for key in TYPE if (node := entry.get(key)) is not None)
     words = [
-        *how.program[1:],
-        *command_line.bridge(server.name, how.options, upstream, headers, is_sse=is_sse),
+        *target.program[1:],
+        *command_line.bridge(server.name, target.options, upstream, headers, is_sse=is_sse),
     ]
-    theirs = members_of_url(shape)
-    tables = [member for member in entry.members if member.is_table and member.key in theirs]
+    url_members = members_of_url(layout)
+    tables = [member for member in entry.members if member.is_table and member.key in url_members]
     if len(tables) > 1:
         raise SkippedEntry(f"{' and '.join(table.key for table in tables)} are tables: write one as {{ … }}")
-    (_, first, last), *others = place.runs(theirs) or _nowhere()
+    if not (runs := source.runs(url_members)):
+        raise SkippedEntry("its URL does not stand in one place")
+    (_, first, last), *others = runs
     env[ORIGINAL] = text[first.start : last.node.end]
     after = {}
     changes = []
@@ -115,45 +108,45 @@ def wrap_url(place: EntryText, server: ServerEntry, how: WrapTarget, shape: Entr
         after[TABLE] = text[tables[0].start : tables[0].node.end]
     if after:
         env[AFTER] = json.dumps(after, ensure_ascii=False)
-    pairs = [("command", quoted(how.program[0])), ("args", place.array([*map(quoted, words)]))]
-    if shape.stdio is not None and entry.get("type") is not None:
-        pairs.insert(0, ("type", quoted(shape.stdio)))
+    pairs = [("command", quoted(target.program[0])), ("args", _array(words))]
+    if layout.stdio is not None and entry.get("type") is not None:
+        pairs.insert(0, ("type", quoted(layout.stdio)))
     if passed:
-        assert shape.passed is not None
-        pairs.append((shape.passed, place.array([*map(quoted, passed)])))
+        assert layout.passed is not None
+        pairs.append((layout.passed, _array(passed)))
     if tables:
-        changes.append(_env_table(place, tables[0], env))
+        changes.append(_env_table(source, tables[0], env))
     else:
-        pairs.append(("env", place.table(env, first)))
-    return [*changes, TextEdit(first.start, last.node.end, place.members(pairs, first))]
+        pairs.append(("env", source.table(env, first)))
+    return [*changes, TextEdit(first.start, last.node.end, source.members(pairs, first))]
 
 
-def members_of_url(shape: EntryLayout) -> frozenset[str]:
-    """Return the members that make an entry one of a URL; all others may stay beside a command."""
-    more = (shape.headers[0], shape.bearer, shape.variables, shape.passed, "args", "env")
-    return frozenset((*shape.url, *TYPE, *(key for key in more if key is not None)))
+def members_of_url(layout: EntryLayout) -> frozenset[str]:
+    """Return the members that make an entry one of a URL; all others may stay."""
+    more = (layout.headers[0], layout.bearer, layout.variables, layout.passed, "args", "env")
+    return frozenset((*layout.url, *TYPE, *(key for key in more if key is not None)))
 
 
-def members_of_bridge(entry_type: str | None, shape: EntryLayout) -> frozenset[str]:
-    """Return the members that we have put in their place."""
-    keys = {"command", "args", "env", *([shape.passed] if shape.passed else [])}
-    return frozenset(keys | ({"type"} if entry_type is not None and entry_type == shape.stdio else set()))
+def members_of_bridge(entry_type: str | None, layout: EntryLayout) -> frozenset[str]:
+    """Return the members that replace them."""
+    keys = {"command", "args", "env", *([layout.passed] if layout.passed else [])}
+    return frozenset(keys | ({"type"} if entry_type is not None and entry_type == layout.stdio else set()))
 
 
 def _headers(
-    server: ServerEntry, shape: EntryLayout
+    server: ServerEntry, layout: EntryLayout
 ) -> tuple[list[tuple[str, str]], dict[str, str], list[str]]:
-    """Return the headers with variables for values, the variables of the entry, and those of the host."""
+    """Return the headers with variables as values, the variables of the entry, and those of the host."""
     headers, env, passed = [], {}, []
-    around = server.node.get(*shape.headers[:-1])
-    odd = (
-        [m.key for m in around.members if m.key != shape.headers[-1]]
-        if around and len(shape.headers) > 1
+    around = server.node.get(*layout.headers[:-1])
+    unusable = (
+        [m.key for m in around.members if m.key != layout.headers[-1]]
+        if around and len(layout.headers) > 1
         else []
     )
-    if odd:
-        raise SkippedEntry(f"the bridge has nothing for its {shape.headers[0]}.{odd[0]}")
-    for name, value in _strings(server, *shape.headers):
+    if unusable:
+        raise SkippedEntry(f"the bridge has nothing for its {layout.headers[0]}.{unusable[0]}")
+    for name, value in _strings(server, *layout.headers):
         slug = re.sub(r"[^A-Z0-9]", "_", name.upper())
         variable = HEADER + slug
         number = 2
@@ -161,15 +154,19 @@ def _headers(
             variable, number = f"{HEADER}{slug}_{number}", number + 1
         env[variable] = value
         headers.append((name, f"${{{variable}}}"))
-    if shape.variables is not None:
-        for name, variable in _strings(server, shape.variables):
+    if layout.variables is not None:
+        for name, variable in _strings(server, layout.variables):
             passed.append(variable)
             headers.append((name, f"${{{variable}}}"))
-    bearer = server.node.get(shape.bearer) if shape.bearer is not None else None
+    bearer = server.node.get(layout.bearer) if layout.bearer is not None else None
     if bearer is not None:
         passed.append(bearer.text)
         headers.append(("Authorization", f"Bearer ${{{bearer.text}}}"))
     return headers, env, [*dict.fromkeys(passed)]
+
+
+def _array(words: Sequence[str]) -> str:
+    return f"[{', '.join(map(quoted, words))}]"
 
 
 def _strings(server: ServerEntry, *keys: str) -> list[tuple[str, str]]:
@@ -183,13 +180,13 @@ def _strings(server: ServerEntry, *keys: str) -> list[tuple[str, str]]:
 
 
 def _require_no_login(server: ServerEntry, has_headers: bool) -> None:
-    """Raise LeftAlone if the host may have credentials that are not in the file.
+    """Raise SkippedEntry if the host may have credentials that are not in the file.
 
-    A server of another machine, over HTTPS, without headers and without a query may be
-    open to all, or have the host log in when it is told to: the file does not say.
+    A remote HTTPS server, without headers and query, may be public, or have the host log in: the file does
+    not say.
     """
-    place = origin(server.url)
-    instead = f"record it with mcpspy http --upstream {place}/…, or insist with --bridge-oauth"
+    source = origin(server.url)
+    instead = f"record it with mcpspy http --upstream {source}/…, or insist with --bridge-oauth"
     named = sorted(LOGIN & {member.key for member in server.node.members})
     if named:
         raise SkippedEntry(f"the host logs in by itself ({named[0]}), which the bridge cannot; {instead}")
@@ -198,24 +195,19 @@ def _require_no_login(server: ServerEntry, has_headers: bool) -> None:
         return
     if upstream.host.partition(":")[0] not in LOOPBACK:
         raise SkippedEntry(
-            f"the host may log in to {place} by itself (OAuth), which the bridge cannot; {instead}"
+            f"the host may log in to {source} by itself (OAuth), which the bridge cannot; {instead}"
         )
 
 
-def _nowhere() -> NoReturn:
-    raise SkippedEntry("its URL does not stand in one place")
-
-
-def _env_table(place: EntryText, table: Member, env: dict[str, str]) -> TextEdit:
-    assert place.syntax is ConfigSyntax.TOML
-    lines = [f"[{table.prefix}env]", *(place.pair(key, quoted(value)) for key, value in env.items())]
-    between = place.eol + place.column(table.start)
+def _env_table(source: EntryText, table: Member, env: dict[str, str]) -> TextEdit:
+    assert source.syntax is ConfigSyntax.TOML
+    lines = [f"[{table.prefix}env]", *(source.pair(key, quoted(value)) for key, value in env.items())]
+    between = source.eol + source.column(table.start)
     return TextEdit(table.start, table.node.end, between.join(lines))
 
 
-def unwrap_stdio(place: EntryText, server: ServerEntry) -> list[TextEdit]:
-    """Return the changes that give a stdio entry its command back."""
-    text, entry = place.text, place.entry
+def unwrap_stdio(source: EntryText, server: ServerEntry) -> list[TextEdit]:
+    text, entry = source.text, source.entry
     command, args = entry.member("command"), entry.member("args")
     assert command is not None
     assert server.ours is not None
@@ -230,7 +222,7 @@ def unwrap_stdio(place: EntryText, server: ServerEntry) -> list[TextEdit]:
     if at + 1 < len(items):
         return [*changes, TextEdit(items[0].start, items[at + 1].start, "")]
     if server.ours.is_joined:
-        return [*changes, _without(place, args)]
+        return [*changes, _removal(source, args)]
     if args.node.block:
         return [*changes, TextEdit(args.node.start, args.node.end, "[]")]
     # A host that writes the file again may have put a comma after the last one.
@@ -240,9 +232,8 @@ def unwrap_stdio(place: EntryText, server: ServerEntry) -> list[TextEdit]:
     return [*changes, TextEdit(items[0].start, end + comma + 1, "")]
 
 
-def unwrap_url(place: EntryText, server: ServerEntry, shape: EntryLayout) -> list[TextEdit]:
-    """Return the changes that give a URL entry its members back."""
-    entry = place.entry
+def unwrap_url(source: EntryText, server: ServerEntry, layout: EntryLayout) -> list[TextEdit]:
+    entry = source.entry
     env = entry.get("env")
     original = entry.get("env", ORIGINAL)
     if env is None or original is None or original.kind is not NodeKind.STRING:
@@ -251,38 +242,38 @@ def unwrap_url(place: EntryText, server: ServerEntry, shape: EntryLayout) -> lis
         )
     after = _kept_after(entry)
     type_ = entry.get("type")
-    ours = members_of_bridge(type_.text if type_ is not None else None, shape)
-    (_, first, last), *others = place.runs(ours)
+    bridge_members = members_of_bridge(type_.text if type_ is not None else None, layout)
+    (_, first, last), *others = source.runs(bridge_members)
     kept = original.text
     changes = [TextEdit(before.node.end, end.node.end, "") for before, _, end in others if before is not None]
-    tables = [member for member in entry.members if member.is_table and member.key in ours]
+    tables = [member for member in entry.members if member.is_table and member.key in bridge_members]
     changes += [TextEdit(table.start, table.node.end, after.pop(TABLE, "")) for table in tables]
     for key, piece in after.items():
         before = entry.member(key)
-        if before is None or key in ours or before.is_table:
+        if before is None or key in bridge_members or before.is_table:
             kept += piece
         else:
             changes.append(TextEdit(before.node.end, before.node.end, piece))
     return [*changes, TextEdit(first.start, last.node.end, kept)]
 
 
-def renewed(entry: Node, wrapped: ServerEntry, shape: EntryLayout) -> list[TextEdit]:
-    """Return the changes that carry over what was changed while the entry was wrapped: its URL, a header."""
+def renewed(entry: Node, wrapped: ServerEntry, layout: EntryLayout) -> list[TextEdit]:
+    """Return the changes that carry over a URL or header that was edited while the entry was wrapped."""
     assert wrapped.ours is not None
     changes = []
-    url = next((node for key in shape.url if (node := entry.get(key)) is not None), None)
+    url = next((node for key in layout.url if (node := entry.get(key)) is not None), None)
     if url is not None and url.text != wrapped.url:
         changes.append(TextEdit(url.start, url.end, quoted(wrapped.url)))
     for name, value in _unwrapped_headers(wrapped, wrapped.ours):
-        header = entry.get(*shape.headers, name)
+        header = entry.get(*layout.headers, name)
         if header is not None and header.text != value:
             changes.append(TextEdit(header.start, header.end, quoted(value)))
     return changes
 
 
-def _unwrapped_headers(wrapped: ServerEntry, ours: ProxyCommand) -> list[tuple[str, str]]:
+def _unwrapped_headers(wrapped: ServerEntry, proxy: ProxyCommand) -> list[tuple[str, str]]:
     found = []
-    for flag, option in ours.options:
+    for flag, option in proxy.options:
         name, _, value = option.partition(": ")
         variable = wrapped.node.get("env", value[2:-1]) if value.startswith("${") else None
         if flag == "--header" and variable is not None:
@@ -303,14 +294,14 @@ def _kept_after(entry: Node) -> dict[str, str]:
     return after
 
 
-def _without(place: EntryText, gone: Member) -> TextEdit:
-    """Return the change that takes a member out, as it was put in: with what parts it from its neighbour."""
-    others = [m for m in place.entry.members if not m.is_table and m.start >= 0 and m is not gone]
+def _removal(source: EntryText, gone: Member) -> TextEdit:
+    """Return the change that removes a member and its separator."""
+    others = [m for m in source.entry.members if not m.is_table and m.start >= 0 and m is not gone]
     before = max((m for m in others if m.start < gone.start), key=lambda m: m.start, default=None)
     after = min((m for m in others if m.start > gone.start), key=lambda m: m.start, default=None)
-    if after is not None and (place.entry.block or before is None):
-        place.require_neighbours(gone, after)
+    if after is not None and (source.entry.block or before is None):
+        source.require_neighbours(gone, after)
         return TextEdit(gone.start, after.start, "")
     assert before is not None  # The command is another one.
-    place.require_neighbours(before, gone)
+    source.require_neighbours(before, gone)
     return TextEdit(before.node.end, gone.node.end, "")

@@ -1,8 +1,7 @@
-"""YAML → a tree of spans.
+"""Parser of YAML 1.2 into a tree of spans, from the marks of ruamel.yaml's nodes.
 
-Owns turning the marks of ruamel.yaml's nodes into spans. Whatever does not
-stand where it is used (an alias, a merged mapping) is neither object, array nor
-string here: to change it would change something else as well. Source: YAML 1.2.
+A value that is defined elsewhere (an alias, a merged mapping) is neither object, array nor string here,
+because changing it would change other places too.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read(text: str) -> Node:
-    """Return the document; an empty one is an empty object. Raise UsageError with the place of what is wrong."""
+    """Return the document; an empty one is an empty object. Raise UsageError with the place of the error."""
     resolved(text)  # Duplicate keys and unknown tags are found by who constructs.
     bom = text.startswith("\ufeff")
     root = _parser().compose(text[bom:])
@@ -29,13 +28,13 @@ def read(text: str) -> Node:
 
 @lru_cache(maxsize=8)
 def resolved(text: str) -> object:
-    """Return what a document says, aliases followed; raise UsageError if it is not YAML. Not to be changed."""
+    """Return the content with aliases followed; raise UsageError. The result is shared."""
     from ruamel.yaml.error import YAMLError
 
     try:
         return _parser().load(text.removeprefix("\ufeff"))
     except (YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{_told(error)}") from None
+        raise UsageError(f"{_problem(error)}") from None
 
 
 def _parser() -> YAML:
@@ -45,7 +44,7 @@ def _parser() -> YAML:
 
 
 def _node(made: Any, text: str, shift: int, after: int, open_: set[int]) -> Node:
-    """Return a node of ruamel's as ours; `after` is where its place begins at the earliest."""
+    """Convert a node of ruamel; `after` is the earliest possible start."""
     start, end = made.start_mark.index + shift, made.end_mark.index + shift
     if start < after or id(made) in open_:
         return Node(NodeKind.OTHER, -1, after, "*")
@@ -76,7 +75,7 @@ def _node(made: Any, text: str, shift: int, after: int, open_: set[int]) -> Node
     return Node(kind, start, position if block else end, "", tuple(members), tuple(items), block)
 
 
-def _told(error: Exception) -> str:
+def _problem(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = str(getattr(error, "problem", None) or error).partition("\n")[0]
     return (

@@ -1,4 +1,4 @@
-"""Sessions out of the files of other tools: one module a format, and the table of them.
+"""Importers of other tools' files: one module per format, and the table of formats.
 
-Pure: what stands in the file comes as bytes or rows, what a recording says goes out as lines of one.
+Input is bytes or database rows, output the lines of a recording.
 """

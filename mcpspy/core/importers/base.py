@@ -1,22 +1,16 @@
-"""A session on its way in from another format: what every importer makes.
+"""Common parts of all importers: reading a document, and building the lines of a recording.
 
-Owns the lines it becomes, their order, and what is said of it: where it comes
-from, and what that tool did not keep. A message is spliced in as the file has
-it; none is made up.
-
-JSON of other tools: read strictly in shape, and kept verbatim where it is a peer's.
-
-Owns that a message inside a document stays as it is there (`1.0`, escapes, big
-integers, keys that come twice), and that what cannot be read is one line: what
-it was taken for, and what is wrong or missing.
+A message is copied verbatim from the file (`1.0`, escapes, big integers, duplicate keys); none is made up.
+Reports what the other tool did not record. An unreadable document is an error of one line.
 """
 
 from __future__ import annotations
 
 import calendar
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
@@ -29,84 +23,96 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
 
 _BEYOND_TIME = 1e11
-"""Seconds since 1970 that no clock shows."""
+"""Larger times, in seconds since 1970, are invalid."""
 
 _AT_ZERO = b'{"t":0.000000'
-"""How a line begins while its time is not known: that is put in last."""
+"""The start of a line, with a placeholder for its time."""
+
+T = TypeVar("T")
+
+_BOM = b"\xef\xbb\xbf"
+
+_SPACE = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
+
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,12}))?\s*([Zz]|[+-]\d\d:?\d\d)?", re.ASCII
+)
+"""An RFC 3339 date and time; without a zone it is UTC."""
+
+INCOMPLETE = "half a file? Save it again, or let its tool finish"
 
 
 class ImportedSession(Struct, kw_only=True):
-    """A session out of another tool's file, as a recording has it."""
+    """A session from another tool's file, in the form of a recording."""
 
     format: str
-    """The name of the format it comes from."""
-    key: str
-    """What the file calls it; the only one of its file may have no name."""
-    name: str
-    transport: str
+    key: str = ""
+    """The id of the session in its file; empty if it is the only one."""
+    name: str = ""
+    transport: str = "stdio"
     command: list[str] | None = None
     upstream: str | None = None
     cwd: str | None = None
     started: float | None
     """Seconds since 1970; None if the file does not say."""
     lines: list[bytes]
-    """Those of a recording after its header."""
+    """Without the header."""
     messages: int
     lacks: list[str]
-    """What the format does not keep, and what stands there instead."""
-    changed: list[str]
-    """What is not here as it is in this one file: left out, or moved."""
+    """Data that the format does not record, with its replacement."""
+    changed: list[str] = []
+    """Losses and changes in this file."""
 
 
 class RecordingLines:
-    """The lines of a recording. Times are in seconds, from whenever: what begins first is at 0.
+    """The lines of a recording. Times are in seconds since any moment: the first one becomes 0.
 
-    `by_time` is for what comes in no order. Else the order is that in which
-    they are added, whatever the clock of the other tool did.
+    `by_time` sorts the lines by time. Otherwise they stay in the order in which they are added.
     """
 
     def __init__(self, *, by_time: bool = False) -> None:
         self.messages = 0
         self._by_time = by_time
-        self._made: list[tuple[float, int, bytes]] = []
+        self._lines: list[tuple[float, int, bytes]] = []
 
     def message(self, at: float, side: str, data: bytes, **fields: Value) -> None:
-        """Add what one side sent. White space alone is no message."""
+        """Add a message of one side; ignore white space."""
         if data.strip():
-            # A line break may stand in what a damaged file calls a line, and must not end ours.
+            # A damaged file may have a line break within a line, which must not end the recording's line.
             body = "http" in fields or b"\n" in data
             prefix = encode.frame_prefix(side, fields) % 0.0
             self._add(at, b"".join(encode.splice(prefix, [data], body=body)))
 
     def events(self, times: Iterable[float], body: bytes, **fields: Value) -> None:
-        """Add a `text/event-stream` of the server's: its messages, and the events that are none, each at its time."""
-        lane = SseEncoder(SERVER, fields)
-        _, lines = lane.feed(0.0, body)
-        events = b"".join([*lines, *lane.close(0.0)]).split(b"\n")[:-1]
+        """Add a `text/event-stream` of the server; `times` has one item per event."""
+        encoder = SseEncoder(SERVER, fields)
+        _, lines = encoder.feed(0.0, body)
+        events = b"".join([*lines, *encoder.close(0.0)]).split(b"\n")[:-1]
         for at, line in zip(times, events, strict=True):
             self._add(at, line + b"\n")
 
     def stderr(self, at: float, text: str) -> None:
-        """Add a line of the server's stderr."""
         data = text.encode("utf-8", "replace")
         self._add(at, b"".join(encode.splice_text(_AT_ZERO + b',"note":"stderr",', [data])))
 
     def note(self, at: float, kind: str, **fields: Value) -> None:
-        """Add what nobody said."""
         self._add(at, encode.note(0.0, kind, fields))
 
-    def ended(self) -> None:
-        """Add that the session is over. How the server left, no format but ours keeps."""
-        last = max((at for at, _, _ in self._made), default=0.0)
-        self.note(last, "exit", code=None, signal=None)
+    def session(self, *, start: float | None = None, is_ended: bool = True, **fields: Any) -> ImportedSession:
+        """Return the session with these fields; times count from `start`, by default the first line's."""
+        if is_ended:
+            last = max((at for at, _, _ in self._lines), default=0.0)
+            self.note(last, "exit", code=None, signal=None)  # No format records how the server exited.
+        started, lines = self.done(start)
+        return ImportedSession(**{"started": started, **fields}, lines=lines, messages=self.messages)
 
     def done(self, start: float | None = None) -> tuple[float, list[bytes]]:
-        """Return what their times count from, unless it is given when the first of them was, and the lines."""
-        made = sorted(self._made) if self._by_time else self._made
+        """Return the start, by default the time of the first line, and the lines."""
+        added = sorted(self._lines) if self._by_time else self._lines
         if start is None:
-            start = made[0][0] if made else 0.0
+            start = added[0][0] if added else 0.0
         lines, last = [], 0.0
-        for at, _, rest in made:
+        for at, _, rest in added:
             last = max(last, at - start)
             lines.append(b'{"t":%.6f' % last + rest)
         return start, lines
@@ -115,35 +121,31 @@ class RecordingLines:
         if not abs(at) < _BEYOND_TIME:
             raise UsageError(f"a time of {at:g} s is none", "see docs/import.md")
         self.messages += not line.startswith(b',"note":', len(_AT_ZERO))
-        self._made.append((at, len(self._made), line[len(_AT_ZERO) :]))
+        self._lines.append((at, len(self._lines), line[len(_AT_ZERO) :]))
+
+
+def words(command: str) -> list[str] | None:
+    """Split a command line by a shell's rules, or return it whole if a quote is not closed."""
+    try:
+        return shlex.split(command) or None
+    except ValueError:
+        return [command]
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number and what it is of: `1 message`, `2 messages`."""
+    """Return a number with its noun: `1 message`, `2 messages`."""
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-T = TypeVar("T")
-
-_BOM = b"\xef\xbb\xbf"
-
-_SPACE = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
-
-_MOMENT = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,12}))?\s*([Zz]|[+-]\d\d:?\d\d)?", re.ASCII
-)
-"""A date and time of RFC 3339. One without its zone is taken for UTC."""
-
-HALF = "half a file? Save it again, or let its tool finish"
-
-
 def read(data: bytes, shape: type[T], what: str) -> T:
-    """Return the document as `shape`; raise UsageError with what it was taken for, and what is wrong."""
+    """Return the document as `shape`; raise UsageError that begins with `what`."""
     try:
         return Decoder(shape).decode(data.removeprefix(_BOM))
     except (DecodeError, UnicodeError) as error:
         cut = "truncated" in str(error)
-        raise UsageError(f"{what}, but {_lower(error)}", HALF if cut else "see docs/import.md") from None
+        raise UsageError(
+            f"{what}, but {_lower(error)}", INCOMPLETE if cut else "see docs/import.md"
+        ) from None
     except RecursionError:
         raise UsageError(f"{what}, but nested too deep to be read") from None
 
@@ -151,9 +153,9 @@ def read(data: bytes, shape: type[T], what: str) -> T:
 def read_lines(
     data: bytes, shape: type[T], what: str, otherwise: Callable[[bytes], T] | None = None
 ) -> Iterator[tuple[int, T]]:
-    """Yield number and entry of each line that is not blank; raise UsageError for one that is none.
+    """Yield number and entry of each non-blank line; raise UsageError for an invalid one.
 
-    `otherwise` is asked for a line that is no JSON, and raises ValueError if it has no answer either.
+    `otherwise` parses lines that are not JSON, and raises ValueError if it cannot.
     """
     decode = Decoder(shape).decode
     lines = data.removeprefix(_BOM).split(b"\n")
@@ -168,7 +170,9 @@ def read_lines(
             except (ValueError, RecursionError):
                 cut = number == len(lines)
                 wrong = f"its last line, {number}, is cut off" if cut else f"line {number}: {_lower(error)}"
-                raise UsageError(f"{what}, but {wrong}", HALF if cut else "see docs/import.md") from None
+                raise UsageError(
+                    f"{what}, but {wrong}", INCOMPLETE if cut else "see docs/import.md"
+                ) from None
         except RecursionError:
             raise UsageError(f"{what}, but line {number} is nested too deep to be read") from None
         yield number, entry
@@ -181,14 +185,14 @@ def _other(line: bytes, otherwise: Callable[[bytes], T] | None) -> T:
 
 
 def compact(raw: Raw | bytes) -> bytes:
-    """Return JSON without the white space between its tokens, and otherwise as it is."""
+    """Return JSON without the line breaks and blanks between its tokens, otherwise verbatim."""
     data = bytes(raw)
     return _SPACE.sub(rb"\1", data) if b"\n" in data else data
 
 
-def moment(text: str, what: str) -> float:
-    """Return seconds since 1970; raise UsageError in the name of `what`."""
-    found = _MOMENT.fullmatch(text.strip())
+def timestamp(text: str, what: str) -> float:
+    """Return seconds since 1970; raise UsageError that begins with `what`."""
+    found = _TIMESTAMP.fullmatch(text.strip())
     if found is None:
         raise UsageError(
             f"{what}, but {text[:40]!r} is no date and time", "it should be as RFC 3339 has them"

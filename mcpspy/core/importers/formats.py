@@ -1,8 +1,7 @@
-"""The formats that can be imported, and how a file of each is told by what is in it.
+"""The formats that can be imported, and their recognition by content.
 
-Owns names, signatures, and which module reads each; a module is imported when
-its format is there. A signature is what the file's first object is made of, so
-half a file, or one with a mistake further on, is recognised all the same.
+A module is imported when its format is recognised. A signature consists of the keys of the file's first
+object, so that incomplete and damaged files are recognised too.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from mcpspy.core.importers.base import ImportedSession
 from mcpspy.errors import UsageError
 
 HEAD = 1 << 16
-"""Bytes of a file's start that are looked at."""
+"""Bytes of a file that are needed to recognise its format."""
 
 DATABASE = b"SQLite format 3\0"
 
@@ -24,19 +23,17 @@ _TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}\[\]]', re.DOTALL)
 
 
 class ImportFormat(NamedTuple):
-    """One of them."""
-
     name: str
     about: str
     module: str
-    """Where its `sessions` is, which takes the bytes of a file; or the rows of a database."""
+    """Its `sessions` takes the bytes of a file, or the rows of a database."""
     opening: bytes
-    """What the file begins with."""
+    """The first bytes of a file."""
     keys: frozenset[str]
-    """Members of its first object."""
+    """Keys of its first object."""
 
     def importer(self) -> Callable[..., list[ImportedSession]]:
-        """Return the function that reads it; imports it now."""
+        """Import the format's module and return the function that reads a file."""
         read: Callable[..., list[ImportedSession]] = import_module(self.module).sessions
         return read
 
@@ -73,7 +70,7 @@ FORMATS = {
 
 
 def recognise(head: bytes) -> ImportFormat:
-    """Return the format of a file that begins like this; raise UsageError if it is none, or ours."""
+    """Return the format of a file by its first bytes; raise UsageError if there is none."""
     if head.startswith(DATABASE):
         return FORMATS["mcphawk"]
     opening, keys = first_keys(head)
@@ -94,7 +91,7 @@ def recognise(head: bytes) -> ImportFormat:
 
 
 def first_keys(head: bytes) -> tuple[bytes, set[str]]:
-    """Return the first bracket of a JSON text, and the members of its first object, as far as the text goes."""
+    """Return the first bracket of a JSON text and the keys of its first object, as far as the text goes."""
     data = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     opening = data[:1]
     if opening not in (b"{", b"["):

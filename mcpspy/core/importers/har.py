@@ -1,8 +1,6 @@
-"""HTTP Archive 1.2, as browsers, mitmproxy and mcpspy itself write it.
+"""HTTP Archive 1.2, as browsers, mitmproxy and mcpspy write it (HAR 1.2 specification, J. Odvarko).
 
-Owns the reading of the archive (the HAR 1.2 specification, J. Odvarko), and of
-what mcpspy's own exporter puts into one: a page is a session, `stdio://` a
-pipe. What of HTTP is MCP is `exchanges`'s to say.
+In an archive by mcpspy, a page is a session and `stdio://` is the stdio transport.
 """
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, moment, read
-from mcpspy.core.importers.http import LACKS, ImportedExchange, conversations
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, read, timestamp
+from mcpspy.core.importers.http import LACKS, ImportedExchange, mcp_sessions
 from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import UsageError
@@ -24,12 +22,12 @@ FORMAT = "har"
 
 VERSIONS = ("1.1", "1.2")
 
-PIPE = "stdio://"
+STDIO_SCHEME = "stdio://"
 
-OPEN = "no end was recorded"
-"""What our exporter says of an exchange that was under way when the recording ended."""
+UNFINISHED = "no end was recorded"
+"""The error that mcpspy exports for an exchange that was in progress at the end of the recording."""
 
-LACKS_PIPED = [
+LACKS_STDIO = [
     "the server's command, its stderr and how it left",
     "answers that nobody asked for, and what is no message",
 ]
@@ -40,7 +38,7 @@ class _Pair(Struct):
     value: str = ""
 
 
-class _Posted(Struct):
+class _PostData(Struct):
     text: str | None = None
     encoding: str | None = None
 
@@ -49,7 +47,7 @@ class _Request(Struct):
     method: str
     url: str
     headers: list[_Pair] = []
-    posted: _Posted | None = field(name="postData", default=None)
+    post_data: _PostData | None = field(name="postData", default=None)
 
 
 class _Content(Struct):
@@ -105,15 +103,15 @@ class _Version(Struct):
 
 
 def sessions(data: bytes) -> list[ImportedSession]:
-    """Return a session for each server that is spoken MCP with; raise UsageError if none is."""
+    """Return one session per MCP server; raise UsageError if there is none."""
     version = read(data, _Version, NAME).log.version
     if version not in VERSIONS:
         raise UsageError(f"{NAME} {version[:20]!r}: mcpspy reads {' and '.join(VERSIONS)}")
     log = read(data, _Archive, f"{NAME} {version}").log
-    ours = log.creator.name == "mcpspy"
+    is_mcpspy = log.creator.name == "mcpspy"
     pages: dict[str, list[_Entry]] = {}
     for entry in log.entries:
-        pages.setdefault(entry.page if ours else "", []).append(entry)
+        pages.setdefault(entry.page if is_mcpspy else "", []).append(entry)
     titles = {page.id: page.title for page in log.pages}
     found = [each for page, entries in pages.items() for each in _page(page, titles.get(page, ""), entries)]
     if not found:
@@ -125,49 +123,38 @@ def sessions(data: bytes) -> list[ImportedSession]:
 
 
 def _page(page: str, title: str, entries: list[_Entry]) -> list[ImportedSession]:
-    """Return the sessions of a page of ours; of another's archive, which is one page without a name."""
-    piped = [entry for entry in entries if page and entry.request.url.startswith(PIPE)]
-    if piped:
-        return [_piped(page, title, piped)]
-    found = conversations([_exchanged(entry) for entry in entries], FORMAT, LACKS, whole=bool(page))
+    """Return the sessions of a page by mcpspy, or of another tool's whole archive."""
+    stdio = [entry for entry in entries if page and entry.request.url.startswith(STDIO_SCHEME)]
+    if stdio:
+        return [_stdio_session(page, title, stdio)]
+    found = mcp_sessions(
+        [_exchange(entry) for entry in entries], whole=bool(page), format=FORMAT, lacks=LACKS
+    )
     for session in found if page else ():
         session.key, session.name = page, title or session.name
     return found
 
 
-def _piped(page: str, title: str, entries: list[_Entry]) -> ImportedSession:
-    """Return a session on pipes. What was sent has its own time, an answer that of its request and how long it took."""
+def _stdio_session(page: str, title: str, entries: list[_Entry]) -> ImportedSession:
     lines = RecordingLines(by_time=True)
     for entry in entries:
-        exchanged = _exchanged(entry)
+        exchange = _exchange(entry)
         side = SERVER if entry.side == SERVER else CLIENT
-        lines.message(exchanged.at, side, exchanged.asked or b"")
-        lines.message(exchanged.end_at, CLIENT if side == SERVER else SERVER, exchanged.answered or b"")
-    lines.ended()
-    started, made = lines.done()
-    return ImportedSession(
-        format=FORMAT,
-        key=page,
-        name=title,
-        transport="stdio",
-        started=started,
-        lines=made,
-        messages=lines.messages,
-        lacks=LACKS_PIPED,
-        changed=[],
-    )
+        lines.message(exchange.at, side, exchange.request_body or b"")
+        lines.message(exchange.end_at, CLIENT if side == SERVER else SERVER, exchange.response_body or b"")
+    return lines.session(format=FORMAT, key=page, name=title, lacks=LACKS_STDIO)
 
 
-def _exchanged(entry: _Entry) -> ImportedExchange:
-    at = moment(entry.started, NAME)
+def _exchange(entry: _Entry) -> ImportedExchange:
+    at = timestamp(entry.started, NAME)
     took = max(0.0, entry.time or 0.0) / 1000
     receiving = (entry.timings or {}).get("receive")
     rest = receiving / 1000 if isinstance(receiving, int | float) and 0 < receiving / 1000 <= took else 0.0
     request, response = entry.request, entry.response
     content = response.content
     wrong = response.error or entry.error
-    wrong = wrong if isinstance(wrong, str) and wrong != OPEN else ""
-    who, left, _ = wrong.partition(" hung up")
+    wrong = wrong if isinstance(wrong, str) and wrong != UNFINISHED else ""
+    disconnected_side, left, _ = wrong.partition(" hung up")
     return ImportedExchange(
         at=at,
         head_at=at + took - rest,
@@ -175,14 +162,16 @@ def _exchanged(entry: _Entry) -> ImportedExchange:
         method=request.method.upper(),
         url=request.url,
         request=_headers(request.headers),
-        asked=_body(request.posted.text, request.posted.encoding) if request.posted else None,
+        request_body=_body(request.post_data.text, request.post_data.encoding) if request.post_data else None,
         status=response.status or None,
         response=_headers(response.headers),
         # No text and no size is an empty body, no text of some bytes one that was not saved.
-        answered=_body(content.text, content.encoding) if content.text is not None or content.size else b"",
-        error=None if left else who or None,
-        hung_up=who if left else None,
-        is_open=entry.error == OPEN,
+        response_body=_body(content.text, content.encoding)
+        if content.text is not None or content.size
+        else b"",
+        error=None if left else disconnected_side or None,
+        hung_up=disconnected_side if left else None,
+        is_open=entry.error == UNFINISHED,
     )
 
 

@@ -1,21 +1,16 @@
-"""HTTP exchanges as browsers and proxies save them → the sessions of MCP in them.
+"""MCP sessions from saved HTTP exchanges of browsers and proxies.
 
-Owns which exchanges are MCP, which of them are one server and which one stream,
-and the notes about their heads. Such files keep a body, and not when each part
-of it came: that is `causality`'s to estimate.
-
-When the events of a stream can have come, which a saved body does not say.
-
-Owns the estimate, from cause and effect: an answer comes after its request, a
-question before its answer, and events in their order. What says nothing of
-itself comes with what follows it.
+Owns which exchanges are MCP, and which server and stream they belong to. A file has the body of an event
+stream without the time of each event. That is estimated from cause and effect: a response follows its
+request, a server request precedes its response, events keep their order, and any other event comes with the
+next one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from msgspec import Struct
@@ -30,79 +25,11 @@ from mcpspy.core.recording.encode import CLIENT, SERVER
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
 
-LATER = 1e-6
-"""Seconds, the least that a recording tells apart."""
+RESOLUTION = 1e-6
+"""The resolution of a recording, in seconds."""
 
 Key = tuple[str, str]
 """A stream, and the JSON text of an id or token in it."""
-
-
-class PostHistory:
-    """What the client posted, and when."""
-
-    def __init__(self) -> None:
-        self._asked: dict[Key, float] = {}
-        """When the server had a request."""
-        self._tokens: dict[Key, float] = {}
-        self._answered: dict[Key, float] = {}
-        """When the client answered a question."""
-
-    def post(self, stream: str, at: float, end_at: float, data: bytes) -> None:
-        """Take what was posted at `at`, in an exchange that was over at `end_at`."""
-        had = max(end_at, at + LATER)
-        for message in read_frame(Frame(at, CLIENT, data)):
-            if isinstance(message, Request):
-                self._asked.setdefault((stream, message.id), had)
-                if (token := message.progress_token) is not None:
-                    self._tokens.setdefault((stream, token), had)
-            elif isinstance(message, Result | Failure) and message.id is not None:
-                self._answered.setdefault((stream, message.id), at)
-
-    def times(self, stream: str, begun: float, end_at: float, body: bytes, *, own: bool) -> list[float]:
-        """Return a time for each event of a body that came between `begun` and `end_at`.
-
-        In the answer to a POST everything comes as late as it can; on a stream
-        of the server's `own`, where it waits for nothing, as early.
-        """
-        framer = SseFramer()
-        events = framer.feed(body)
-        if (torn := framer.close()) is not None:
-            events.append(torn)
-        said = [_messages(event) for event in events]
-        earliest, latest = [end_at] * len(events), [end_at] * len(events)
-        low = high = end_at
-        for number in reversed(range(len(events))):
-            causes = _known(self._cause(stream, message) for message in said[number]) if own else []
-            low = max(causes, default=low)
-            high = min([high, *_known(self._effect(stream, message) for message in said[number])])
-            earliest[number], latest[number] = low, high
-        at = begun + LATER
-        times = []
-        for low, high in zip(earliest, latest, strict=True):
-            at = max(at, min(low, high))
-            times.append(at)
-        return times
-
-    def _cause(self, stream: str, message: AnyMessage) -> float | None:
-        """Return when that was there without which it cannot have been sent."""
-        if isinstance(message, Result | Failure):
-            return self._asked.get((stream, message.id or ""))
-        if isinstance(message, Notification) and message.method == "notifications/progress":
-            return self._tokens.get((stream, text(message.body.progress_token) or ""))
-        return None
-
-    def _effect(self, stream: str, message: AnyMessage) -> float | None:
-        """Return when that came which cannot have been sent without it."""
-        return self._answered.get((stream, message.id)) if isinstance(message, Request) else None
-
-
-def _known(times: Iterable[float | None]) -> list[float]:
-    return [at for at in times if at is not None]
-
-
-def _messages(event: SseEvent) -> list[AnyMessage]:
-    return read_frame(Frame(0.0, SERVER, b"".join(event.data or ()))) if event.is_message else []
-
 
 SESSION = "mcp-session-id"
 
@@ -114,39 +41,104 @@ LACKS = [
 _RPC = re.compile(rb'[{,]\s*"jsonrpc"\s*:')
 
 
+class PostHistory:
+    """The messages that the client posted, and when."""
+
+    def __init__(self) -> None:
+        self._requests: dict[Key, float] = {}
+        """Times at which the server had each request."""
+        self._tokens: dict[Key, float] = {}
+        self._responses: dict[Key, float] = {}
+        """Times at which the client responded to each server request."""
+
+    def post(self, stream: str, at: float, end_at: float, data: bytes) -> None:
+        """Read a body posted at `at`, in an exchange that ended at `end_at`."""
+        received_at = max(end_at, at + RESOLUTION)
+        for message in read_frame(Frame(at, CLIENT, data)):
+            if isinstance(message, Request):
+                self._requests.setdefault((stream, message.id), received_at)
+                if (token := message.progress_token) is not None:
+                    self._tokens.setdefault((stream, token), received_at)
+            elif isinstance(message, Result | Failure) and message.id is not None:
+                self._responses.setdefault((stream, message.id), at)
+
+    def times(self, stream: str, start: float, end_at: float, body: bytes, *, own: bool) -> list[float]:
+        """Return a time for each event of a body that came between `begun` and `end_at`.
+
+        Events in the response to a POST come as late as possible; on the server's `own` stream, which waits
+        for nothing, as early as possible.
+        """
+        framer = SseFramer()
+        events = framer.feed(body)
+        if (torn := framer.close()) is not None:
+            events.append(torn)
+        messages = [_messages(event) for event in events]
+        earliest, latest = [end_at] * len(events), [end_at] * len(events)
+        low = high = end_at
+        for number in reversed(range(len(events))):
+            causes = (
+                _present(self._cause_time(stream, message) for message in messages[number]) if own else []
+            )
+            low = max(causes, default=low)
+            high = min([high, *_present(self._effect_time(stream, message) for message in messages[number])])
+            earliest[number], latest[number] = low, high
+        at = start + RESOLUTION
+        times = []
+        for low, high in zip(earliest, latest, strict=True):
+            at = max(at, min(low, high))
+            times.append(at)
+        return times
+
+    def _cause_time(self, stream: str, message: AnyMessage) -> float | None:
+        """Return when the cause of a server message existed."""
+        if isinstance(message, Result | Failure):
+            return self._requests.get((stream, message.id or ""))
+        if isinstance(message, Notification) and message.method == "notifications/progress":
+            return self._tokens.get((stream, text(message.body.progress_token) or ""))
+        return None
+
+    def _effect_time(self, stream: str, message: AnyMessage) -> float | None:
+        """Return when the client responded to a server request."""
+        return self._responses.get((stream, message.id)) if isinstance(message, Request) else None
+
+
+def _present(times: Iterable[float | None]) -> list[float]:
+    return [at for at in times if at is not None]
+
+
+def _messages(event: SseEvent) -> list[AnyMessage]:
+    return read_frame(Frame(0.0, SERVER, b"".join(event.data or ()))) if event.is_message else []
+
+
 class ImportedExchange(Struct, kw_only=True):
-    """One request and its response. Times are seconds since 1970."""
+    """One request and its response. Times are in seconds since 1970."""
 
     at: float
     head_at: float
-    """When the head of the response came."""
+    """Time of the response headers."""
     end_at: float
     method: str
     url: str
     request: Headers
-    asked: bytes | None
+    request_body: bytes | None
     """The body; None if the file does not have it."""
     status: int | None
     response: Headers
-    answered: bytes | None
+    response_body: bytes | None
     error: str | None = None
-    """Why there is no answer, if there is none."""
+    """The reason why there is no response."""
     hung_up: str | None = None
-    """Who left before its end."""
+    """The side that disconnected early."""
     is_open: bool = False
-    """Whether its end came after that of the file."""
+    """True if it had not ended when the file was saved."""
 
 
-def conversations(
-    exchanges: list[ImportedExchange],
-    format: str,  # noqa: A002 - it is one.
-    lacks: list[str],
-    *,
-    whole: bool = False,
+def mcp_sessions(
+    exchanges: list[ImportedExchange], *, whole: bool = False, **fields: Any
 ) -> list[ImportedSession]:
-    """Return a session for each server that is spoken MCP with; none if none is.
+    """Return one session per MCP server, with these fields.
 
-    `whole` keeps what else was asked of the same origin: in a file of ours it belongs to the session.
+    `whole` keeps all other requests to the same origin: in a file by mcpspy they belong to the session.
     """
     addresses = _addresses(exchanges)
     servers: dict[str, list[ImportedExchange]] = {}
@@ -164,8 +156,8 @@ def conversations(
             other += 1
     changed = [f"left out: {counted(other, 'exchange')} with other addresses"] if other else []
     return [
-        _session(endpoint, said, addresses, format=format, lacks=lacks, changed=changed)
-        for endpoint, said in servers.items()
+        _session(endpoint, exchanges, addresses, changed=changed, **fields)
+        for endpoint, exchanges in servers.items()
     ]
 
 
@@ -173,17 +165,15 @@ def _session(
     endpoint: str,
     exchanges: list[ImportedExchange],
     addresses: dict[str, str],
-    *,
-    format: str,  # noqa: A002 - as above.
-    lacks: list[str],
     changed: list[str],
+    **fields: Any,
 ) -> ImportedSession:
     lines = RecordingLines(by_time=True)
-    begun = exchanges[0].at
+    start = exchanges[0].at
     sessions: dict[str, str] = {}
     opened: dict[str, str] = {}
-    causes = PostHistory()
-    placed: list[tuple[ImportedExchange, dict[str, Value]]] = []
+    history = PostHistory()
+    numbered: list[tuple[ImportedExchange, dict[str, Value]]] = []
     for number, exchange in enumerate(exchanges, 1):
         session = _header(exchange.request, SESSION) or _header(exchange.response, SESSION)
         stream = str(number)
@@ -191,83 +181,84 @@ def _session(
             stream = sessions.setdefault(session, stream)
         elif exchange.url in addresses:
             stream = opened.get(exchange.url, stream)
-        for address in _named(exchange):
+        for address in _named_addresses(exchange):
             opened[address] = stream
-        placed.append((exchange, {"stream": stream, "http": number}))
-        if exchange.method == "POST" and exchange.asked:
-            causes.post(stream, exchange.at, exchange.end_at, exchange.asked)
-    missing = sum(_add(lines, exchange, where, begun, causes) for exchange, where in placed)
-    lines.ended()
-    _, made = lines.done(begun)
-    return ImportedSession(
-        format=format,
+        numbered.append((exchange, {"stream": stream, "http": number}))
+        if exchange.method == "POST" and exchange.request_body:
+            history.post(stream, exchange.at, exchange.end_at, exchange.request_body)
+    missing = sum(_add(lines, exchange, ids, start, history) for exchange, ids in numbered)
+    return lines.session(
+        start=start,
         key=endpoint,
         name=_origin(endpoint).rpartition("/")[2].rpartition("@")[2],
         transport="http",
         upstream=endpoint,
-        started=begun,
-        lines=made,
-        messages=lines.messages,
-        lacks=lacks,
         changed=[*changed, *([f"bodies that were not saved with it: {missing}"] if missing else [])],
+        **fields,
     )
 
 
 def _add(
     lines: RecordingLines,
     exchange: ImportedExchange,
-    where: dict[str, Value],
-    begun: float,
-    causes: PostHistory,
+    ids: dict[str, Value],
+    start: float,
+    history: PostHistory,
 ) -> int:
-    """Add what one exchange carried; return how many of its bodies are missing."""
+    """Add the messages and notes of an exchange; return the number of its missing bodies."""
     kind = (_header(exchange.response, "content-type") or "").partition(";")[0].strip().lower()
     posts = exchange.method == "POST"
-    if posts and exchange.asked is not None:
-        lines.message(exchange.at, CLIENT, exchange.asked, **where)
+    if posts and exchange.request_body is not None:
+        lines.message(exchange.at, CLIENT, exchange.request_body, **ids)
     fields: dict[str, Value] = {
         "method": exchange.method,
         "path": _target(exchange.url),
         "status": exchange.status,
-        "asked_at": round(exchange.at - begun, 6),
+        "asked_at": round(exchange.at - start, 6),
         "request": noted(exchange.request),
         "response": noted(exchange.response),
     }
     if exchange.error:
         fields["error"] = exchange.error
-    lines.note(exchange.head_at, "http", **where, **fields)
+    lines.note(exchange.head_at, "http", **ids, **fields)
     answers = kind in ("application/json", "text/event-stream")
-    if answers and exchange.answered:
+    if answers and exchange.response_body:
         if kind == "text/event-stream":
-            begins, ends, stream = exchange.at, exchange.end_at, str(where["stream"])
-            times = causes.times(stream, begins, ends, exchange.answered, own=not posts)
-            lines.events(times, exchange.answered, **where)
+            begins, ends, stream = exchange.at, exchange.end_at, str(ids["stream"])
+            times = history.times(stream, begins, ends, exchange.response_body, own=not posts)
+            lines.events(times, exchange.response_body, **ids)
         else:
-            lines.message(exchange.end_at, SERVER, exchange.answered, **where)
+            lines.message(exchange.end_at, SERVER, exchange.response_body, **ids)
     if not exchange.is_open:
-        lines.note(exchange.end_at, "http-end", **where, hung_up=exchange.hung_up)
-    return (posts and exchange.asked is None) + (answers and exchange.answered is None)
+        lines.note(exchange.end_at, "http-end", **ids, hung_up=exchange.hung_up)
+    return (posts and exchange.request_body is None) + (answers and exchange.response_body is None)
 
 
 def _is_rpc(exchange: ImportedExchange) -> bool:
-    return exchange.method == "POST" and bool(exchange.asked) and bool(_RPC.search(exchange.asked or b""))
+    return (
+        exchange.method == "POST"
+        and bool(exchange.request_body)
+        and bool(_RPC.search(exchange.request_body or b""))
+    )
 
 
 def _addresses(exchanges: list[ImportedExchange]) -> dict[str, str]:
-    """Return the addresses that streams of HTTP+SSE (2024-11-05) named, and the endpoint of the stream."""
-    return {address: _endpoint(exchange.url) for exchange in exchanges for address in _named(exchange)}
+    """Return the message addresses of HTTP+SSE streams (2024-11-05), with their endpoints."""
+    return {
+        address: _endpoint(exchange.url) for exchange in exchanges for address in _named_addresses(exchange)
+    }
 
 
-def _named(exchange: ImportedExchange) -> list[str]:
-    """Return the addresses that an exchange named for messages: one, in the first event of its stream."""
-    if exchange.method != "GET" or not exchange.answered:
+def _named_addresses(exchange: ImportedExchange) -> list[str]:
+    """Return the message address that the first event of an HTTP+SSE stream names, if any."""
+    if exchange.method != "GET" or not exchange.response_body:
         return []
-    events = SseFramer().feed(exchange.answered[:8192])
+    events = SseFramer().feed(exchange.response_body[:8192])
     if not events or events[0].event != "endpoint":
         return []
-    said = b"".join(events[0].data or ()).decode("utf-8", "replace")
+    data = b"".join(events[0].data or ()).decode("utf-8", "replace")
     try:
-        return [urljoin(exchange.url, said)]
+        return [urljoin(exchange.url, data)]
     except ValueError:  # No address at all.
         return []
 
@@ -281,7 +272,7 @@ def _origin(url: str) -> str:
 
 
 def _target(url: str) -> str:
-    """Return path and query. `urlsplit` raises for what is no URL, and what a file calls one may be none."""
+    """Return path and query. `urlsplit` raises for invalid URLs, which a file may contain."""
     return "/" + "".join(url.partition("#")[0].split("/", 3)[3:])
 
 

@@ -1,7 +1,6 @@
-"""What the MCP Inspector saves from its Protocol tab: a list of messages, with their answers (2.x).
+"""The Protocol export of the MCP Inspector (2.x): a list of messages with their responses.
 
-Owns the reading of the list, and who sent what where an older Inspector does
-not say: the protocol says who may.
+An older Inspector does not say who sent a message; that follows from the protocol.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from typing import Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, moment, read
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, read, timestamp
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.recording.encode import CLIENT, SERVER
 
 NAME = "the Inspector's Protocol export"
 
-MOST = 1000
-"""Messages that it holds: older ones are gone."""
+MAX_MESSAGES = 1000
+"""Messages that it keeps; it drops older ones."""
 
 LACKS = [
     "the transport (stdio is assumed) and the server's command or address",
@@ -49,35 +48,23 @@ def sessions(data: bytes) -> list[ImportedSession]:
     lines = RecordingLines(by_time=True)
     guessed = 0
     for entry in entries:
-        at = moment(entry.timestamp, NAME)
+        at = timestamp(entry.timestamp, NAME)
         side = entry.origin or _sender(entry)
         guessed += entry.origin is None
         lines.message(at, side, compact(entry.message))
         if (answer := compact(entry.response)) != b"null":
             lines.message(at + max(0.0, entry.duration) / 1000, SERVER if side == CLIENT else CLIENT, answer)
-    lines.ended()
-    started, made = lines.done()
-    told = [
+    changes = [
         f"who sent it is taken from the protocol: {counted(guessed, 'message')}" if guessed else "",
-        f"it keeps {MOST} messages: what was before these is gone" if len(entries) >= MOST else "",
+        f"it keeps {MAX_MESSAGES} messages: what was before these is gone"
+        if len(entries) >= MAX_MESSAGES
+        else "",
     ]
-    return [
-        ImportedSession(
-            format="inspector",
-            key="",
-            name="",
-            transport="stdio",
-            started=started,
-            lines=made,
-            messages=lines.messages,
-            lacks=LACKS,
-            changed=[line for line in told if line],
-        )
-    ]
+    return [lines.session(format="inspector", lacks=LACKS, changed=[line for line in changes if line])]
 
 
 def _sender(entry: _Entry) -> str:
-    """Return who may have sent it; an answer without its request is the server's, as nearly all are."""
+    """Return the likely sender; a response without its request nearly always comes from the server."""
     if entry.direction == "response":
         return SERVER
     try:

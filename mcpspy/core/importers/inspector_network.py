@@ -1,14 +1,11 @@
-"""What the MCP Inspector saves from its Network tab: a list of HTTP exchanges (2.12).
-
-Owns the reading of the list; what of it is MCP is `exchanges`'s to say.
-"""
+"""The Network export of the MCP Inspector (2.12): a list of HTTP exchanges."""
 
 from __future__ import annotations
 
 from msgspec import Struct, field
 
-from mcpspy.core.importers.base import ImportedSession, counted, moment, read
-from mcpspy.core.importers.http import LACKS, ImportedExchange, conversations
+from mcpspy.core.importers.base import ImportedSession, counted, read, timestamp
+from mcpspy.core.importers.http import LACKS, ImportedExchange, mcp_sessions
 from mcpspy.errors import UsageError
 
 NAME = "the Inspector's Network export"
@@ -21,7 +18,7 @@ LACKS_HERE = [
 
 
 class _Stream(Struct):
-    """What it says of the server's own stream, in place of a body."""
+    """Describes the server's own stream, in place of a body."""
 
     events: int = field(name="eventCount", default=0)
     closed: str | None = field(name="closedAt", default=None)
@@ -32,19 +29,21 @@ class _Entry(Struct):
     method: str
     url: str
     request: dict[str, str] = field(name="requestHeaders", default_factory=dict)
-    asked: str | None = field(name="requestBody", default=None)
+    request_body: str | None = field(name="requestBody", default=None)
     status: int | None = field(name="responseStatus", default=None)
     response: dict[str, str] = field(name="responseHeaders", default_factory=dict)
-    answered: str | None = field(name="responseBody", default=None)
+    response_body: str | None = field(name="responseBody", default=None)
     duration: float = 0.0
     error: str | None = None
     stream: _Stream | None = None
 
 
 def sessions(data: bytes) -> list[ImportedSession]:
-    """Return a session for each server that is spoken MCP with; raise UsageError if none is."""
+    """Return one session per MCP server; raise UsageError if there is none."""
     entries = read(data, list[_Entry], NAME)
-    found = conversations([_exchanged(entry) for entry in entries], "inspector-network", LACKS_HERE)
+    found = mcp_sessions(
+        [_exchange(entry) for entry in entries], format="inspector-network", lacks=LACKS_HERE
+    )
     if not found:
         raise UsageError(f"{NAME} of {len(entries)} requests, but none posts JSON-RPC")
     if events := sum(entry.stream.events for entry in entries if entry.stream):
@@ -53,22 +52,22 @@ def sessions(data: bytes) -> list[ImportedSession]:
     return found
 
 
-def _exchanged(entry: _Entry) -> ImportedExchange:
-    at = moment(entry.timestamp, NAME)
+def _exchange(entry: _Entry) -> ImportedExchange:
+    at = timestamp(entry.timestamp, NAME)
     end = at + max(0.0, entry.duration) / 1000
     closed = entry.stream.closed if entry.stream else None
     return ImportedExchange(
         at=at,
         head_at=end,
-        end_at=end if closed is None else max(end, moment(closed, NAME)),
+        end_at=end if closed is None else max(end, timestamp(closed, NAME)),
         is_open=entry.stream is not None and closed is None,
         method=entry.method.upper(),
         url=entry.url,
         request=list(entry.request.items()),
-        asked=_bytes(entry.asked),
+        request_body=_bytes(entry.request_body),
         status=entry.status,
         response=list(entry.response.items()),
-        answered=_bytes(entry.answered) if entry.stream is None else b"",
+        response_body=_bytes(entry.response_body) if entry.stream is None else b"",
         error=entry.error,
     )
 

@@ -1,7 +1,6 @@
-"""What mcp-cassette writes: one JSON document, its format 1 to 3 (0.4).
+"""Cassettes of mcp-cassette (0.4): one JSON document, format 1 to 3.
 
-Owns the reading of it. Its default redaction takes `progressToken` for a
-secret; what it replaced stays replaced.
+Its default redaction takes `progressToken` for a secret; what it replaced stays replaced.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, moment, read
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, read, timestamp
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import UsageError
 
@@ -66,34 +65,34 @@ def sessions(data: bytes) -> list[ImportedSession]:
     lines = RecordingLines()
     for message in cassette.messages:
         side = CLIENT if message.sender == "client" else SERVER
-        lines.message(message.t_offset_ms / 1000, side, _said(message.payload), **_where(message, http=http))
-    lines.ended()
-    _, made = lines.done()
+        lines.message(
+            message.t_offset_ms / 1000,
+            side,
+            _message_data(message.payload),
+            **_http_fields(message, http=http),
+        )
     offsets = [message.t_offset_ms / 1000 for message in cassette.messages]
     masked = sum(message.redacted for message in cassette.messages)
     return [
-        ImportedSession(
+        lines.session(
             format=NAME,
-            key="",
             name=cassette.server_info.name if cassette.server_info else "",
             transport=cassette.transport,
             upstream=cassette.server_url if http else None,
-            started=moment(cassette.recorded_at, NAME) - (max(offsets) - offsets[0] if offsets else 0.0),
-            lines=made,
-            messages=lines.messages,
+            started=timestamp(cassette.recorded_at, NAME) - (max(offsets) - offsets[0] if offsets else 0.0),
             lacks=LACKS + LACKS_HTTP if http else LACKS,
             changed=[f"redacted by it, and so still: {counted(masked, 'message')}"] if masked else [],
         )
     ]
 
 
-def _said(payload: Raw) -> bytes:
+def _message_data(payload: Raw) -> bytes:
     data = compact(payload)
     # A line that was no JSON object is kept as a string.
     return msgspec.json.decode(data, type=str).encode("utf-8", "replace") if data.startswith(b'"') else data
 
 
-def _where(message: _Message, *, http: bool) -> dict[str, Value]:
+def _http_fields(message: _Message, *, http: bool) -> dict[str, Value]:
     if not http:
         return {}
     return {"stream": "1"} if message.exchange is None else {"stream": "1", "http": message.exchange + 1}

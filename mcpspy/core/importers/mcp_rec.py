@@ -1,7 +1,6 @@
-"""What mcp-rec writes: a line a message, `{"ts":…,"dir":"client->server","msg":…}` (0.1).
+"""Files of mcp-rec (0.1): one message per line, `{"ts":…,"dir":"client->server","msg":…}`.
 
-Owns the reading of it. It appends to a file that exists, so one may hold
-several sessions, and nothing in it says where the next begins.
+It appends to existing files, so a file may have several sessions, with no sign of where the next one begins.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class _Line(Struct):
 
 
 class _Unparsed(Struct):
-    """A line that was no JSON."""
+    """A line that was not JSON."""
 
     raw: str = msgspec.field(name="_raw")
     unparsed: Literal[True] = msgspec.field(name="_unparsed")
@@ -42,30 +41,16 @@ _unparsed = msgspec.json.Decoder(_Unparsed).decode
 def sessions(data: bytes) -> list[ImportedSession]:
     """Return the one session of the file; raise UsageError."""
     lines = RecordingLines()
-    begun = 0
+    initializations = 0
     for _, line in read_lines(data, _Line, NAME, _python_json):
-        said = _said(line.msg)
-        begun += b'"method": "initialize"' in said[:200]
+        said = _message_data(line.msg)
+        initializations += b'"method": "initialize"' in said[:200]
         lines.message(line.ts, CLIENT if line.dir == "client->server" else SERVER, said)
-    lines.ended()
-    started, made = lines.done()
-    changed = [f"{begun} sessions that went into one file, one after the other, are one recording"]
-    return [
-        ImportedSession(
-            format=NAME,
-            key="",
-            name="",
-            transport="stdio",
-            started=started,
-            lines=made,
-            messages=lines.messages,
-            lacks=LACKS,
-            changed=changed if begun > 1 else [],
-        )
-    ]
+    changed = [f"{initializations} sessions that went into one file, one after the other, are one recording"]
+    return [lines.session(format=NAME, lacks=LACKS, changed=changed if initializations > 1 else [])]
 
 
-def _said(msg: Raw) -> bytes:
+def _message_data(msg: Raw) -> bytes:
     data = bytes(msg)
     if b'"_unparsed"' in data:
         try:
@@ -76,7 +61,7 @@ def _said(msg: Raw) -> bytes:
 
 
 def _python_json(line: bytes) -> _Line:
-    """Return a line with what Python's `json` takes from a server, and writes: NaN, which is no JSON."""
+    """Parse a line with NaN, which Python's `json` reads and writes although it is not JSON."""
     entry = json.loads(line)
     if not isinstance(entry, dict) or "msg" not in entry:
         raise ValueError

@@ -1,18 +1,25 @@
-"""What mcp-recorder writes: one JSON document of requests with their answers, its format 1 (0.5).
+"""Cassettes of mcp-recorder (0.5): one JSON document of requests with their responses, format 1.
 
-Owns the reading of it, and the times that it does not have: how long each
-exchange took is known, when it began is not, so they stand one after the other.
+It records how long each exchange took, but not when it began, so the exchanges are placed one after the
+other.
 """
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, moment, read
+from mcpspy.core.importers.base import (
+    ImportedSession,
+    RecordingLines,
+    compact,
+    counted,
+    read,
+    timestamp,
+    words,
+)
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import UsageError
 
@@ -75,57 +82,45 @@ def sessions(data: bytes) -> list[ImportedSession]:
     hidden = stdio and MASK in metadata.server_url
     lines = RecordingLines()
     at = 0.0
-    heads = refused = unanswered = 0
+    empty = refused = unanswered = 0
     for number, interaction in enumerate(cassette.interactions, 1):
-        where: dict[str, Value] = {} if stdio else {"stream": "1", "http": number}
-        asked, answered = _said(interaction.request), _said(interaction.response)
-        heads += not asked
+        http_fields: dict[str, Value] = {} if stdio else {"stream": "1", "http": number}
+        request, response = _message_data(interaction.request), _message_data(interaction.response)
+        empty += not request
         refused += interaction.response_status >= 400
-        unanswered += interaction.type == "jsonrpc_request" and not _is_answer(answered)
-        lines.message(at, CLIENT, asked, **where)
+        unanswered += interaction.type == "jsonrpc_request" and not _is_answer(response)
+        lines.message(at, CLIENT, request, **http_fields)
         at += max(0, interaction.latency_ms) / 1000
-        lines.message(at, SERVER, answered, **where)
-    lines.ended()
-    _, made = lines.done()
-    told = [
-        f"left out: {counted(heads, 'exchange')} that carried no message (GET, DELETE)" if heads else "",
+        lines.message(at, SERVER, response, **http_fields)
+    changes = [
+        f"left out: {counted(empty, 'exchange')} that carried no message (GET, DELETE)" if empty else "",
         f"left out: an HTTP status of 400 and up, {counted(refused, 'time')}" if refused else "",
         f"without an answer, as it has none: {counted(unanswered, 'request')}" if unanswered else "",
         "the server's command, which it redacted" if hidden else "",
     ]
     name = metadata.server_info.get("name") if metadata.server_info else None
     return [
-        ImportedSession(
+        lines.session(
             format=NAME,
-            key="",
             name=name if isinstance(name, str) else "",
             transport="stdio" if stdio else "http",
-            command=_words(metadata.server_url.removeprefix(_STDIO)) if stdio and not hidden else None,
+            command=words(metadata.server_url.removeprefix(_STDIO)) if stdio and not hidden else None,
             upstream=None if stdio else metadata.server_url,
-            started=moment(metadata.recorded_at, NAME),
-            lines=made,
-            messages=lines.messages,
+            started=timestamp(metadata.recorded_at, NAME),
             lacks=LACKS + (LACKS_STDIO if stdio else LACKS_HTTP),
-            changed=[line for line in told if line],
+            changed=[line for line in changes if line],
         )
     ]
 
 
-def _said(message: Raw) -> bytes:
+def _message_data(message: Raw) -> bytes:
     data = compact(message)
     return b"" if data == b"null" else data
 
 
 def _is_answer(data: bytes) -> bool:
-    """Whether it is one: what it keeps of an event stream is the first event, which may be a notification."""
+    """Return whether this is a response: the first event of a stream may be a notification."""
     try:
         return bool(data) and msgspec.json.decode(data, type=_Method).method is None
     except msgspec.DecodeError:
         return False
-
-
-def _words(command: str) -> list[str] | None:
-    try:
-        return shlex.split(command) or None
-    except ValueError:  # A quote without its other half.
-        return [command]

@@ -1,17 +1,15 @@
-"""What mcphawk keeps: a SQLite database of all its sessions, schema 1 (1.0).
+"""Databases of mcphawk (1.0): SQLite, schema 1, with all its sessions; `io.importing` reads the rows.
 
-Owns what its rows mean. Its two directions are written by two threads, so an
-answer may stand before its request; it knows which belong together, and they
-are put in order. Reading the file is `io.imports`'s.
+Two threads write the two directions, so a response may precede its request. The rows say which belong
+together, and they are put in order.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted
+from mcpspy.core.importers.base import ImportedSession, RecordingLines, counted, words
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import UsageError
 
@@ -23,7 +21,7 @@ NAME = "mcphawk"
 SCHEMA = 1
 
 MASK = "\u2022\u2022\u2022\u2022"
-"""What it writes in place of a secret."""
+"""Its replacement for a secret."""
 
 SIDES = {"c2s": CLIENT, "s2c": SERVER}
 
@@ -43,11 +41,11 @@ QUERIES = (
     """SELECT m.session_id, m.id, m.ts, m.direction, m.body, e.request_msg_id AS asked
        FROM messages m LEFT JOIN exchanges e ON e.response_msg_id = m.id ORDER BY m.id""",
 )
-"""What is read; `asked` is the id of the request that a message answers, or null."""
+"""`asked` is the id of the request that a message responds to, or null."""
 
 
 class McphawkDatabase(NamedTuple):
-    """What is in the file: its `user_version`, and the rows of QUERIES."""
+    """The `user_version` of the file, and the rows of QUERIES."""
 
     version: int
     sessions: Sequence[Row]
@@ -55,7 +53,7 @@ class McphawkDatabase(NamedTuple):
 
 
 def sessions(database: McphawkDatabase) -> list[ImportedSession]:
-    """Return the sessions, the oldest first; raise UsageError. One in which nothing was said is left out."""
+    """Return the sessions with messages, oldest first; raise UsageError."""
     if database.version != SCHEMA:
         raise UsageError(
             f"{NAME} with the schema {database.version}: mcpspy reads {SCHEMA}", "that of mcphawk 1.0"
@@ -77,39 +75,34 @@ def _session(row: Row, rows: list[Row]) -> ImportedSession:
         if side is None or not isinstance(body, str) or not isinstance(message["ts"], int | float):
             raise UsageError(f"{NAME}, but message {message['id']!r} is not as it writes them")
         masked += MASK in body
-        where: dict[str, Value] = {"stream": "1"} if http else {}
-        lines.message(message["ts"], side, body.encode("utf-8", "replace"), **where)
-    if row["ended_at"] is not None or http:
-        lines.ended()
-    started, made = lines.done()
+        http_fields: dict[str, Value] = {"stream": "1"} if http else {}
+        lines.message(message["ts"], side, body.encode("utf-8", "replace"), **http_fields)
     target = row["target"] if isinstance(row["target"], str) else ""
-    told = [
+    changes = [
         f"moved behind the request: {counted(moved, 'answer')}" if moved else "",
         f"masked by it, and so still: {counted(masked, 'message')}" if masked else "",
     ]
-    return ImportedSession(
+    return lines.session(
+        is_ended=row["ended_at"] is not None or http,
         format=NAME,
         key=str(row["id"]),
         name=str(row["server_name"] or row["name"] or ""),
         transport="http" if http else "stdio",
-        command=_words(target) if not http else None,
+        command=words(target) if not http else None,
         upstream=(target or None) if http else None,
-        started=started,
-        lines=made,
-        messages=lines.messages,
         lacks=LACKS + LACKS_HTTP if http else LACKS,
-        changed=[line for line in told if line],
+        changed=[line for line in changes if line],
     )
 
 
 def _ordered(rows: list[Row]) -> tuple[list[Row], int]:
-    """Return messages with no answer before its request, and how many were moved for that."""
+    """Return messages with no response before its request, and how many were moved for that."""
     early: dict[Any, list[Row]] = {}
     kept = []
     for row in rows:
-        asked = row["asked"]
-        if isinstance(asked, int) and isinstance(row["id"], int) and asked > row["id"]:
-            early.setdefault(asked, []).append(row)
+        request = row["asked"]
+        if isinstance(request, int) and isinstance(row["id"], int) and request > row["id"]:
+            early.setdefault(request, []).append(row)
         else:
             kept.append(row)
     if not early:
@@ -121,10 +114,3 @@ def _ordered(rows: list[Row]) -> tuple[list[Row], int]:
         moved += len(answers)
         ordered += [row, *answers]
     return [*ordered, *(row for left in early.values() for row in left)], moved
-
-
-def _words(target: str) -> list[str] | None:
-    try:
-        return shlex.split(target) or None
-    except ValueError:  # A quote without its other half.
-        return [target]

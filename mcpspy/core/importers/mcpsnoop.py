@@ -1,7 +1,7 @@
-"""What mcpsnoop keeps of a session: a line an event, in `sessions/ID.jsonl` of its folder.
+"""Sessions of mcpsnoop (0.16): one event per line, in `sessions/ID.jsonl` of its folder.
 
-Owns the reading of its envelope (`internal/proxy/frame.go`, 0.16). A file is
-one session; several that were joined are told apart by their `session_id`.
+Reads its envelope (`internal/proxy/frame.go`). A file has one session; in joined files they are separated by
+`session_id`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw, Struct
 
-from mcpspy.core.importers.base import ImportedSession, RecordingLines, compact, counted, moment, read_lines
+from mcpspy.core.importers.base import (
+    ImportedSession,
+    RecordingLines,
+    compact,
+    counted,
+    read_lines,
+    timestamp,
+)
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.errors import UsageError
 
@@ -51,8 +58,6 @@ class _Meta(Struct):
 
 
 class _Session:
-    """One session of the file, as far as it has been read."""
-
     def __init__(self, first: _Envelope) -> None:
         self.first = first
         self.meta = _Meta()
@@ -62,7 +67,7 @@ class _Session:
         self._seq: int | None = None
 
     def add(self, envelope: _Envelope, number: int) -> None:
-        at = moment(envelope.ts, f"{NAME}, line {number}")
+        at = timestamp(envelope.ts, f"{NAME}, line {number}")
         if self._seq is not None:
             self.missing += max(0, envelope.seq - self._seq - 1)
         self._seq = envelope.seq
@@ -75,7 +80,7 @@ class _Session:
             self.meta = _meta(envelope.raw)
         elif (side := SIDES.get(envelope.direction)) is not None:
             said = compact(envelope.raw) or envelope.text.encode("utf-8", "replace")
-            self.lines.message(at, side, said, **self._where(envelope))
+            self.lines.message(at, side, said, **self._http_fields(envelope))
         else:
             raise UsageError(
                 f"{NAME}, but line {number} has the direction {envelope.direction[:20]!r}, which is none",
@@ -83,10 +88,8 @@ class _Session:
             )
 
     def imported(self) -> ImportedSession:
-        self.lines.ended()
-        started, made = self.lines.done()
         http = self.first.transport != "stdio"
-        return ImportedSession(
+        return self.lines.session(
             format=NAME,
             key=self.first.session_id,
             name=self.first.server_label,
@@ -94,30 +97,24 @@ class _Session:
             command=None if http else self.meta.command,
             upstream=self.meta.endpoint if http else None,
             cwd=self.meta.cwd,
-            started=started,
-            lines=made,
-            messages=self.lines.messages,
             lacks=LACKS + LACKS_HTTP if http else LACKS,
             changed=self._changed(),
         )
 
-    def _where(self, envelope: _Envelope) -> dict[str, Value]:
+    def _http_fields(self, envelope: _Envelope) -> dict[str, Value]:
         if envelope.transport == "stdio":
             return {}
         stream = self.streams.setdefault(envelope.conn_id, str(len(self.streams) + 1))
         return {"stream": stream}
 
     def _changed(self) -> list[str]:
-        told = []
-        if self.missing:
-            told.append(f"missing, as mcpsnoop dropped them: {counted(self.missing, 'event')}")
-        if self.truncated:
-            told.append(f"cut off by it: {counted(self.truncated, 'message')}")
-        if self.redacted:
-            told.append(f"redacted by it, and so still: {counted(self.redacted, 'message')}")
-        if self.batched:
-            told.append(f"out of a batch, and each alone: {counted(self.batched, 'message')}")
-        return told
+        changes = (
+            ("missing, as mcpsnoop dropped them", self.missing, "event"),
+            ("cut off by it", self.truncated, "message"),
+            ("redacted by it, and so still", self.redacted, "message"),
+            ("out of a batch, and each alone", self.batched, "message"),
+        )
+        return [f"{change}: {counted(number, noun)}" for change, number, noun in changes if number]
 
 
 def sessions(data: bytes) -> list[ImportedSession]:
@@ -133,5 +130,5 @@ def sessions(data: bytes) -> list[ImportedSession]:
 def _meta(raw: Raw) -> _Meta:
     try:
         return msgspec.json.decode(raw, type=_Meta)
-    except msgspec.DecodeError:  # Of another shape than we know: the messages do not need it.
+    except msgspec.DecodeError:  # Of an unknown shape, and not needed for the messages.
         return _Meta()

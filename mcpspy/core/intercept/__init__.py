@@ -1,1 +1,1 @@
-"""What becomes of messages on their way: rules, viewers and the watchdog, as one pure machine."""
+"""Interception of messages by rules, viewers and the watchdog, without I/O."""

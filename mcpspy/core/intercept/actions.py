@@ -1,7 +1,7 @@
-"""What a shell has to do for the Desk: the words between the two, and those of notes.
+"""Actions that the I/O side carries out for the Interceptor, and their notes (docs/format.md).
 
-Owns no behaviour; which notes there are is in docs/format.md. `lane` is the shell's own: where a message came from, given to
-`Desk.take` and handed back with every step that is about it.
+`lane` is opaque here: the exchange a message came on, passed to `Interceptor.take` and returned with every
+action about that message.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, TypeAlias
 Fields: TypeAlias = dict[str, Any]
 
 KIND = "rule"
-"""The kind of these notes, whoever asked for the effect."""
+"""The kind of these notes, whether a rule or a viewer caused the effect."""
 
 
 class Forward(NamedTuple):
-    """The message goes on as it came."""
+    """Forward the message unchanged."""
 
     side: str
     data: bytes
@@ -25,49 +25,43 @@ class Forward(NamedTuple):
 
 
 class Substitute(NamedTuple):
-    """In place of a message, this goes to the peer of `side`, in the name of `side`."""
+    """Send this to the peer of `side` in place of a message, in the name of `side`."""
 
     side: str
     data: bytes
-    """Without a line end."""
     lane: object
     ticket: int
     raw: bool = False
-    """Whether no line end follows: half a line."""
+    """True if no line end follows (an incomplete line)."""
 
 
 class Inject(NamedTuple):
-    """We say something in the name of `side`: a frame `by` mcpspy is recorded, then sent to the peer of `side`."""
+    """Record a frame `by` mcpspy, then send it to the peer of `side` in the name of `side`."""
 
     side: str
     data: bytes
     lane: object = None
     """The exchange it answers or belongs to; None for an injected message."""
     stream: str | None = None
-    """HTTP: the stream it belongs to; None if the order that asked for it named none."""
+    """HTTP: the stream it belongs to; None if the command named none."""
     id: str | None = None
-    """JSON text of the id, if it is a request of ours: for `Desk.failed`."""
+    """JSON text of the id of an injected request, for `Interceptor.failed`."""
 
 
 class AddNote(NamedTuple):
-    """A note in the recording."""
-
     kind: str
     fields: Fields
     lane: object = None
-    """HTTP: the exchange it is about."""
 
 
 class Dropped(NamedTuple):
-    """The message will not go on, and nothing in its place."""
-
     side: str
     lane: object
     ticket: int
 
 
 class Disconnect(NamedTuple):
-    """Disconnect. Stdio: both pipes of the host; HTTP: the exchange's connection."""
+    """Close both pipes of the host (stdio), or the connection of the exchange (HTTP)."""
 
     lane: object
 
@@ -79,10 +73,8 @@ class AbortUpstream(NamedTuple):
 
 
 class Notify(NamedTuple):
-    """An event for a viewer."""
-
     viewer: str | None
-    """Which one; None for all of them."""
+    """None for all of them."""
     event: Fields
 
 
@@ -90,45 +82,42 @@ Step: TypeAlias = Forward | Substitute | Inject | AddNote | Dropped | Disconnect
 
 
 class Decision(NamedTuple):
-    """What becomes of a message that has just come.
+    """The decision about a message that has just been received.
 
-    The shell records the message (`"to":"mcpspy"` if `to_mcpspy`), then takes the
-    steps in their order.
+    The I/O side records the message (`"to":"mcpspy"` if `to_mcpspy`), then carries out the steps in order.
     """
 
     ticket: int
     to_mcpspy: bool
     steps: list[Step]
     is_held: bool
-    """Whether more will follow: it is held, or delayed."""
+    """True if the message is held or delayed, so that more steps follow later."""
 
     @property
     def is_untouched(self) -> bool:
-        """Whether it goes on as it came, and that is all: its own bytes, line end included."""
+        """True if forwarding the original bytes, line end included, is the only step."""
         return len(self.steps) == 1 and isinstance(self.steps[0], Forward)
 
 
 class CommandReply(NamedTuple):
-    """The answer to an order of a viewer, and what is to be done for it."""
-
     answer: Fields
     steps: list[Step]
 
 
 class CommandError(Exception):
-    """What is wrong with an order, in one line. Nothing has changed."""
+    """A command that was refused, with a reason of one line; it has changed nothing."""
 
 
-def remark(action: str, fields: Fields, lane: object = None) -> AddNote:
-    """Return the note of an effect; what is empty is left out."""
+def rule_note(action: str, fields: Fields, lane: object = None) -> AddNote:
+    """Return the note of an effect, without its empty fields."""
     return AddNote(
         KIND, {"action": action, **{k: v for k, v in fields.items() if v is not None and v != ""}}, lane
     )
 
 
-def said(name: str, data: bytes, encoded: str = "sent_b64") -> Fields:
-    """Return a message's own text under a name; in Base64, under another, if it is not UTF-8."""
+def text_field(name: str, data: bytes, base64_name: str = "sent_b64") -> Fields:
+    """Return a field with the text of a message; if it is not UTF-8, in Base64 under the other name."""
     try:
         return {name: data.decode()}
     except UnicodeDecodeError:
-        return {encoded: b2a_base64(data, newline=False).decode()}
+        return {base64_name: b2a_base64(data, newline=False).decode()}

@@ -1,13 +1,13 @@
-"""Orders of viewers: what was asked for, or what is wrong with it.
+"""Parser of viewer commands (docs/control.md).
 
-Owns the words of docs/control.md. Refuses, by OrderError, whatever is not
-exactly right: an order that is half understood could send a message that
-nobody meant.
+Refuses everything that is not exactly right with CommandError: a misread command could send a message that
+the user did not mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -20,67 +20,59 @@ from mcpspy.core.rules.edit import written
 
 
 class ListCommand(NamedTuple):
-    """Say how things stand."""
+    """Describe the state of interception."""
 
 
 class InterceptCommand(NamedTuple):
-    """Hold what this query wants; None: nothing any more."""
+    """Hold the messages that match the query; None: stop holding."""
 
     query: Query | None
 
 
 class ReleaseCommand(NamedTuple):
-    """Let these go on; None is all that is held."""
+    """Release these held messages; None: all of them."""
 
     tickets: list[int] | None
     data: bytes | None = None
-    """What goes on in place of the one."""
 
 
 class DropCommand(NamedTuple):
-    """Let this one not go on."""
-
     ticket: int
 
 
 class AnswerCommand(NamedTuple):
-    """Answer this request in place of its peer."""
-
     ticket: int
     member: bytes
-    """`result` or `error`."""
     value: Any
 
 
 class SendCommand(NamedTuple):
-    """Send a request or notification of ours."""
-
     side: str
-    """In whose name."""
     method: str
     params: dict[str, Any] | None
     stream: str | None
     is_request: bool
 
 
-Order: TypeAlias = ListCommand | InterceptCommand | ReleaseCommand | DropCommand | AnswerCommand | SendCommand
+Command: TypeAlias = (
+    ListCommand | InterceptCommand | ReleaseCommand | DropCommand | AnswerCommand | SendCommand
+)
 
 
-def read_order(order: Fields) -> Order:
-    """Return what is asked for; raise OrderError."""
-    name = order.get("order")
-    reader = _ORDERS.get(name) if isinstance(name, str) else None
+def parse_command(fields: Fields) -> Command:
+    name = fields.get("order")
+    reader = _PARSERS.get(name) if isinstance(name, str) else None
     if reader is None:
-        raise CommandError(f"unknown order {_quoted(name)}: one of {', '.join(_ORDERS)}")
+        raise CommandError(f"unknown order {_quoted(name)}: one of {', '.join(_PARSERS)}")
     keys, read = reader
-    for key in order:
+    for key in fields:
         if key not in keys and key not in ("n", "order"):
             raise CommandError(f"{name}: unknown key {_quoted(key)}")
-    return read(order)
+    return read(fields)
 
 
-def _hold(order: Fields) -> InterceptCommand:
-    text = order.get("query", "")
+def _hold(fields: Fields) -> InterceptCommand:
+    text = fields.get("query", "")
     if text is None:
         return InterceptCommand(None)
     if not isinstance(text, str):
@@ -91,30 +83,30 @@ def _hold(order: Fields) -> InterceptCommand:
         raise CommandError(f"hold: {error} (column {error.start + 1})") from None
 
 
-def _release(order: Fields) -> ReleaseCommand:
-    if "tickets" in order:
-        tickets = order["tickets"]
-        if "ticket" in order or "message" in order or "text" in order:
+def _release(fields: Fields) -> ReleaseCommand:
+    if "tickets" in fields:
+        tickets = fields["tickets"]
+        if "ticket" in fields or "message" in fields or "text" in fields:
             raise CommandError("release: what is edited is one ticket")
         if tickets == "all":
             return ReleaseCommand(None)
         if not isinstance(tickets, list) or not all(map(_is_number, tickets)):
             raise CommandError('release: tickets is a list of numbers, or "all"')
         return ReleaseCommand(tickets)
-    ticket = _ticket(order)
-    if "message" in order and "text" in order:
+    ticket = _ticket(fields)
+    if "message" in fields and "text" in fields:
         raise CommandError("release: either message or text")
-    if "message" in order:
-        if not isinstance(order["message"], dict | list):
+    if "message" in fields:
+        if not isinstance(fields["message"], dict | list):
             raise CommandError("release: message is an object, or an array of them")
-        return ReleaseCommand([ticket], written(order["message"]))
-    if "text" in order:
-        return ReleaseCommand([ticket], _line(order["text"]))
+        return ReleaseCommand([ticket], written(fields["message"]))
+    if "text" in fields:
+        return ReleaseCommand([ticket], _line(fields["text"]))
     return ReleaseCommand([ticket])
 
 
 def _line(text: object) -> bytes:
-    """Return an edited text as one line: what is JSON may have had several."""
+    """Return an edited text on one line; JSON may come on several."""
     if not isinstance(text, str) or not text.strip():
         raise CommandError("release: text is a message; to drop it there is drop")
     try:
@@ -130,19 +122,15 @@ def _line(text: object) -> bytes:
     return one_line(data).strip()
 
 
-def _drop(order: Fields) -> DropCommand:
-    return DropCommand(_ticket(order))
-
-
-def _answer(order: Fields) -> AnswerCommand:
-    ticket = _ticket(order)
-    if ("result" in order) == ("error" in order):
+def _answer(fields: Fields) -> AnswerCommand:
+    ticket = _ticket(fields)
+    if ("result" in fields) == ("error" in fields):
         raise CommandError("answer: either result or error")
-    if "result" in order:
-        if not isinstance(order["result"], dict):
+    if "result" in fields:
+        if not isinstance(fields["result"], dict):
             raise CommandError("answer: result is an object")
-        return AnswerCommand(ticket, b"result", order["result"])
-    error = order["error"]
+        return AnswerCommand(ticket, b"result", fields["result"])
+    error = fields["error"]
     if (
         not isinstance(error, dict)
         or not _is_number(error.get("code"))
@@ -152,9 +140,9 @@ def _answer(order: Fields) -> AnswerCommand:
     return AnswerCommand(ticket, b"error", error)
 
 
-def _say(order: Fields, *, is_request: bool) -> SendCommand:
-    name, method, params = order["order"], order.get("method"), order.get("params")
-    to, stream = order.get("to", SERVER), order.get("stream")
+def _send(fields: Fields, *, is_request: bool) -> SendCommand:
+    name, method, params = fields["order"], fields.get("method"), fields.get("params")
+    to, stream = fields.get("to", SERVER), fields.get("stream")
     if to not in (CLIENT, SERVER):
         raise CommandError(f"{name}: to is client or server")
     if not isinstance(method, str) or not method:
@@ -166,18 +154,10 @@ def _say(order: Fields, *, is_request: bool) -> SendCommand:
     return SendCommand(other(to), method, params, stream, is_request)
 
 
-def _request(order: Fields) -> SendCommand:
-    return _say(order, is_request=True)
-
-
-def _notify(order: Fields) -> SendCommand:
-    return _say(order, is_request=False)
-
-
-def _ticket(order: Fields) -> int:
-    ticket = order.get("ticket")
+def _ticket(fields: Fields) -> int:
+    ticket = fields.get("ticket")
     if not _is_number(ticket):
-        raise CommandError(f"{order['order']}: ticket is the number of a held message")
+        raise CommandError(f"{fields['order']}: ticket is the number of a held message")
     assert isinstance(ticket, int)
     return ticket
 
@@ -190,14 +170,14 @@ def _quoted(value: object) -> str:
     return canonical_bytes(value).decode("utf-8", "replace")[:80]
 
 
-_SAID = ("to", "method", "params", "stream")
+_SEND_KEYS = ("to", "method", "params", "stream")
 
-_ORDERS: dict[str, tuple[tuple[str, ...], Callable[[Fields], Order]]] = {
+_PARSERS: dict[str, tuple[tuple[str, ...], Callable[[Fields], Command]]] = {
     "list": ((), lambda _: ListCommand()),
     "hold": (("query",), _hold),
     "release": (("ticket", "tickets", "message", "text"), _release),
-    "drop": (("ticket",), _drop),
+    "drop": (("ticket",), lambda fields: DropCommand(_ticket(fields))),
     "answer": (("ticket", "result", "error"), _answer),
-    "request": (_SAID, _request),
-    "notify": (_SAID, _notify),
+    "request": (_SEND_KEYS, partial(_send, is_request=True)),
+    "notify": (_SEND_KEYS, partial(_send, is_request=False)),
 }

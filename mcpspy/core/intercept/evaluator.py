@@ -1,9 +1,8 @@
-"""What the rules say of one message.
+"""Evaluation of the rules for one message.
 
-Owns the order in which rules are asked, and how often each has matched. Every
-rule that takes a message does its part, one after the other, until one has the
-last word: it answers, drops, corrupts, disconnects or holds. Queries see the
-message as it came, whatever rules before have made of it. Refuses to act.
+Owns the order of rules and how often each has matched. Every matching rule is applied in turn until a final
+action: answer, drop, corrupt, disconnect or hold. Queries see the original message, whatever earlier rules
+made of it.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mcpspy.core.intercept.actions import Fields, remark
-from mcpspy.core.intercept.actions import said as text_of
+from mcpspy.core.intercept.actions import Fields, rule_note, text_field
 from mcpspy.core.intercept.held import LiveItem, RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result, loads
@@ -37,29 +35,29 @@ from mcpspy.core.rules.template import filled
 
 
 class RuleEvaluator:
-    """The rules of one run, and what they have seen so far."""
+    """The rules of one run, with their match counts."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._matches = [0] * len(rules.rules)
         self._taken = [0] * len(rules.rules)
 
-    def verdict(self, message: AnyMessage, asked: AwaitedRequest | None) -> RuleDecision:
-        """Return what becomes of a message; `asked` is the request that it answers."""
-        verdict = RuleDecision()
-        item = LiveItem(message, asked)
+    def evaluate(self, message: AnyMessage, request: AwaitedRequest | None) -> RuleDecision:
+        """Return the decision about a message; `request` is the request that it responds to."""
+        decision = RuleDecision()
+        item = LiveItem(message, request)
         for number, rule in enumerate(self._rules.rules):
             if _is_for(rule, message) and rule.query.matches(item) and self._takes(number, rule):
-                fields = _ACTIONS[type(rule.action)](rule.action, rule, verdict, _Said(message, asked))
-                fields = {"rule": rule.label, **about(message, asked), **fields}
-                if verdict.holder is None:  # That it is held is noted when it is.
-                    verdict.remarks.append(remark(rule.action_name, fields))
+                fields = _ACTIONS[type(rule.action)](rule.action, rule, decision, _Context(message, request))
+                fields = {"rule": rule.label, **about(message, request), **fields}
+                if decision.holder is None:  # That it is held is noted when it is.
+                    decision.notes.append(rule_note(rule.action_name, fields))
                 if not isinstance(rule.action, GOES_ON):
                     break
-        return verdict
+        return decision
 
     def _takes(self, number: int, rule: Rule) -> bool:
-        """Whether a rule takes this match of it. Time has no say in it."""
+        """Return whether a rule applies to this match of it. Time plays no part in that."""
         self._matches[number] += 1
         match = self._matches[number]
         if match <= rule.after or (rule.times is not None and self._taken[number] >= rule.times):
@@ -73,7 +71,7 @@ class RuleEvaluator:
 
 
 def _is_for(rule: Rule, message: AnyMessage) -> bool:
-    """Whether this is a message that the rule's action can be done to."""
+    """Return whether the rule's action is possible for this message."""
     action = rule.action
     if rule.of_requests and not isinstance(message, Request | Notification):
         return False
@@ -84,90 +82,90 @@ def _is_for(rule: Rule, message: AnyMessage) -> bool:
     return not (isinstance(action, ReplaceAction) and isinstance(message, Malformed))
 
 
-class _Said:
-    """What a message and its request say, decoded if somebody asks."""
+class _Context:
+    """A message and its request, decoded on demand."""
 
-    def __init__(self, message: AnyMessage, asked: AwaitedRequest | None) -> None:
+    def __init__(self, message: AnyMessage, request: AwaitedRequest | None) -> None:
         self.message = message
-        self._asked = asked
+        self._request = request
         self._values: dict[str, Any] = {}
 
-    def look(self, part: str) -> Any:
+    def value(self, part: str) -> Any:
         if part not in self._values:
-            asked = self._asked.data if self._asked is not None else b""
-            self._values[part] = loads(self.message.data if part == "message" else asked)
+            request = self._request.data if self._request is not None else b""
+            self._values[part] = loads(self.message.data if part == "message" else request)
         return self._values[part]
 
 
-def _delay(action: DelayAction, _rule: Rule, verdict: RuleDecision, _said: _Said) -> Fields:
-    verdict.delay += action.seconds
+def _delay(action: DelayAction, _rule: Rule, decision: RuleDecision, _context: _Context) -> Fields:
+    decision.delay += action.seconds
     return {"seconds": action.seconds}
 
 
-def _drop(_action: DropAction, _rule: Rule, verdict: RuleDecision, _said: _Said) -> Fields:
-    verdict.is_dropped = verdict.is_lost = True
+def _drop(_action: DropAction, _rule: Rule, decision: RuleDecision, _context: _Context) -> Fields:
+    decision.is_dropped = decision.hides_response = True
     return {}
 
 
-def _disconnect(_action: DisconnectAction, _rule: Rule, verdict: RuleDecision, _said: _Said) -> Fields:
-    verdict.is_disconnected = verdict.is_lost = True
+def _disconnect(_action: DisconnectAction, _rule: Rule, decision: RuleDecision, _context: _Context) -> Fields:
+    decision.is_disconnected = decision.hides_response = True
     return {}
 
 
-def _hold(_action: HoldAction, rule: Rule, verdict: RuleDecision, _said: _Said) -> Fields:
-    verdict.holder = rule.label
+def _hold(_action: HoldAction, rule: Rule, decision: RuleDecision, _context: _Context) -> Fields:
+    decision.holder = rule.label
     return {}
 
 
-def _fail(action: FailAction, _rule: Rule, verdict: RuleDecision, said: _Said) -> Fields:
-    error = {"code": action.code, "message": filled(action.message, said.look)}
+def _fail(action: FailAction, _rule: Rule, decision: RuleDecision, context: _Context) -> Fields:
+    error = {"code": action.code, "message": filled(action.message, context.value)}
     if not isinstance(error["message"], str):
         error["message"] = written(error["message"]).decode()
     if action.has_data:
-        error["data"] = filled(action.data, said.look)
-    return _answer(verdict, said, b"error", error)
+        error["data"] = filled(action.data, context.value)
+    return _answer(decision, context, b"error", error)
 
 
-def _respond(action: RespondAction, _rule: Rule, verdict: RuleDecision, said: _Said) -> Fields:
-    result = filled(action.result, said.look)
-    assert isinstance(said.message, Request)
-    if (said.message.revision or "") >= MODERN:
+def _respond(action: RespondAction, _rule: Rule, decision: RuleDecision, context: _Context) -> Fields:
+    result = filled(action.result, context.value)
+    assert isinstance(context.message, Request)
+    if (context.message.revision or "") >= MODERN:
         result = {"resultType": "complete", **result}  # Required of every result (2026-07-28, basic).
-    return _answer(verdict, said, b"result", result)
+    return _answer(decision, context, b"result", result)
 
 
-def _answer(verdict: RuleDecision, said: _Said, member: bytes, value: Any) -> Fields:
-    assert isinstance(said.message, Request)
-    verdict.answer = answer(said.message.id, member, value)
-    return text_of("sent", verdict.answer)
+def _answer(decision: RuleDecision, context: _Context, member: bytes, value: Any) -> Fields:
+    assert isinstance(context.message, Request)
+    decision.answer = answer(context.message.id, member, value)
+    return text_field("sent", decision.answer)
 
 
-def _replace(action: ReplaceAction, _rule: Rule, verdict: RuleDecision, said: _Said) -> Fields:
-    data = said.message.data if verdict.data is None else verdict.data
+def _replace(action: ReplaceAction, _rule: Rule, decision: RuleDecision, context: _Context) -> Fields:
+    data = context.message.data if decision.data is None else decision.data
     try:
         if not action.values:
-            data = merged(data, filled(action.patch, said.look))
+            data = merged(data, filled(action.patch, context.value))
         for pointer, value in action.values:
-            data = put(data, pointer, filled(value, said.look))
+            data = put(data, pointer, filled(value, context.value))
     except ValueError as error:
         return {"failed": str(error)}
-    verdict.data = data
-    return text_of("sent", data)
+    decision.data = data
+    return text_field("sent", data)
 
 
-def _corrupt(action: CorruptAction, _rule: Rule, verdict: RuleDecision, said: _Said) -> Fields:
-    data = said.message.data if verdict.data is None else verdict.data
-    message = said.message
+def _corrupt(action: CorruptAction, _rule: Rule, decision: RuleDecision, context: _Context) -> Fields:
+    data = context.message.data if decision.data is None else decision.data
+    message = context.message
     id_text = message.id if isinstance(message, Request | Result | Failure) else None
     wrong = corrupted(data, action.way, id_text, action.size)
-    verdict.data, verdict.is_cut = wrong.data, wrong.is_cut
-    verdict.is_lost = action.way != OVERSIZE
+    decision.data, decision.is_cut = wrong.data, wrong.is_cut
+    decision.hides_response = action.way != OVERSIZE
     # 16 MiB of blanks need not be in the recording twice: what was sent follows from the number.
-    instead = {"padding": wrong.padding} if wrong.padding else text_of("sent", wrong.data)
-    return {"how": action.way, **instead}
+    replacement = {"padding": wrong.padding} if wrong.padding else text_field("sent", wrong.data)
+    return {"how": action.way, **replacement}
 
 
-_ACTIONS: dict[type, Callable[[Any, Rule, RuleDecision, _Said], Fields]] = {
+_ACTIONS: dict[type, Callable[[Any, Rule, RuleDecision, _Context], Fields]] = {
     DelayAction: _delay,
     DropAction: _drop,
     FailAction: _fail,

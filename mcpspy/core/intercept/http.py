@@ -1,16 +1,9 @@
-"""Server-sent events one by one, each with the bytes it came in.
+"""Server-sent events with their bytes, and the headers of a request that was changed or injected.
 
-Owns the cut of a stream between events, whatever the chunking, so that one can
-be held while others pass, and how an event is written again with another
-message in it. Source: HTML Living Standard, 9.2.
-
-The headers of a request that has another body than it came with.
-
-Owns what follows from the body: its length, and the headers in which a request
-of 2026-07-28 says again what is in it. `Mcp-Param-*` repeats an argument; which
-one is in the schema of the tool. Where that has not passed here it shows in the
-request itself: it is the argument with that value. Source:
-basic/transports/streamable-http, 2026-07-28 (standard and custom headers).
+Events are cut apart whatever the chunking, so that one can be held while others pass (HTML Living Standard,
+9.2). A changed body changes `Content-Length` and the headers of 2026-07-28 that repeat parts of the body.
+`Mcp-Param-*` repeats an argument; if the schema that names it has not been seen, it is the argument with that
+value (basic/transports/streamable-http, standard and custom headers).
 """
 
 from __future__ import annotations
@@ -29,18 +22,21 @@ from mcpspy.core.recording.decode import Frame
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
+PARAM = mcp_headers.PREFIX.lower()
+
+_ROUTING = tuple(name.lower() for name in (mcp_headers.METHOD, mcp_headers.NAME, mcp_headers.VERSION))
+
 
 class SseUnit(NamedTuple):
-    """What stands between two places at which a stream may be left."""
+    """The bytes between two positions at which a stream may be interrupted."""
 
     raw: bytes
-    """Its bytes, line ends included."""
     event: SseEvent | None
-    """None for a comment, or a blank line too many."""
+    """None for a comment, or an extra blank line."""
 
     @property
     def message(self) -> bytes | None:
-        """Return the message that the event carries; None if it carries none."""
+        """Return the message that the event carries, if any."""
         if self.event is None or not self.event.is_message:
             return None
         assert self.event.data is not None
@@ -48,14 +44,13 @@ class SseUnit(NamedTuple):
 
 
 class SseUnits:
-    """The body of a `text/event-stream`, in units."""
+    """Splits the body of a `text/event-stream` into units."""
 
     def __init__(self) -> None:
         self._framer = SseFramer()
         self._raw = bytearray()
 
     def feed(self, data: bytes) -> list[SseUnit]:
-        """Return the units that end in this chunk."""
         units: list[SseUnit] = []
         for line in data.splitlines(keepends=True):  # On bytes: at CR, LF and CRLF only.
             self._raw += line
@@ -70,14 +65,14 @@ class SseUnits:
         return units
 
     def close(self) -> SseUnit | None:
-        """Return what never got its end, if there is something."""
+        """Return the incomplete rest, if there is one."""
         raw = bytes(self._raw)
         self._raw.clear()
         return SseUnit(raw, self._framer.close()) if raw else None
 
 
 def written(data: bytes, like: SseEvent | None = None) -> bytes:
-    """Return an event with this message; its name and id are those of another, if there is one."""
+    """Return an event with this message, and with the name and id of another event if one is given."""
     lines = []
     if like is not None:
         named = {"event": like.event, "id": like.id, "retry": like.retry}
@@ -86,52 +81,47 @@ def written(data: bytes, like: SseEvent | None = None) -> bytes:
     return b"\n".join(lines) + b"\n\n"
 
 
-PARAM = mcp_headers.PREFIX.lower()
-
-_ROUTING = tuple(name.lower() for name in (mcp_headers.METHOD, mcp_headers.NAME, mcp_headers.VERSION))
-
-
 def for_body(headers: Headers, before: bytes, after: bytes, tools: ToolParamHeaders) -> Headers:
-    """Return a request's headers for a body that was changed on its way."""
+    """Return the headers for a request whose body was changed from `before` to `after`."""
     kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
     old, new = _request(before), _request(after)
     if new is None or not any(name.lower() == mcp_headers.METHOD.lower() for name, _ in kept):
         return kept
-    said = {name.lower(): (name, value) for name, value in _said(new, tools).items()}
+    repeated = {name.lower(): (name, value) for name, value in _mcp_headers(new, tools).items()}
     declared = {name.lower() for each in (old, new) if each is not None for name in tools.places(each)}
     changed: Headers = []
     for name, value in kept:
         lower = name.lower()
         if lower in _ROUTING or lower in declared:
-            if lower in said:
-                changed.append((name, said.pop(lower)[1]))
+            if lower in repeated:
+                changed.append((name, repeated.pop(lower)[1]))
         elif lower.startswith(PARAM) and old is not None:
-            again = _again(lower.removeprefix(PARAM), mcp_headers.decoded(value), old, new)
-            if again is not None:
+            updated = _updated(lower.removeprefix(PARAM), mcp_headers.decoded(value), old, new)
+            if updated is not None:
                 changed.append(
-                    (name, value if again == mcp_headers.decoded(value) else mcp_headers.encoded(again))
+                    (name, value if updated == mcp_headers.decoded(value) else mcp_headers.encoded(updated))
                 )
         else:
             changed.append((name, value))
-    return changed + list(said.values())
+    return changed + list(repeated.values())
 
 
 def of_ours(headers: Headers, body: bytes, tools: ToolParamHeaders) -> Headers:
-    """Return the headers for a request of ours, after those of one of the client's."""
-    gone = ("content-length", "content-encoding", "last-event-id", *_ROUTING)
+    """Return the headers for an injected request, based on those of a request of the client."""
+    dropped = ("content-length", "content-encoding", "last-event-id", *_ROUTING)
     kept = [
         (name, value)
         for name, value in headers
-        if name.lower() not in gone and not name.lower().startswith(PARAM)
+        if name.lower() not in dropped and not name.lower().startswith(PARAM)
     ]
     request = _request(body)
     is_modern = any(name.lower() == mcp_headers.METHOD.lower() for name, _ in headers)
     if request is not None and (is_modern or request.revision is not None):
-        return [*kept, *_said(request, tools).items()]
+        return [*kept, *_mcp_headers(request, tools).items()]
     return kept + [(name, value) for name, value in headers if name.lower() == mcp_headers.VERSION.lower()]
 
 
-def _said(request: Request, tools: ToolParamHeaders) -> dict[str, str]:
+def _mcp_headers(request: Request, tools: ToolParamHeaders) -> dict[str, str]:
     return mcp_headers.headers(request) | tools.headers(request)
 
 
@@ -140,13 +130,13 @@ def _request(body: bytes) -> Request | None:
     return messages[0] if len(messages) == 1 and isinstance(messages[0], Request) else None
 
 
-def _again(name: str, value: str, old: Request, new: Request) -> str | None:
-    """Return what a header says of the new request; None if there is nothing to say any more."""
+def _updated(name: str, value: str, old: Request, new: Request) -> str | None:
+    """Return the new value of a header that repeats an argument; None if the argument is gone."""
     found = [path for path, held in _scalars(_arguments(old), ()) if held == value]
-    plain = _letters(name)
-    path = next((path for path in found if _letters(path[-1]) == plain), None)
+    wanted = _normalized(name)
+    path = next((path for path in found if _normalized(path[-1]) == wanted), None)
     if path is None and len(found) != 1:
-        return value  # Nothing says which argument it is.
+        return value  # The argument cannot be identified.
     return mcp_headers.text(mcp_headers.at(_arguments(new), path or found[0]))
 
 
@@ -163,5 +153,5 @@ def _scalars(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
         yield path, text
 
 
-def _letters(name: str) -> str:
+def _normalized(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).casefold()

@@ -1,14 +1,8 @@
-"""What becomes of messages on their way: everything that stands between two pipes, and decides.
+"""Interception engine: holds, edits, delays, drops and answers messages.
 
-Owns what is held or delayed, and what viewers may do with it. A shell hands
-over each message as it comes, and the time, and does what comes back
-(`steps`); it reads, records, writes and waits, and decides nothing. What rules
-make of a message is `judge`'s, who waits for an answer `calls`', what we say
-ourselves `ours`'.
-
-Promises: a message that nobody wants to change goes on as it came, at once;
-nothing waits for ever; no id of ours is anybody else's; who asks is answered
-once.
+The I/O side passes in each message and the time, and carries out the returned actions; it decides nothing
+itself. Guarantees: a message that no one wants to change is forwarded at once, unchanged; nothing waits
+forever; injected ids are unique; each request gets one response.
 """
 
 from __future__ import annotations
@@ -27,7 +21,7 @@ from mcpspy.core.intercept.actions import (
     Inject,
     Step,
     Substitute,
-    remark,
+    rule_note,
 )
 from mcpspy.core.intercept.commands import (
     AnswerCommand,
@@ -36,7 +30,7 @@ from mcpspy.core.intercept.commands import (
     ListCommand,
     ReleaseCommand,
     SendCommand,
-    read_order,
+    parse_command,
 )
 from mcpspy.core.intercept.evaluator import RuleEvaluator
 from mcpspy.core.intercept.held import HoldBuffer, InFlightMessage, LiveItem, MessagePart, RuleDecision
@@ -58,7 +52,7 @@ from mcpspy.core.rules.model import Rules
 
 
 class Interceptor:
-    """One session's traffic, from both sides."""
+    """Interception of one session, in both directions."""
 
     def __init__(
         self,
@@ -69,306 +63,312 @@ class Interceptor:
         hold_timeout: float = 300.0,
         prefix: str,
     ) -> None:
-        """Times are in seconds; `prefix` begins the ids of our requests, and is random."""
+        """Times are in seconds; `prefix` is random and begins the ids of injected requests."""
         self._rules = rules
-        self._judge = RuleEvaluator(rules)
-        self._calls = Watchdog(call_timeout, slow, keep=rules.wants_requests)
-        self._ours = InjectedRequests(prefix)
-        self._room = HoldBuffer()
+        self._evaluator = RuleEvaluator(rules)
+        self._watchdog = Watchdog(call_timeout, slow, keep=rules.wants_requests)
+        self._injected = InjectedRequests(prefix)
+        self._buffer = HoldBuffer()
         self._delays: list[tuple[float, int]] = []
         self._hold_timeout = hold_timeout
-        self._holds = Deadlines[InFlightMessage](hold_timeout)
-        self._wanted: dict[str, Query] = {}
+        self._deadlines = Deadlines[InFlightMessage](hold_timeout)
+        self._queries: dict[str, Query] = {}
         self._ticket = 0
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to do: no message has to come by here."""
+        """True if messages need not pass through here."""
         return not (
-            self._rules or self._calls.are_watched or self._wanted or len(self._room) or len(self._ours)
+            self._rules
+            or self._watchdog.is_enabled
+            or self._queries
+            or len(self._buffer)
+            or len(self._injected)
         )
 
     @property
     def next_at(self) -> float | None:
-        """When `wake` has something to do, unless something comes before; None: not at all."""
-        times = [self._calls.timeouts.next_at, self._calls.slow.next_at, self._holds.next_at]
+        """The time at which `wake` has something to do, unless a message comes first; None for never."""
+        times = [self._watchdog.timeouts.next_at, self._watchdog.slow.next_at, self._deadlines.next_at]
         if self._delays:
             times.append(self._delays[0][0])
         return min((at for at in times if at is not None), default=None)
 
     def opening(self) -> AddNote:
-        """Return the note that says which rules there are, with the seeds that repeat the run."""
+        """Return the note that lists the rules, with the seeds that reproduce the run."""
         fields: Fields = {"rules": self._rules.said(), "seed": self._rules.seed}
-        calls = self._calls
+        calls = self._watchdog
         for name, seconds in ("call_timeout", calls.timeouts.seconds), ("slow", calls.slow.seconds):
             if seconds is not None:
                 fields[name] = seconds
         return AddNote("rules", fields)
 
     def hear(self, at: float, side: str, data: bytes, *, stream: str | None = None) -> None:
-        """Learn from a message that has gone on already."""
+        """Learn from a message that has already been forwarded."""
         for message in read_frame(Frame(at, side, data, stream)):
             if isinstance(message, Request | Notification):
-                self._ours.hear(message)
+                self._injected.observe(message)
             if isinstance(message, Request):
-                self._calls.ask(message, None).has_gone = True
+                self._watchdog.track(message, None).is_forwarded = True
             elif isinstance(message, Result | Failure):
-                self._calls.answered(stream, side, message.id)
+                self._watchdog.resolve(stream, side, message.id)
 
     def take(
         self, at: float, side: str, data: bytes, *, stream: str | None = None, lane: object = None
     ) -> Decision:
-        """Return what becomes of a message that has just come, its line end left out."""
+        """Return the decision about a received message, given without its line end."""
         self._ticket += 1
         steps: list[Step] = []
-        parts = [self._part(message, lane, steps) for message in read_frame(Frame(at, side, data, stream))]
+        parts = [self._decide(message, lane, steps) for message in read_frame(Frame(at, side, data, stream))]
         for part in parts:
-            steps += [remark._replace(lane=lane) for remark in part.verdict.remarks]
-        letter = InFlightMessage(self._ticket, at, side, data, stream=stream, lane=lane, parts=parts)
-        is_kept_back = letter.is_kept_back
-        if letter.delay:
-            steps += self._delay(letter, at)
+            steps += [note._replace(lane=lane) for note in part.decision.notes]
+        flight = InFlightMessage(self._ticket, at, side, data, stream=stream, lane=lane, parts=parts)
+        is_blocked = flight.is_blocked
+        if flight.delay:
+            steps += self._delay(flight, at)
         else:
-            steps += self._arrive(letter, at)
-        return Decision(letter.ticket, is_kept_back, steps, self._room.get(letter.ticket) is not None)
+            steps += self._hold_or_deliver(flight, at)
+        return Decision(flight.ticket, is_blocked, steps, self._buffer.get(flight.ticket) is not None)
 
     def wake(self, at: float) -> list[Step]:
-        """Return what is to be done because so much time has passed."""
+        """Return the actions that are due at this time."""
         steps: list[Step] = []
         while self._delays and self._delays[0][0] <= at:
-            letter = self._room.get(heapq.heappop(self._delays)[1])
-            if letter is not None:
-                self._room.let_out(letter)
-                steps += self._arrive(letter, at)
-        for letter in self._holds.due(at):
-            steps += self._release(letter, at, "timeout")
-        return steps + self._calls.due(at)
+            flight = self._buffer.get(heapq.heappop(self._delays)[1])
+            if flight is not None:
+                self._buffer.remove(flight)
+                steps += self._hold_or_deliver(flight, at)
+        for flight in self._deadlines.due(at):
+            steps += self._release(flight, at, "timeout")
+        return steps + self._watchdog.due(at)
 
-    def order(self, at: float, viewer: str, order: Fields) -> CommandReply:
-        """Do what a viewer asks for; raise OrderError, which changes nothing."""
-        wanted = read_order(order)
-        if isinstance(wanted, ListCommand):
+    def order(self, at: float, viewer: str, fields: Fields) -> CommandReply:
+        """Execute a viewer's command; raise CommandError, which changes nothing."""
+        command = parse_command(fields)
+        if isinstance(command, ListCommand):
             return CommandReply(self.describe(at), [])
-        if isinstance(wanted, SendCommand):
-            return self._say(wanted, at, viewer, order.get("n"))
-        if isinstance(wanted, InterceptCommand):
-            if wanted.query is None:
-                return CommandReply({}, self._hold_no_more(viewer, at, "hold off"))
-            self._wanted[viewer] = wanted.query
+        if isinstance(command, SendCommand):
+            return self._send(command, at, viewer, fields.get("n"))
+        if isinstance(command, InterceptCommand):
+            if command.query is None:
+                return CommandReply({}, self._stop_holding(viewer, at, "hold off"))
+            self._queries[viewer] = command.query
             return CommandReply({}, [])
-        if isinstance(wanted, ReleaseCommand):
-            return self._release_all(wanted, at, viewer)
-        letter = self._find(wanted.ticket)
-        if isinstance(wanted, DropCommand):
-            for part in letter.parts:
-                part.is_left_out = True
-            return CommandReply({}, self._release(letter, at, "dropped", viewer))
-        return CommandReply({}, self._answer(letter, wanted, at, viewer))
+        if isinstance(command, ReleaseCommand):
+            return self._release_all(command, at, viewer)
+        flight = self._find(command.ticket)
+        if isinstance(command, DropCommand):
+            for part in flight.parts:
+                part.is_removed = True
+            return CommandReply({}, self._release(flight, at, "dropped", viewer))
+        return CommandReply({}, self._answer(flight, command, at, viewer))
 
     def failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
-        """Return what is to be done because a request of ours could not be delivered."""
-        injected = self._ours.failed(id)
+        """Return the actions after an injected request could not be delivered."""
+        injected = self._injected.remove(id)
         return [] if injected is None else [injected.answer(at, {"error": why})]
 
     def lane_left(self, at: float, lane: object) -> list[Step]:
-        """Return what is to be done because an HTTP exchange is over: what is held of it goes nowhere any more."""
+        """Return the actions after an HTTP exchange ended: its held messages can no longer be forwarded."""
         steps: list[Step] = []
-        for letter in [letter for letter in self._room if letter.lane is lane]:
-            self._room.let_out(letter)
-            if letter.holder is not None:
-                self._holds.stop(letter)
-                steps += letter.release_steps(at, "connection closed")
-        self._calls.lane_left(lane)
+        for flight in [flight for flight in self._buffer if flight.lane is lane]:
+            self._buffer.remove(flight)
+            if flight.holder is not None:
+                self._deadlines.stop(flight)
+                steps += flight.release_steps(at, "connection closed")
+        self._watchdog.lane_left(lane)
         return steps
 
     def viewer_left(self, at: float, viewer: str) -> list[Step]:
-        """Return what is to be done because a viewer has gone: what it held goes on."""
-        return self._hold_no_more(viewer, at, "viewer left")
+        """Return the actions after a viewer disconnected: its held messages are released."""
+        return self._stop_holding(viewer, at, "viewer left")
 
     def end(self, at: float, side: str | None = None) -> list[Step]:
-        """Return what is to be done because the session ends: what is held goes on, if it still can.
-
-        With a `side`, because this one says nothing more.
-        """
+        """Return the actions at the end of the session, or of one `side`: held messages are released."""
         steps: list[Step] = []
-        for letter in [letter for letter in self._room if side in (None, letter.side)]:
-            if letter.holder is not None:
-                steps += self._release(letter, at, "session ended")
+        for flight in [flight for flight in self._buffer if side in (None, flight.side)]:
+            if flight.holder is not None:
+                steps += self._release(flight, at, "session ended")
             else:
-                self._room.let_out(letter)
-                steps += self._go(letter)
-        for injected in self._ours.waiting:
+                self._buffer.remove(flight)
+                steps += self._deliver(flight)
+        for injected in self._injected.waiting:
             if side in (None, other(injected.side)):
                 steps += self.failed(at, injected.id, "the session has ended")
         return steps
 
     @property
     def is_opening(self) -> bool:
-        """Whether the client is introducing itself: on a pipe, what is said meanwhile could choose the era for it."""
-        return self._ours.is_opening
+        """True if the handshake is under way: an injected request could decide the protocol era."""
+        return self._injected.is_opening
 
     @property
     def has_heard(self) -> bool:
-        """Whether the client has said anything: whoever speaks first on a pipe chooses the era."""
-        return self._ours.has_heard
+        """True if the client has sent anything: the first message on a pipe decides the protocol era."""
+        return self._injected.has_heard
 
     def describe(self, at: float) -> Fields:
-        """Return how things stand."""
-        held = [letter for letter in self._room if letter.holder is not None]
+        """Return the state of interception for viewers."""
+        held = [flight for flight in self._buffer if flight.holder is not None]
         return {
             "rules": self._rules.said(),
-            "holds": {viewer: query.text for viewer, query in self._wanted.items()},
+            "holds": {viewer: query.text for viewer, query in self._queries.items()},
             "held": [
-                {**letter.shown(self._hold_timeout), "age": round(at - letter.held_at, 3)} for letter in held
+                {**flight.viewer_fields(self._hold_timeout), "age": round(at - flight.held_at, 3)}
+                for flight in held
             ],
-            "delayed": len(self._room) - len(held),
-            "bytes": self._room.bytes,
+            "delayed": len(self._buffer) - len(held),
+            "bytes": self._buffer.bytes,
             "injected": [
                 {"id": each.id, "from": each.side, "method": each.method, "viewer": each.viewer}
-                for each in self._ours.waiting
+                for each in self._injected.waiting
             ],
         }
 
-    def _part(self, message: AnyMessage, lane: object, steps: list[Step]) -> MessagePart:
-        """Return a message with what is decided about it; what else is to be done goes to `steps`."""
-        side, stream, asked = message.side, message.frame.stream, None
+    def _decide(self, message: AnyMessage, lane: object, steps: list[Step]) -> MessagePart:
+        """Return a message with the decision about it; add other actions to `steps`."""
+        side, stream, request = message.side, message.frame.stream, None
         if isinstance(message, Result | Failure):
-            if (injected := self._ours.answered(side, message.id)) is not None:
+            if (injected := self._injected.resolve(side, message.id)) is not None:
                 steps.append(injected.answer(message.at, {"message": loads(message.data)}))
-                return MessagePart(message, None, _to_us())
-            if (late := self._calls.late(stream, side, message.id)) is not None:
-                steps.append(remark("swallowed", about(message, late), lane))
-                return MessagePart(message, None, _to_us())
-            asked = self._calls.answered(stream, side, message.id)
+                return MessagePart(message, None, _swallowed())
+            if (late := self._watchdog.late(stream, side, message.id)) is not None:
+                steps.append(rule_note("swallowed", about(message, late), lane))
+                return MessagePart(message, None, _swallowed())
+            request = self._watchdog.resolve(stream, side, message.id)
         elif isinstance(message, Notification):
-            if (injected := self._ours.reported(side, text(message.body.progress_token))) is not None:
+            if (
+                injected := self._injected.by_progress_token(side, text(message.body.progress_token))
+            ) is not None:
                 steps.append(injected.event("progress", {"message": loads(message.data)}))
-                return MessagePart(message, None, _to_us())
-            self._calls.hear(message)
-            self._ours.hear(message)
-        verdict = self._judge.verdict(message, asked) if self._rules else RuleDecision()
+                return MessagePart(message, None, _swallowed())
+            self._watchdog.observe(message)
+            self._injected.observe(message)
+        decision = self._evaluator.evaluate(message, request) if self._rules else RuleDecision()
         if isinstance(message, Request):
-            self._ours.hear(message)
-            waits = not verdict.is_disconnected and (verdict.answer is None or verdict.delay > 0)
-            asked = self._calls.ask(message, lane, waits=waits)
-        return MessagePart(message, asked, verdict)
+            self._injected.observe(message)
+            waits = not decision.is_disconnected and (decision.answer is None or decision.delay > 0)
+            request = self._watchdog.track(message, lane, waits=waits)
+        return MessagePart(message, request, decision)
 
-    def _delay(self, letter: InFlightMessage, at: float) -> list[Step]:
-        if not self._room.take_in(letter):
-            return [letter.no_room("delay"), *self._arrive(letter, at)]
-        heapq.heappush(self._delays, (at + letter.delay, letter.ticket))
+    def _delay(self, flight: InFlightMessage, at: float) -> list[Step]:
+        if not self._buffer.add(flight):
+            return [flight.full_note("delay"), *self._hold_or_deliver(flight, at)]
+        heapq.heappush(self._delays, (at + flight.delay, flight.ticket))
         return []
 
-    def _arrive(self, letter: InFlightMessage, at: float) -> list[Step]:
-        """Let a letter go on, unless somebody holds it."""
-        holder = self._holder(letter)
+    def _hold_or_deliver(self, flight: InFlightMessage, at: float) -> list[Step]:
+        """Hold the message if a rule or a viewer wants that; otherwise deliver it."""
+        holder = self._holder(flight)
         if holder is None:
-            return self._go(letter)
-        if not self._room.take_in(letter):
-            return [letter.no_room("hold"), *self._go(letter)]
-        letter.holder, letter.held_at = holder, at
-        self._holds.start(letter, at)
-        for part in letter.parts:
-            if part.asked is not None:
-                self._calls.stop(part.asked)  # A person looks at it: it does not hang.
-        return letter.hold_steps(self._hold_timeout)
+            return self._deliver(flight)
+        if not self._buffer.add(flight):
+            return [flight.full_note("hold"), *self._deliver(flight)]
+        flight.holder, flight.held_at = holder, at
+        self._deadlines.start(flight, at)
+        for part in flight.parts:
+            if part.request is not None:
+                self._watchdog.stop(part.request)  # It waits for the user, not for the server.
+        return flight.hold_steps(self._hold_timeout)
 
-    def _holder(self, letter: InFlightMessage) -> tuple[str, str] | None:
-        """Return who holds a letter: a rule, or the viewer whose query wants it."""
-        if letter.is_kept_back:
+    def _holder(self, flight: InFlightMessage) -> tuple[str, str] | None:
+        """Return the rule, or the viewer by its query, that holds the message."""
+        if flight.is_blocked:
             return None
-        for part in letter.parts:
-            if part.verdict.holder is not None:
-                return "rule", part.verdict.holder
-        for part in letter.parts:
-            item = LiveItem(part.message, part.asked)
-            for viewer, query in self._wanted.items():
-                if not part.is_left_out and query.matches(item):
+        for part in flight.parts:
+            if part.decision.holder is not None:
+                return "rule", part.decision.holder
+        for part in flight.parts:
+            item = LiveItem(part.message, part.request)
+            for viewer, query in self._queries.items():
+                if not part.is_removed and query.matches(item):
                     return "viewer", viewer
         return None
 
-    def _go(self, letter: InFlightMessage) -> list[Step]:
-        """Let a letter go on, or whatever has been made of it."""
+    def _deliver(self, flight: InFlightMessage) -> list[Step]:
+        """Forward the message or its replacement, or carry out what was decided instead."""
         steps: list[Step] = []
-        for part in letter.parts:
-            message, asked, verdict = part.message, part.asked, part.verdict
-            if asked is None:
+        for part in flight.parts:
+            message, request, decision = part.message, part.request, part.decision
+            if request is None:
                 continue
-            if asked.is_over:  # The watchdog was faster than a delay.
-                if not part.is_left_out and not isinstance(message, Request):
-                    steps.append(remark("swallowed", about(message, asked), letter.lane))
-                part.is_left_out = True
-            elif verdict.answer is not None:
-                self._calls.give_up(asked)
-                steps.append(Inject(other(letter.side), verdict.answer, letter.lane, letter.stream))
-            elif part.is_left_out:
+            if request.is_abandoned:  # The watchdog was faster than a delay.
+                if not part.is_removed and not isinstance(message, Request):
+                    steps.append(rule_note("swallowed", about(message, request), flight.lane))
+                part.is_removed = True
+            elif decision.answer is not None:
+                self._watchdog.abandon(request)
+                steps.append(Inject(other(flight.side), decision.answer, flight.lane, flight.stream))
+            elif part.is_removed:
                 continue
             elif isinstance(message, Request):
-                asked.has_gone = True
-            elif not verdict.is_lost or letter.edited is not None:
-                self._calls.stop(asked)
-        if letter.is_disconnected:
-            return [*steps, Disconnect(letter.lane)]
-        if all(part.is_left_out for part in letter.parts):
-            return [*steps, Dropped(letter.side, letter.lane, letter.ticket)]
-        instead = letter.outgoing()
-        if instead is None:
-            return [*steps, Forward(letter.side, letter.data, letter.lane, letter.ticket)]
-        return [*steps, Substitute(letter.side, instead, letter.lane, letter.ticket, letter.is_cut)]
+                request.is_forwarded = True
+            elif not decision.hides_response or flight.edited is not None:
+                self._watchdog.stop(request)
+        if flight.is_disconnected:
+            return [*steps, Disconnect(flight.lane)]
+        if all(part.is_removed for part in flight.parts):
+            return [*steps, Dropped(flight.side, flight.lane, flight.ticket)]
+        replacement = flight.outgoing()
+        if replacement is None:
+            return [*steps, Forward(flight.side, flight.data, flight.lane, flight.ticket)]
+        return [*steps, Substitute(flight.side, replacement, flight.lane, flight.ticket, flight.is_cut)]
 
-    def _release(self, letter: InFlightMessage, at: float, why: str, viewer: str | None = None) -> list[Step]:
-        """Let a held letter go on, or what a viewer made of it."""
-        self._room.let_out(letter)
-        self._holds.stop(letter)
-        for part in letter.parts:
-            if part.asked is not None and not (isinstance(part.message, Request) and part.asked.is_answered):
-                self._calls.watch(part.asked, at)
-        return [*letter.release_steps(at, why, viewer), *self._go(letter)]
+    def _release(self, flight: InFlightMessage, at: float, why: str, viewer: str | None = None) -> list[Step]:
+        self._buffer.remove(flight)
+        self._deadlines.stop(flight)
+        for part in flight.parts:
+            if part.request is not None and not (
+                isinstance(part.message, Request) and part.request.is_answered
+            ):
+                self._watchdog.watch(part.request, at)
+        return [*flight.release_steps(at, why, viewer), *self._deliver(flight)]
 
-    def _release_all(self, wanted: ReleaseCommand, at: float, viewer: str) -> CommandReply:
-        held = [letter.ticket for letter in self._room if letter.holder is not None]
-        tickets = held if wanted.tickets is None else sorted(set(wanted.tickets))
+    def _release_all(self, command: ReleaseCommand, at: float, viewer: str) -> CommandReply:
+        held = [flight.ticket for flight in self._buffer if flight.holder is not None]
+        tickets = held if command.tickets is None else sorted(set(command.tickets))
         steps: list[Step] = []
-        for letter in [self._find(ticket) for ticket in tickets]:
-            letter.edited = wanted.data
-            steps += self._release(letter, at, "accepted" if wanted.data is None else "edited", viewer)
+        for flight in [self._find(ticket) for ticket in tickets]:
+            flight.edited = command.data
+            steps += self._release(flight, at, "accepted" if command.data is None else "edited", viewer)
         return CommandReply({"released": len(tickets)}, steps)
 
-    def _answer(self, letter: InFlightMessage, wanted: AnswerCommand, at: float, viewer: str) -> list[Step]:
-        """Answer a held request in its peer's place."""
-        if letter.request is None:
-            raise CommandError(f"ticket {letter.ticket} is no request: there is nothing to answer")
-        letter.first.is_left_out = True
-        letter.first.verdict.answer = answer(letter.request.id, wanted.member, wanted.value)
-        return self._release(letter, at, "answered", viewer)
+    def _answer(self, flight: InFlightMessage, command: AnswerCommand, at: float, viewer: str) -> list[Step]:
+        if flight.request is None:
+            raise CommandError(f"ticket {flight.ticket} is no request: there is nothing to answer")
+        flight.first.is_removed = True
+        flight.first.decision.answer = answer(flight.request.id, command.member, command.value)
+        return self._release(flight, at, "answered", viewer)
 
-    def _say(self, say: SendCommand, at: float, viewer: str, n: object) -> CommandReply:
+    def _send(self, command: SendCommand, at: float, viewer: str, n: object) -> CommandReply:
         injected, data = None, b""
-        if say.is_request:
-            injected, data = self._ours.ask(say, viewer, n, at)
+        if command.is_request:
+            injected, data = self._injected.create(command, viewer, n, at)
         else:
-            data = self._ours.notify(say)
-        (message,) = read_frame(Frame(at, say.side, data, say.stream))
-        speak = Inject(say.side, data, None, say.stream, injected.id if injected is not None else None)
-        noted = remark("inject", {"viewer": viewer, **about(message, None)})
-        return CommandReply({"id": injected.id} if injected is not None else {}, [speak, noted])
+            data = self._injected.notify(command)
+        (message,) = read_frame(Frame(at, command.side, data, command.stream))
+        inject = Inject(
+            command.side, data, None, command.stream, injected.id if injected is not None else None
+        )
+        note = rule_note("inject", {"viewer": viewer, **about(message, None)})
+        return CommandReply({"id": injected.id} if injected is not None else {}, [inject, note])
 
-    def _hold_no_more(self, viewer: str, at: float, why: str) -> list[Step]:
-        self._wanted.pop(viewer, None)
+    def _stop_holding(self, viewer: str, at: float, why: str) -> list[Step]:
+        self._queries.pop(viewer, None)
         steps: list[Step] = []
-        for letter in [letter for letter in self._room if letter.holder == ("viewer", viewer)]:
-            steps += self._release(letter, at, why)
+        for flight in [flight for flight in self._buffer if flight.holder == ("viewer", viewer)]:
+            steps += self._release(flight, at, why)
         return steps
 
     def _find(self, ticket: int) -> InFlightMessage:
-        letter = self._room.get(ticket)
-        if letter is None or letter.holder is None:
+        flight = self._buffer.get(ticket)
+        if flight is None or flight.holder is None:
             raise CommandError(f"no message is held under ticket {ticket}")
-        return letter
+        return flight
 
 
-def _to_us() -> RuleDecision:
-    """Return what becomes of an answer that is ours: nobody else gets it."""
-    verdict = RuleDecision()
-    verdict.is_dropped = True
-    return verdict
+def _swallowed() -> RuleDecision:
+    """Return the decision for a response to an injected request, which is not forwarded."""
+    decision = RuleDecision()
+    decision.is_dropped = True
+    return decision

@@ -1,22 +1,9 @@
-"""Requests on their way that have no answer yet, and for how long.
+"""Pending requests: correlation, the watchdog for calls that take too long, and injected requests.
 
-Owns which request an answer answers, while both are passing: by stream, side
-and id, as `core.session.correlation` does over a recording. Keeps no more than `MOST` of
-them: a client that never gets an answer may ask all the same.
-
-Requests that wait, and what is done when they wait too long.
-
-Owns the watchdog: a client's request that hangs is answered with an error, its
-server told that nobody waits any more, and the late answer recognized. Sources:
-MCP basic/utilities/cancellation (`initialize` is never cancelled), 2026-07-28
-basic/transports/streamable-http (closing the request cancels it).
-
-Requests of our own, in the name of one side.
-
-Owns their ids, which nobody else can come upon, and what a request of
-2026-07-28 has to say of its sender (basic/index, `_meta`): the same as the
-client's own. What they are answered is told to whoever asked for them, and
-forwarded to nobody.
+Correlates by stream, side and id, as `core.session.correlation` does for a recording. The watchdog answers a
+hanging request of the client with an error, cancels it at the server and recognises the late response (MCP
+basic/utilities/cancellation: never for `initialize`; 2026-07-28 basic/transports/streamable-http: closing the
+request cancels it). An injected request of 2026-07-28 carries the client's own `_meta` (basic/index).
 """
 
 from __future__ import annotations
@@ -26,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
-from mcpspy.core.intercept.actions import AbortUpstream, Fields, Inject, Notify, Step, remark
+from mcpspy.core.intercept.actions import AbortUpstream, Fields, Inject, Notify, Step, rule_note
 from mcpspy.core.intercept.commands import SendCommand
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -45,29 +32,21 @@ from mcpspy.core.session.exchange import SUBSCRIBE
 T = TypeVar("T", bound=Hashable)
 
 Key: TypeAlias = tuple[str | None, str, str]
-"""Stream, side that asked, id as JSON text."""
+"""Stream, side of the requester, id as JSON text."""
 
-MOST = 50_000
-"""Requests that may wait at one time; the oldest is forgotten."""
+MAX_PENDING = 50_000
+"""Maximum number of pending requests; beyond it the oldest is forgotten."""
+
+TIMED_OUT = -32001
+"""The code that clients of the SDKs use."""
+
+HANDSHAKE_METHODS = ("initialize", "server/discover", "ping")
+"""Requests after which a server of an earlier revision still waits for `notifications/initialized`."""
 
 
 class AwaitedRequest:
-    """A request that somebody waits for."""
-
-    __slots__ = (
-        "at",
-        "data",
-        "has_gone",
-        "id",
-        "is_answered",
-        "is_modern",
-        "is_over",
-        "lane",
-        "method",
-        "side",
-        "stream",
-        "subject",
-        "token",
+    __slots__ = tuple(
+        "at data id is_abandoned is_answered is_forwarded is_modern lane method side stream subject token".split()
     )
 
     def __init__(self, request: Request, lane: object, *, keep: bool) -> None:
@@ -81,22 +60,20 @@ class AwaitedRequest:
         self.is_modern = (request.revision or "") >= MODERN
         self.lane = lane
         self.data = request.data if keep else b""
-        """Its bytes, if a rule may ask what it said."""
-        self.has_gone = False
-        """Whether its peer has it, and may answer."""
+        """Kept only if a rule may read the request."""
+        self.is_forwarded = False
+        """True if it has been forwarded, so that its peer may respond."""
         self.is_answered = False
-        """Whether its answer has come, though it may not have gone on."""
-        self.is_over = False
-        """Whether whoever asked was answered in its peer's place: what comes after that is late."""
+        """True if its response has arrived, though it may not have been forwarded yet."""
+        self.is_abandoned = False
+        """True if it was answered in its peer's place: a response after that is late."""
 
     @property
     def key(self) -> Key:
-        """What its answer is found by."""
         return self.stream, self.side, self.id
 
     @property
-    def names(self) -> Fields:
-        """The fields of a note that say which request it is."""
+    def note_fields(self) -> Fields:
         return {
             "stream": self.stream,
             "from": self.side,
@@ -107,57 +84,54 @@ class AwaitedRequest:
 
 
 class PendingRequests:
-    """The requests that wait, and those that were answered in their place."""
+    """Requests without a response, and those that were answered in their peer's place."""
 
     def __init__(self) -> None:
         self._open: dict[Key, AwaitedRequest] = {}
         self._tokens: dict[Key, AwaitedRequest] = {}
         self._late: dict[Key, AwaitedRequest] = {}
 
-    def ask(self, asked: AwaitedRequest) -> AwaitedRequest | None:
-        """Have a request wait; return the one that waited under its id, and does no more."""
-        self._late.pop(asked.key, None)  # Its id is used again: an answer is for the new one.
-        earlier = self._open.pop(asked.key, None)
-        self._open[asked.key] = asked
-        if asked.token is not None:
-            self._tokens[asked.stream, asked.side, asked.token] = asked
+    def add(self, request: AwaitedRequest) -> AwaitedRequest | None:
+        """Add a request; return the one that was pending under the same id, which it replaces."""
+        self._late.pop(request.key, None)  # Its id is used again: an answer is for the new one.
+        earlier = self._open.pop(request.key, None)
+        self._open[request.key] = request
+        if request.token is not None:
+            self._tokens[request.stream, request.side, request.token] = request
         _bound(self._open)
         _bound(self._tokens)
         return earlier
 
     def find(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request of this side that waits under an id."""
+        """Return the pending request of this side with this id."""
         return self._open.get((stream, side, id or ""))
 
-    def answered(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request that an answer of this side is for, which waits no more; None if there is none."""
-        asked = self._open.pop((stream, other(side), id or ""), None)
-        if asked is not None and asked.token is not None:
-            self._tokens.pop((asked.stream, asked.side, asked.token), None)
-        return asked
+    def resolve(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
+        request = self._open.pop((stream, other(side), id or ""), None)
+        if request is not None and request.token is not None:
+            self._tokens.pop((request.stream, request.side, request.token), None)
+        return request
 
-    def reported(self, stream: str | None, side: str, token: str | None) -> AwaitedRequest | None:
-        """Return the request that this side reports progress on."""
+    def by_progress_token(self, stream: str | None, side: str, token: str | None) -> AwaitedRequest | None:
         return self._tokens.get((stream, other(side), token or ""))
 
-    def give_up(self, asked: AwaitedRequest) -> None:
-        """Keep that a request was answered in its place."""
-        self.answered(asked.stream, other(asked.side), asked.id)
-        asked.is_over = True
-        if asked.has_gone and not asked.is_answered:
-            self._late[asked.key] = asked
+    def abandon(self, request: AwaitedRequest) -> None:
+        self.resolve(request.stream, other(request.side), request.id)
+        request.is_abandoned = True
+        if request.is_forwarded and not request.is_answered:
+            self._late[request.key] = request
             _bound(self._late)
 
     def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request that this answer is too late for."""
+        """Return the request that this response is too late for."""
         return self._late.pop((stream, other(side), id or ""), None)
 
 
 class Deadlines(Generic[T]):
-    """Things that have the same time each: who came first is due first."""
+    """Things with the same time limit each, in order of their start."""
 
     def __init__(self, seconds: float | None) -> None:
-        """`seconds` is how long each has; None is for ever."""
+        """None is no limit."""
         self.seconds = seconds
         self._since: dict[T, float] = {}
 
@@ -169,24 +143,21 @@ class Deadlines(Generic[T]):
 
     @property
     def next_at(self) -> float | None:
-        """When the first is due."""
         if self.seconds is None:
             return None
         return next((since + self.seconds for since in self._since.values()), None)
 
     def start(self, thing: T, at: float) -> None:
-        """Give a thing its time, from now; again if it had begun."""
+        """Start the time of a thing, or restart it."""
         if self.seconds is not None:
             self._since.pop(thing, None)
             self._since[thing] = at
             _bound(self._since)
 
     def stop(self, thing: T) -> bool:
-        """Take a thing out; say whether it was in."""
         return self._since.pop(thing, None) is not None
 
     def due(self, at: float) -> list[T]:
-        """Take out what is due."""
         found = []
         while (first := self.next_at) is not None and first <= at:
             thing = next(iter(self._since))
@@ -196,172 +167,153 @@ class Deadlines(Generic[T]):
 
 
 def _bound(table: dict[T, Any]) -> None:
-    if len(table) > MOST:
+    if len(table) > MAX_PENDING:
         del table[next(iter(table))]
 
 
-def about(message: AnyMessage, asked: AwaitedRequest | None) -> Fields:
-    """Return the fields of a note that say which message it is; `asked` is the request it answers."""
+def about(message: AnyMessage, request: AwaitedRequest | None) -> Fields:
+    """Return the fields by which a note identifies a message; `request` is the one it responds to."""
     fields: Fields = {"stream": message.frame.stream, "from": message.side}
     if isinstance(message, Request | Result | Failure):
         fields["id"] = message.id
     if isinstance(message, Request | Notification):
         return {**fields, "method": message.method, "subject": message.subject}
-    if asked is not None and not isinstance(message, Malformed):
-        return {**fields, "method": asked.method, "subject": asked.subject}
+    if request is not None and not isinstance(message, Malformed):
+        return {**fields, "method": request.method, "subject": request.subject}
     return fields
 
 
 def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
-    """Return the answer to a request: `result` or `error`."""
     return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, written(value))
 
 
-TIMED_OUT = -32001
-"""What the SDKs' own clients call it."""
-
-
 class Watchdog:
-    """The requests of both sides, from their asking to their answer."""
+    """Pending requests of both sides, with their time limits."""
 
     def __init__(self, call_timeout: float | None, slow: float | None, *, keep: bool) -> None:
-        """Times are in seconds; `keep` says that the text of a request is wanted until its answer has come."""
+        """Times are in seconds; `keep` retains the bytes of requests until they are answered."""
         self.timeouts = Deadlines[AwaitedRequest](call_timeout)
         self.slow = Deadlines[AwaitedRequest](slow)
         self._keep = keep
-        self._waiting = PendingRequests()
+        self._pending = PendingRequests()
 
     @property
-    def are_watched(self) -> bool:
-        """Whether time matters."""
+    def is_enabled(self) -> bool:
         return self.timeouts.seconds is not None or self.slow.seconds is not None
 
-    def ask(self, message: Request, lane: object, *, waits: bool = True) -> AwaitedRequest:
-        """Return a request, which waits for its answer unless it has one already."""
-        asked = AwaitedRequest(message, lane, keep=self._keep)
+    def track(self, message: Request, lane: object, *, waits: bool = True) -> AwaitedRequest:
+        """Return the request; it is pending from now on unless `waits` is false."""
+        request = AwaitedRequest(message, lane, keep=self._keep)
         if waits:
-            if (earlier := self._waiting.ask(asked)) is not None:
+            if (earlier := self._pending.add(request)) is not None:
                 self.stop(earlier)
-            self.watch(asked, message.at)
-        return asked
+            self.watch(request, message.at)
+        return request
 
-    def answered(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request that an answer of this side is for, or None; it is answered when the answer has gone on."""
-        asked = self._waiting.answered(stream, side, id)
-        if asked is not None:
-            asked.is_answered = True
-        return asked
+    def resolve(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
+        """Return the pending request that this side responds to, and mark it as answered."""
+        request = self._pending.resolve(stream, side, id)
+        if request is not None:
+            request.is_answered = True
+        return request
 
     def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return the request that an answer of this side is too late for."""
-        return self._waiting.late(stream, side, id)
+        return self._pending.late(stream, side, id)
 
-    def hear(self, message: Notification) -> None:
-        """Take what a notification says of a request: that it goes on, or is not wanted any more."""
+    def observe(self, message: Notification) -> None:
+        """Take note of progress and cancellations."""
         stream, side = message.frame.stream, message.side
         if message.method == "notifications/progress":
-            asked = self._waiting.reported(stream, side, text(message.body.progress_token))
-            if asked is not None and self.timeouts.stop(asked):
-                self.timeouts.start(asked, message.at)
+            request = self._pending.by_progress_token(stream, side, text(message.body.progress_token))
+            if request is not None and self.timeouts.stop(request):
+                self.timeouts.start(request, message.at)
         elif message.method == "notifications/cancelled":
-            asked = self._waiting.find(stream, side, text(message.body.request_id))
-            if asked is not None:
-                self.stop(asked)
+            request = self._pending.find(stream, side, text(message.body.request_id))
+            if request is not None:
+                self.stop(request)
 
-    def watch(self, asked: AwaitedRequest, at: float) -> None:
-        """Count a request's time from now on, unless it stays open by design. Only a client's may time out."""
-        if asked.method != SUBSCRIBE and not asked.is_over:
-            self.slow.start(asked, at)
-            if asked.side == CLIENT:
-                self.timeouts.start(asked, at)
+    def watch(self, request: AwaitedRequest, at: float) -> None:
+        """Start the times of a request that is to be answered. Only requests of the client time out."""
+        if request.method != SUBSCRIBE and not request.is_abandoned:
+            self.slow.start(request, at)
+            if request.side == CLIENT:
+                self.timeouts.start(request, at)
 
-    def stop(self, asked: AwaitedRequest) -> None:
-        """Count a request's time no more."""
-        self.timeouts.stop(asked)
-        self.slow.stop(asked)
+    def stop(self, request: AwaitedRequest) -> None:
+        self.timeouts.stop(request)
+        self.slow.stop(request)
 
-    def give_up(self, asked: AwaitedRequest) -> None:
-        """Keep that a request was answered in its peer's place."""
-        self.stop(asked)
-        self._waiting.give_up(asked)
+    def abandon(self, request: AwaitedRequest) -> None:
+        self.stop(request)
+        self._pending.abandon(request)
 
     def lane_left(self, lane: object) -> None:
-        """An HTTP exchange is over: nobody waits there any more."""
-        for asked in {*self.timeouts, *self.slow}:
-            if asked.lane is lane:
-                self.stop(asked)
+        for request in {*self.timeouts, *self.slow}:
+            if request.lane is lane:
+                self.stop(request)
 
     def due(self, at: float) -> list[Step]:
-        """Return what is to be done because so much time has passed."""
+        """Return the actions for the requests that have been pending too long."""
         steps: list[Step] = [
-            remark("slow", {**asked.names, "seconds": self.slow.seconds}, asked.lane)
-            for asked in self.slow.due(at)
+            rule_note("slow", {**request.note_fields, "seconds": self.slow.seconds}, request.lane)
+            for request in self.slow.due(at)
         ]
-        for asked in self.timeouts.due(at):
-            steps += self._time_out(asked)
+        for request in self.timeouts.due(at):
+            steps += self._time_out(request)
         return steps
 
-    def _time_out(self, asked: AwaitedRequest) -> list[Step]:
+    def _time_out(self, request: AwaitedRequest) -> list[Step]:
         seconds = self.timeouts.seconds
-        what = f"{asked.method} {asked.subject}".strip()
+        what = f"{request.method} {request.subject}".strip()
         message = f"Request timed out: {what} got no answer within {seconds:g} s (mcpspy --call-timeout)"
         error = {"code": TIMED_OUT, "message": message}
-        is_expected = asked.has_gone and not asked.is_answered
-        self.give_up(asked)
+        is_expected = request.is_forwarded and not request.is_answered
+        self.abandon(request)
         steps: list[Step] = [
-            Inject(other(asked.side), answer(asked.id, b"error", error), asked.lane, asked.stream),
-            remark("timeout", {**asked.names, "seconds": seconds}, asked.lane),
+            Inject(other(request.side), answer(request.id, b"error", error), request.lane, request.stream),
+            rule_note("timeout", {**request.note_fields, "seconds": seconds}, request.lane),
         ]
-        if not is_expected or asked.method == "initialize":
+        if not is_expected or request.method == "initialize":
             return steps
-        if asked.is_modern and asked.lane is not None:
-            return [*steps, AbortUpstream(asked.lane)]
+        if request.is_modern and request.lane is not None:
+            return [*steps, AbortUpstream(request.lane)]
         cancelled = (
             b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":%b}}'
         )
         reason = written(f"no answer within {seconds:g} s")
-        return [*steps, Inject(asked.side, cancelled % (asked.id.encode(), reason), None, asked.stream)]
-
-
-OPENING = ("initialize", "server/discover", "ping")
-"""Requests after which a server of an earlier revision still waits for `notifications/initialized`."""
+        return [*steps, Inject(request.side, cancelled % (request.id.encode(), reason), None, request.stream)]
 
 
 class PendingInjection(NamedTuple):
-    """A request of ours that waits."""
-
     id: str
-    """JSON text."""
     side: str
-    """In whose name."""
+    """The side that appears to send it."""
     method: str
     viewer: str
     n: object
-    """The number of the order."""
     at: float
 
     def answer(self, at: float, fields: Fields) -> Notify:
-        """Return the event for the viewer that sent it: `message`, or why there is none."""
+        """Return the event with the response (`message`), or with the reason why there is none."""
         return self.event("answer", {**fields, "seconds": round(at - self.at, 6)})
 
     def event(self, name: str, fields: Fields) -> Notify:
-        """Return an event about it, for the viewer that sent it."""
+        """Return an event about the request for the viewer that sent it."""
         return Notify(self.viewer, {"event": name, "n": self.n, "id": self.id, **fields})
 
 
 class InjectedRequests:
-    """Our requests that wait for their answers."""
+    """Injected requests without a response yet; their responses go to the viewer and are not forwarded."""
 
     def __init__(self, prefix: str) -> None:
-        """`prefix` begins every id; random, or a peer could come upon one."""
+        """`prefix` begins every id; it is random so that a peer cannot guess one."""
         self._prefix = prefix
         self._number = 0
         self._open: dict[tuple[str, str], PendingInjection] = {}
-        self._introduction: dict[str, Any] = {}
+        self._client_meta: dict[str, Any] = {}
         self.is_opening = False
-        """Whether the client has begun to introduce itself, and no more."""
+        """True if the handshake has begun and not ended."""
         self.has_heard = False
-        """Whether the client has said anything at all."""
         self._has_begun = False
 
     def __len__(self) -> int:
@@ -369,63 +321,58 @@ class InjectedRequests:
 
     @property
     def waiting(self) -> list[PendingInjection]:
-        """All of them."""
         return list(self._open.values())
 
-    def hear(self, said: Request | Notification) -> None:
-        """Learn from what a client says whether the session has begun, and what it says of itself in each request."""
-        if said.side != CLIENT:
+    def observe(self, message: Request | Notification) -> None:
+        """Learn the state of the handshake and the `_meta` of requests from the client's messages."""
+        if message.side != CLIENT:
             return
         self.has_heard = True
-        revision = said.revision if isinstance(said, Request) else None
-        if said.method not in OPENING or (revision or "") >= MODERN:
+        revision = message.revision if isinstance(message, Request) else None
+        if message.method not in HANDSHAKE_METHODS or (revision or "") >= MODERN:
             self._has_begun = True
         self.is_opening = not self._has_begun
-        if isinstance(said, Request) and revision is not None:
-            meta = loads(said.body.meta)
-            self._introduction = {key: value for key, value in meta.items() if key.startswith(META)}
+        if isinstance(message, Request) and revision is not None:
+            meta = loads(message.body.meta)
+            self._client_meta = {key: value for key, value in meta.items() if key.startswith(META)}
 
-    def ask(self, say: SendCommand, viewer: str, n: object, at: float) -> tuple[PendingInjection, bytes]:
-        """Return a request, and its text."""
+    def create(
+        self, command: SendCommand, viewer: str, n: object, at: float
+    ) -> tuple[PendingInjection, bytes]:
         self._number += 1
-        said = self._prefix + str(self._number)
-        id_text = orjson.dumps(said).decode()
-        injected = PendingInjection(id_text, say.side, say.method, viewer, n, at)
-        self._open[say.side, id_text] = injected
-        return injected, _message(say.method, self._params(say, said), id_text)
+        id_ = self._prefix + str(self._number)
+        id_text = orjson.dumps(id_).decode()
+        injected = PendingInjection(id_text, command.side, command.method, viewer, n, at)
+        self._open[command.side, id_text] = injected
+        return injected, _message(command.method, self._params(command, id_), id_text)
 
-    def notify(self, say: SendCommand) -> bytes:
-        """Return the text of a notification."""
-        return _message(say.method, say.params, None)
+    def notify(self, command: SendCommand) -> bytes:
+        return _message(command.method, command.params, None)
 
-    def answered(self, side: str, id: str | None) -> PendingInjection | None:  # noqa: A002
-        """Return the request of ours that this side's answer is for, which waits no more."""
+    def resolve(self, side: str, id: str | None) -> PendingInjection | None:  # noqa: A002
         return self._open.pop((other(side), id or ""), None)
 
-    def reported(self, side: str, token: str | None) -> PendingInjection | None:
-        """Return the request of ours that this side reports on: its progress token is its id."""
+    def by_progress_token(self, side: str, token: str | None) -> PendingInjection | None:
         return self._open.get((other(side), token or ""))
 
-    def failed(self, id: str) -> PendingInjection | None:  # noqa: A002
-        """Return the request of ours under this id, which waits no more."""
+    def remove(self, id: str) -> PendingInjection | None:  # noqa: A002
         key = next((key for key in self._open if key[1] == id), None)
         return self._open.pop(key) if key is not None else None
 
-    def _params(self, say: SendCommand, said: str) -> dict[str, Any] | None:
-        """Return the params with what this session's requests have to say of their sender.
+    def _params(self, command: SendCommand, id_: str) -> dict[str, Any] | None:
+        """Return the params with the `_meta` that requests of this session carry.
 
-        A request that is sent again brings the progress token of the first one,
-        which is the host's: ours has one of ours.
+        A request that is sent again brings the progress token of the host's original, which is replaced.
         """
-        introduction = self._introduction if say.side == CLIENT else {}
-        params = dict(say.params or {})
+        client_meta = self._client_meta if command.side == CLIENT else {}
+        params = dict(command.params or {})
         meta = params.get("_meta")
         given = dict(meta) if isinstance(meta, dict) else {}
         if "progressToken" in given:
-            given["progressToken"] = said
-        if given or introduction:
-            params["_meta"] = {**introduction, **given}
-        return params if params or say.params is not None else None
+            given["progressToken"] = id_
+        if given or client_meta:
+            params["_meta"] = {**client_meta, **given}
+        return params if params or command.params is not None else None
 
 
 def _message(method: str, params: dict[str, Any] | None, id_text: str | None) -> bytes:

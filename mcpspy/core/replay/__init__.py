@@ -1,4 +1,1 @@
-"""A recording as the client it was made by: pure, for any connection to play.
-
-`plans` reads what the client said and what it waited for; a `Player` says it again to one live server.
-"""
+"""Replay of a recorded client: its plan, and a player that sends it to one live server, without I/O."""

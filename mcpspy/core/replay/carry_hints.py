@@ -1,7 +1,6 @@
-"""Values that a client seems to have taken from an answer, and that are other ones this time.
+"""Suggestions of `--carry` rules for values that a client seems to have taken from a response.
 
-Owns the guess, and the `--carry` rule that would make it true. It only ever
-suggests: that two texts are equal may be chance.
+These are only suggestions: two equal texts may be a coincidence.
 """
 
 from __future__ import annotations
@@ -13,34 +12,34 @@ from typing import Any
 from mcpspy.core.jsontools import Pointer
 from mcpspy.core.protocol.message import Request, loads
 from mcpspy.core.replay.player import SentRequest
-from mcpspy.core.replay.substitution import SubstitutionRule, given_back
+from mcpspy.core.replay.substitution import SubstitutionRule, sent_back
 
-SHORTEST = 4
-"""Characters of a text that is no chance; of a part of one, two more."""
+MIN_LENGTH = 4
+"""Minimum characters of a text that is not a coincidence; two more for a part of one."""
 
-SMALLEST = 1000
-"""A number below may be anything."""
+MIN_NUMBER = 1000
+"""Smaller numbers may be coincidences."""
 
-OWN = frozenset("_meta name ref level protocolVersion capabilities clientInfo".split())
-"""Parameters that a client knows by itself, or that lists give it by their names."""
+CLIENT_PARAMS = frozenset("_meta name ref level protocolVersion capabilities clientInfo".split())
+"""Parameters that a client knows by itself, or takes from lists by name."""
 
 _WORD = r"[\w.:/+=-]+"
 
 _CONTEXT = 24
-"""Characters before a value in a text by which it is found."""
+"""Maximum characters before a value that identify it within a text."""
 
 
 def suggestions(
     sent: Iterable[SentRequest], known: Sequence[SubstitutionRule] = ()
 ) -> list[tuple[str, SubstitutionRule]]:
-    """Return what was given back, and the rule that would carry it, each rule once."""
+    """Return each suggested rule once, with a description of the value that was sent back."""
     rules: dict[str, tuple[str, SubstitutionRule]] = {}
     carried: set[str | int | None] = set()
     changed: list[tuple[Pointer, str | int, Any]] = []
     for each in sent:
         message = each.cue.message
         if isinstance(message, Request):
-            for value in _own_values(message):
+            for value in _candidate_values(message):
                 for tokens, before, answer in changed:
                     rule = _rule(tokens, before, value)
                     if rule is not None and rule.value(answer) not in (None, value) and value not in carried:
@@ -53,14 +52,14 @@ def suggestions(
     return list(rules.values())
 
 
-def _own_values(message: Request) -> Iterator[str | int]:
-    """Yield what could have been taken from an answer: not what the protocol carries, nor what is too short."""
+def _candidate_values(message: Request) -> Iterator[str | int]:
+    """Yield values that may come from a response: neither protocol fields nor too short."""
     params = message.params
     if not isinstance(params, dict):
         return
-    left_out = {*OWN, *(path[0] for _, path, _ in given_back(message))}
+    left_out = {*CLIENT_PARAMS, *(path[0] for _, path, _ in sent_back(message))}
     for value in _leaves({key: item for key, item in params.items() if key not in left_out}):
-        if len(value) >= SHORTEST if isinstance(value, str) else value >= SMALLEST:
+        if len(value) >= MIN_LENGTH if isinstance(value, str) else value >= MIN_NUMBER:
             yield value
 
 
@@ -73,7 +72,7 @@ def _leaves(value: Any) -> Iterator[str | int]:
 
 
 def _changed(one: Any, other: Any, at: Pointer) -> Iterator[tuple[Pointer, str | int]]:
-    """Yield the places at which two answers have other texts or numbers, and what the first has there."""
+    """Yield the places at which two responses differ in a text or number, with the first one's value."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key, item in one.items():
             if key in other and (at or key in ("result", "error")):
@@ -86,10 +85,10 @@ def _changed(one: Any, other: Any, at: Pointer) -> Iterator[tuple[Pointer, str |
 
 
 def _rule(tokens: Pointer, before: str | int, value: str | int) -> SubstitutionRule | None:
-    """Return the rule by which a changed place yields a value; None if it does not."""
+    """Return the rule that extracts `value` from `before`, the text at a changed place; None if none does."""
     if before == value and type(before) is type(value):
         return SubstitutionRule(tokens)
-    if not (isinstance(before, str) and isinstance(value, str) and len(value) >= SHORTEST + 2):
+    if not (isinstance(before, str) and isinstance(value, str) and len(value) >= MIN_LENGTH + 2):
         return None
     start = before.find(value)
     if start < 0 or not re.fullmatch(_WORD, value):

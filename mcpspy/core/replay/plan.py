@@ -1,14 +1,9 @@
-"""A recorded session, read as what its client did, and why then.
+"""Replay plan: what each recorded client sent, and what it had received before.
 
-Owns causality: a message of the client waits for what the client had heard
-before it. Answers say so themselves. Of what else the server said, only what
-came after the last answer is waited for: before it, it was part of how that
-answer came about; but a subscription has a stream of its own. And it owns which streams of an HTTP recording are one
-client.
-
-What the recorded client said, and what it had heard before.
-
-Owns the shape of a plan; `plan` reads it out of a session, `player` plays it.
+Owns causality: a message waits for what the client had received before it. Responses are certain. Of the
+server's other messages only those after the last response are waited for, because earlier ones were part of
+how that response came about; a subscription has its own stream. Also owns which streams of an HTTP recording
+belong to one client.
 """
 
 from __future__ import annotations
@@ -26,51 +21,43 @@ from mcpspy.core.session.correlation import COMES_AGAIN
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change, Session, is_ours
 
+PROGRESS = "notifications/progress"
+UPDATED = "notifications/resources/updated"
+
 
 class WaitKind(Enum):
-    """What can be waited for."""
-
-    ANSWER = auto()
-    """The answer to a request of the client."""
-    QUESTION = auto()
-    """A request of the server."""
-    NOTICE = auto()
-    """A notification of the server."""
+    RESPONSE = auto()
+    SERVER_REQUEST = auto()
+    NOTIFICATION = auto()
 
 
 class WaitCondition(Struct, frozen=True):
-    """Something that had come in."""
+    """A message that the client had received."""
 
     what: WaitKind
     key: object
-    """Of an answer, the number of the recorded exchange; of the others, which kind it is."""
+    """For a response, the number of the recorded exchange; otherwise the kind of message."""
     count: int
-    """How many of this key had come by then."""
     delay: float
-    """Seconds it had taken, from when the client could begin to wait for it."""
+    """Seconds from when the client could begin to wait for it."""
     is_certain: bool = False
-    """Whether it comes whatever happens, and be it as a timeout: the answer to what is not cancelled."""
-    is_apart: bool = False
-    """Whether it came on a subscription: over HTTP, that an answer is there does not say that this is."""
+    """True if it always comes, if only as a timeout: a response that was not cancelled."""
+    is_on_subscription: bool = False
+    """True if it came on a subscription: over HTTP, its order relative to responses is undefined."""
 
 
 class PlanStep(Struct, frozen=True):
-    """One message of the client."""
-
     message: Request | Notification | Malformed | None
-    """None: the client hung up on `exchange` (HTTP, 2026-07-28), or closed its end."""
+    """None: the client cancelled `exchange` by disconnecting (HTTP, 2026-07-28), or ended the session."""
     at: float
-    """When it was sent."""
     waits: tuple[WaitCondition, ...]
     gap: float
-    """Seconds between the last it had heard, or said, and this."""
+    """Seconds since the client last sent or received something."""
     exchange: Exchange | None = None
-    """The exchange it begins; of a cancellation, the one it ends."""
+    """The exchange that it begins, or cancels."""
 
 
 class ServerRequest(Struct, frozen=True):
-    """A request of the server, and what the client answered."""
-
     exchange: Exchange
     params: str | None
     """Canonical; None if they are nested too deep to be compared."""
@@ -79,26 +66,23 @@ class ServerRequest(Struct, frozen=True):
 class ReplayPlan(Struct, frozen=True):
     """One client, from its first message to its end."""
 
-    cues: tuple[PlanStep, ...]
+    steps: tuple[PlanStep, ...]
     questions: tuple[ServerRequest, ...]
     end: PlanStep
-    """What the client had heard when it closed its end."""
+    """The end of the session, with what the client had received by then."""
 
     @property
     def requests(self) -> list[Exchange]:
-        """The requests it makes, in their order."""
         return [
-            cue.exchange for cue in self.cues if cue.exchange is not None and isinstance(cue.message, Request)
+            step.exchange
+            for step in self.steps
+            if step.exchange is not None and isinstance(step.message, Request)
         ]
 
 
-PROGRESS = "notifications/progress"
-UPDATED = "notifications/resources/updated"
-
-
 def plans(session: Session) -> list[ReplayPlan]:
-    """Return what each client of a session that has ended did; nearly always there is one."""
-    names = _conversations(session)
+    """Return the plan of each client of an ended session; nearly always there is one."""
+    names = _clients(session)
     readers: dict[str | None, _Reader] = {}
     for change in session.changes:
         if change.flaw == COMES_AGAIN:
@@ -119,18 +103,17 @@ def plans(session: Session) -> list[ReplayPlan]:
         if not is_ours(change):
             readers.setdefault(names.get(stream), _Reader()).read(change)
     found = [reader.plan() for reader in readers.values()]
-    return [plan for plan in found if plan.cues]
+    return [plan for plan in found if plan.steps]
 
 
 def expects_answer(exchange: Exchange) -> bool:
-    """Whether a request was answered, and not only because or although it was taken back."""
+    """Return whether a request got a response that is not merely the outcome of its cancellation."""
     if exchange.is_subscription or exchange.state is State.LATE:
         return False
     return exchange.answer is not None or exchange.state is State.REFUSED
 
 
 def is_unanswered(exchange: Exchange) -> bool:
-    """Whether the server owes the answer."""
     return (
         exchange.answer is None
         and exchange.state in (State.PENDING, State.UNANSWERED)
@@ -138,8 +121,8 @@ def is_unanswered(exchange: Exchange) -> bool:
     )
 
 
-def notice_key(message: Notification, exchange: int | None) -> object:
-    """Return which kind of notification it is; None if it is one that nobody can wait for."""
+def notification_key(message: Notification, exchange: int | None) -> object:
+    """Return the kind of a notification; None if it cannot be waited for."""
     if message.method == PROGRESS:
         return None if exchange is None else (PROGRESS, exchange)
     return (UPDATED, message.subject) if message.method == UPDATED else message.method
@@ -147,58 +130,55 @@ def notice_key(message: Notification, exchange: int | None) -> object:
 
 class _Reader:
     def __init__(self) -> None:
-        self._cues: list[PlanStep] = []
-        self._questions: list[ServerRequest] = []
-        self._heard: list[WaitCondition] = []
+        self._steps: list[PlanStep] = []
+        self._server_requests: list[ServerRequest] = []
+        self._received: list[WaitCondition] = []
         """Since the last message of the client."""
         self._counts: Counter[tuple[WaitKind, object]] = Counter()
-        self._said_at = 0.0
-        """When the client last said something, or was answered."""
+        self._active_at = 0.0
+        """Time at which the client last sent something, or received a response."""
         self._last_at = 0.0
         self._end: PlanStep | None = None
 
     def plan(self) -> ReplayPlan:
-        """Return what was read."""
         self.close(self._last_at)
         assert self._end is not None
-        return ReplayPlan(tuple(self._cues), tuple(self._questions), self._end)
+        return ReplayPlan(tuple(self._steps), tuple(self._server_requests), self._end)
 
     def close(self, at: float) -> None:
-        """The client closed its end: what comes after is not waited for."""
         if self._end is None:
-            end = self._cue(None, at, None)
-            # What nobody answered then may be answered now.
-            left = (cue.exchange for cue in self._cues if isinstance(cue.message, Request))
+            end = self._step(None, at, None)
+            # Requests without a recorded response may get one now.
+            left = (step.exchange for step in self._steps if isinstance(step.message, Request))
             waits = [
-                WaitCondition(WaitKind.ANSWER, each.number, 1, 0.0)
+                WaitCondition(WaitKind.RESPONSE, each.number, 1, 0.0)
                 for each in left
                 if each and is_unanswered(each)
             ]
             # Over HTTP, what belongs to no request comes when it comes: give it a moment before hanging up.
             for (what, key), count in self._counts.items():
-                if what is not WaitKind.ANSWER:
+                if what is not WaitKind.RESPONSE:
                     waits.append(WaitCondition(what, key, count, 0.0))
             self._end = structs.replace(end, waits=(*end.waits, *waits))
 
     def read(self, change: Change) -> None:
-        """Take the next message, or the end of an HTTP exchange."""
         what, exchange = change.what, change.exchange
         if self._end is not None:
             return
         if isinstance(what, Note):
             assert exchange is not None
             if exchange.state is State.REFUSED:
-                self._hear(WaitKind.ANSWER, exchange.number, what.at, is_certain=True)
+                self._receive(WaitKind.RESPONSE, exchange.number, what.at, is_certain=True)
             elif exchange.state in (State.CANCELLED, State.CLOSED):
-                self._say(None, what.at, exchange)
+                self._send(None, what.at, exchange)
         elif isinstance(what, Malformed):
             if what.side == CLIENT:
-                self._say(what, what.at, None)
+                self._send(what, what.at, None)
         elif isinstance(what, Request | Notification):
             if what.side != CLIENT:
-                self._server(what, exchange)
+                self._read_server_message(what, exchange)
             else:
-                self._say(what, what.at, exchange)
+                self._send(what, what.at, exchange)
         elif isinstance(what, Result | Failure) and exchange is not None and exchange.answer is what:
             self._answer(what, exchange)
 
@@ -206,46 +186,56 @@ class _Reader:
         if what.side == CLIENT:
             self._last_at = what.at
         else:
-            self._hear(WaitKind.ANSWER, exchange.number, what.at, is_certain=expects_answer(exchange))
+            self._receive(WaitKind.RESPONSE, exchange.number, what.at, is_certain=expects_answer(exchange))
 
-    def _server(self, what: Request | Notification, exchange: Exchange | None) -> None:
+    def _read_server_message(self, what: Request | Notification, exchange: Exchange | None) -> None:
         if isinstance(what, Request):
             assert exchange is not None
-            self._questions.append(ServerRequest(exchange, comparable(what)))
-            self._hear(WaitKind.QUESTION, what.method, what.at)
-        elif (key := notice_key(what, exchange.number if exchange is not None else None)) is not None:
-            is_apart = exchange is not None and exchange.is_subscription
-            self._hear(WaitKind.NOTICE, key, what.at, is_apart=is_apart)
+            self._server_requests.append(ServerRequest(exchange, comparable(what)))
+            self._receive(WaitKind.SERVER_REQUEST, what.method, what.at)
+        elif (key := notification_key(what, exchange.number if exchange is not None else None)) is not None:
+            is_on_subscription = exchange is not None and exchange.is_subscription
+            self._receive(WaitKind.NOTIFICATION, key, what.at, is_on_subscription=is_on_subscription)
 
-    def _hear(
-        self, what: WaitKind, key: object, at: float, *, is_certain: bool = False, is_apart: bool = False
+    def _receive(
+        self,
+        what: WaitKind,
+        key: object,
+        at: float,
+        *,
+        is_certain: bool = False,
+        is_on_subscription: bool = False,
     ) -> None:
         self._counts[what, key] += 1
-        delay = max(0.0, at - self._said_at)
-        self._heard.append(WaitCondition(what, key, self._counts[what, key], delay, is_certain, is_apart))
+        delay = max(0.0, at - self._active_at)
+        self._received.append(
+            WaitCondition(what, key, self._counts[what, key], delay, is_certain, is_on_subscription)
+        )
         self._last_at = at
-        if what is WaitKind.ANSWER:
-            self._said_at = at
+        if what is WaitKind.RESPONSE:
+            self._active_at = at
 
-    def _say(
+    def _send(
         self, what: Request | Notification | Malformed | None, at: float, exchange: Exchange | None
     ) -> None:
-        self._cues.append(self._cue(what, at, exchange))
-        self._said_at = self._last_at = at
+        self._steps.append(self._step(what, at, exchange))
+        self._active_at = self._last_at = at
 
-    def _cue(
+    def _step(
         self, what: Request | Notification | Malformed | None, at: float, exchange: Exchange | None
     ) -> PlanStep:
-        heard, self._heard = self._heard, []
+        heard, self._received = self._received, []
         last = max((place for place, wait in enumerate(heard) if wait.is_certain), default=-1)
         waits = tuple(
-            wait for place, wait in enumerate(heard) if wait.is_certain or wait.is_apart or place > last
+            wait
+            for place, wait in enumerate(heard)
+            if wait.is_certain or wait.is_on_subscription or place > last
         )
         return PlanStep(what, at, waits, max(0.0, at - self._last_at), exchange)
 
 
 def comparable(request: Request) -> str | None:
-    """Return the params of a request of the server as they are compared: without `_meta`."""
+    """Return the params of a server's request in canonical form, without `_meta`."""
     params = request.params
     if isinstance(params, dict):
         params = {key: value for key, value in params.items() if key != "_meta"}
@@ -255,11 +245,11 @@ def comparable(request: Request) -> str | None:
         return None
 
 
-def _conversations(session: Session) -> dict[str | None, str | None]:
-    """Return which client each stream belongs to, by a name for it; streams left out belong to None.
+def _clients(session: Session) -> dict[str | None, str | None]:
+    """Return the client of each stream, by a name for it; all other streams belong to client None.
 
-    A session is a client. What has none is of one client as far as can be
-    told: of the only one there is, or of one that does without a handshake.
+    A session is a client. Streams without a session belong to one client as far as can be known: to the only
+    one, or to one without a handshake.
     """
     opened: list[str | None] = []
     modern: set[str | None] = set()

@@ -1,20 +1,9 @@
-"""The recorded client, once more: what it says to a live server, and when.
+"""Player of a replay plan: what to send to a live server, and when.
 
-Owns the state of one run: what is still to be said, what was answered, which
-live id stands for which recorded one. Time comes in as an argument, in seconds
-of any clock that does not go back. Never raises, whatever the server says, and
-never waits for ever.
-
-What a live server has said so far, as far as somebody waits for it.
-
-Owns how long is waited for what may not come: answers come, be it as a
-timeout; a question or a notification of a server that has changed may not.
-
-What the client answers when the server asks: what it answered in the recording.
-
-Owns the choice: the same question gets its own answers, in their order; else
-the questions of a method get theirs in the recorded order; what was never
-asked gets a JSON-RPC error.
+Owns the state of one run: the steps that are left, the responses received, and the live id of each recorded
+one. Time is an argument, in seconds of any monotonic clock. Never raises, whatever the server sends, and
+never waits forever. A request of the server gets the recorded response to the same request, or else the next
+recorded response for its method, or else a JSON-RPC error.
 """
 
 from __future__ import annotations
@@ -38,75 +27,79 @@ from mcpspy.core.replay.plan import (
     WaitKind,
     comparable,
     expects_answer,
-    notice_key,
+    notification_key,
 )
 from mcpspy.core.replay.substitution import SubstitutionRule, Substitutions
 from mcpspy.core.session.correlation import event_of
 from mcpspy.core.session.exchange import Event
 
-PATIENCE = {WaitKind.ANSWER: 1.0, WaitKind.QUESTION: 2.0, WaitKind.NOTICE: 0.5}
-"""Seconds that is waited, at least, for the answer to what was cancelled, a question, a notice."""
+MIN_WAITS = {WaitKind.RESPONSE: 1.0, WaitKind.SERVER_REQUEST: 2.0, WaitKind.NOTIFICATION: 0.5}
+"""Minimum seconds to wait for the response to a cancelled request, a server request, a notification."""
 
-LENIENCE = 3.0
-"""How many times as long as in the recording such things may take."""
+WAIT_FACTOR = 3.0
+"""The factor by which these may take longer than in the recording."""
+
+TIMEOUT = 30.0
+
+MAX_TIMEOUTS = 2
+"""Consecutive timeouts, with nothing received in between, after which the server counts as hanging."""
 
 
 class ReceivedMessages:
-    """What came, and when."""
+    """Messages from the server so far, with their times."""
 
     def __init__(self) -> None:
         self.settled: dict[int, float] = {}
-        """Recorded exchanges that nobody need wait for any more: since when."""
-        self._came: defaultdict[tuple[WaitKind, object], list[float]] = defaultdict(list)
+        """Recorded exchanges that are over: since when."""
+        self._times: defaultdict[tuple[WaitKind, object], list[float]] = defaultdict(list)
 
-    def came(self, what: WaitKind, key: object, now: float) -> None:
-        """A question or a notice of this kind came."""
-        self._came[what, key].append(now)
+    def add(self, what: WaitKind, key: object, now: float) -> None:
+        """Record that a server request or a notification of this kind has arrived."""
+        self._times[what, key].append(now)
 
-    def missing(self, cue: PlanStep) -> list[WaitCondition]:
-        """Return what a cue waits for and may not come, as long as it has not."""
-        return [wait for wait in cue.waits if not wait.is_certain and self._at(wait) is None]
+    def missing(self, step: PlanStep) -> list[WaitCondition]:
+        """Return the uncertain messages that a step waits for and that have not arrived."""
+        return [wait for wait in step.waits if not wait.is_certain and self._at(wait) is None]
 
-    def since(self, cue: PlanStep, ready: float) -> float:
-        """Return when the last thing came that a cue waits for; `ready` if that was before it could wait."""
-        return max([ready, *(at for wait in cue.waits if (at := self._at(wait)) is not None)])
+    def since(self, step: PlanStep, ready: float) -> float:
+        """Return when the last message arrived that a step waits for, but not before `ready`."""
+        return max([ready, *(at for wait in step.waits if (at := self._at(wait)) is not None)])
 
-    def patience_ends(self, cue: PlanStep, ready: float, most: float) -> float:
-        """Return until when a cue waits for what may not come."""
-        lenient = [max(PATIENCE[wait.what], wait.delay * LENIENCE) for wait in self.missing(cue)]
-        return self.since(cue, ready) + min(max(lenient, default=0.0), most)
+    def waits_until(self, step: PlanStep, ready: float, most: float) -> float:
+        """Return the time until which a step waits for uncertain messages."""
+        waits = [max(MIN_WAITS[wait.what], wait.delay * WAIT_FACTOR) for wait in self.missing(step)]
+        return self.since(step, ready) + min(max(waits, default=0.0), most)
 
     def _at(self, wait: WaitCondition) -> float | None:
-        if wait.what is WaitKind.ANSWER:
+        if wait.what is WaitKind.RESPONSE:
             return self.settled.get(wait.key) if isinstance(wait.key, int) else None
         if isinstance(wait.key, tuple) and (over := self.settled.get(wait.key[1])) is not None:
             return over  # Progress on what is over.
-        came = self._came[wait.what, wait.key]
-        return came[wait.count - 1] if len(came) >= wait.count else None
+        add = self._times[wait.what, wait.key]
+        return add[wait.count - 1] if len(add) >= wait.count else None
 
 
 class ServerRequestReply(Struct, frozen=True):
-    """What goes back to the server."""
+    """The response to a server request."""
 
     data: bytes | None
-    """None: the recorded client never answered either."""
+    """None: the recorded client never responded either."""
     after: float
     """Seconds it took in the recording."""
     token: str | None = None
-    """JSON text of the recorded question's progress token."""
+    """JSON text of the recorded request's progress token."""
     remark: str | None = None
-    """What a person should know, one line."""
+    """A line for the user."""
 
 
 class ServerRequests:
-    """The recorded questions, and which of them were asked again."""
+    """The recorded server requests, and which of them the live server has sent."""
 
     def __init__(self, recorded: Sequence[ServerRequest]) -> None:
         self._recorded = list(recorded)
         self._left = list(recorded)
 
     def reply(self, asked: Request) -> ServerRequestReply:
-        """Answer a request of the live server."""
         id = asked.id.encode()  # noqa: A001
         question = self._choose(asked.method, comparable(asked))
         if question is None:
@@ -134,39 +127,28 @@ class ServerRequests:
         return None
 
 
-TIMEOUT = 30.0
-"""Seconds that an answer is waited for."""
-
-HUNG = 2
-"""Requests in a row that time out, with nothing heard meanwhile, after which the server is taken to hang."""
-
-
 class PlayerOptions(Struct, frozen=True, kw_only=True):
-    """How a recording is played."""
-
     speed: float = 0.0
-    """How many times as fast as it was recorded; 0: without waiting for anything but the server."""
+    """A factor of the recorded speed; 0: wait for nothing but the server."""
     timeout: float = TIMEOUT
     serial: bool = False
-    """Whether a request waits for all answers before it, though the recorded client did not."""
+    """True if a request waits for all earlier responses, though the recorded client did not."""
     carry: tuple[SubstitutionRule, ...] = ()
     secrets: dict[str, str] = {}
-    """Live values for what was redacted, by tag or by the key they stand under."""
+    """Live values for redacted ones, by tag or key."""
 
 
 class SentRequest(Struct):
-    """A request that was made of the live server."""
-
     cue: PlanStep
     at: float
     answer: Result | Failure | None = None
     answered_at: float | None = None
     failed: str | None = None
-    """Why there will be no answer."""
+    """The reason why there will be no response."""
 
     @property
     def about(self) -> str:
-        """What a person is told of it."""
+        """Method and subject, for the user."""
         message = self.cue.message
         assert isinstance(message, Request)
         return f"{message.method} {message.subject}" if message.subject else message.method
@@ -180,21 +162,21 @@ class Player:
         self.sent: dict[int, SentRequest] = {}
         """By the number of the recorded exchange."""
         self.remarks: list[str] = []
-        """What a person should know, one line each."""
+        """Lines for the user."""
         self.stopped: str | None = None
-        """Why it went no further, if it did not."""
+        """The reason why it stopped before the end, if it did."""
         self._options = options
         self._ids = ids
         self.carried = Substitutions(options.carry)
-        self._questions = ServerRequests(plan.questions)
+        self._server_requests = ServerRequests(plan.questions)
         self._next = 0
-        self._come = ReceivedMessages()
+        self._arrivals = ReceivedMessages()
         self._live: dict[str, int] = {}
         """Live id → number of the recorded exchange."""
         self._open: dict[int, float] = {}
-        """Requests whose answer has to come: until when."""
+        """Requests whose response is certain: until when."""
         self._ready = now
-        """When the next cue could begin to wait for what may not come."""
+        """Time at which the next step could begin to wait for uncertain messages."""
         self._replies: list[tuple[float, bytes]] = []
         self._tokens: dict[str, str] = {}
         self._timeouts = 0
@@ -202,30 +184,29 @@ class Player:
 
     @property
     def is_over(self) -> bool:
-        """Whether all is said, and heard."""
         return self._is_over or self.stopped is not None
 
     @property
     def waiting(self) -> str:
-        """What a person is told is waited for."""
+        """The awaited message, for the user."""
         waiting = next(iter(self._open), None)
         return self.sent[waiting].about if waiting is not None else "what the server said then"
 
     def end(self, why: str, now: float) -> None:
-        """The server is gone: `the server ended with exit code 1`."""
+        """Take note that the connection ended: `the server ended with exit code 1`."""
         waiting = next(iter(self._open), None)
         self._stop(why if waiting is None else f"{why} before it answered {self.sent[waiting].about}", now)
 
     def heard(self, data: bytes, now: float, request: str | None = None, status: int = 200) -> bool:
-        """Take what the server said; whether it was a message. `request`: whose HTTP exchange carried it."""
+        """Read server output; return whether it was a message. `request` names its HTTP exchange."""
         is_message = False
         for message in read_frame(Frame(now, SERVER, data)):
             if isinstance(message, Result | Failure):
                 self._answer(message, now, request if status >= 400 else None)
             elif isinstance(message, Request):
-                self._question(message, now)
+                self._receive_request(message, now)
             elif isinstance(message, Notification):
-                self._notice(message, now)
+                self._receive_notification(message, now)
             else:
                 continue
             is_message = True
@@ -233,7 +214,7 @@ class Player:
         return is_message
 
     def refused(self, request: str | None, why: str, now: float, *, is_gone: bool = False) -> None:
-        """Take that a request gets no answer, or that something else was refused. `is_gone`: nobody was there."""
+        """Take note of a refusal, of a request or another message. `is_gone`: there was no server."""
         number = self._live.get(request) if request is not None else None
         if number is None:
             self.remarks.append(why)
@@ -246,64 +227,63 @@ class Player:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the server has answered anything."""
         return any(sent.answer is not None for sent in self.sent.values())
 
     def take(self, now: float) -> list[bytes]:
-        """Return what is to be sent now, in its order."""
+        """Return the messages to be sent now, in order."""
         self._time_out(now)
         said = [data for due, data in self._replies if due <= now]
         self._replies = [reply for reply in self._replies if reply[0] > now]
         while not self.is_over:
-            cue = self._cue
-            due = self._due(cue)
+            step = self._step
+            due = self._due(step)
             if due is None or due > now:
                 break
             self._ready = now
-            if cue is self.plan.end:
+            if step is self.plan.end:
                 self._is_over = True
                 break
             self._next += 1
-            said += self._say(cue, now)
+            said += self._send(step, now)
         return said
 
     @property
     def next_at(self) -> float | None:
-        """When `take` has something to do, if nothing is heard before."""
+        """The time at which `take` has something to do, if nothing is received before."""
         times = [due for due, _ in self._replies] + list(self._open.values())
         if not self.is_over:
-            due = self._due(self._cue)
+            due = self._due(self._step)
             if due is not None:
                 times.append(due)
         return min(times, default=None)
 
     @property
-    def _cue(self) -> PlanStep:
-        return self.plan.cues[self._next] if self._next < len(self.plan.cues) else self.plan.end
+    def _step(self) -> PlanStep:
+        return self.plan.steps[self._next] if self._next < len(self.plan.steps) else self.plan.end
 
-    def _due(self, cue: PlanStep) -> float | None:
-        """Return when a cue is due, as far as is known now; None if an answer has to come first."""
-        if self._blocked(cue):
+    def _due(self, step: PlanStep) -> float | None:
+        """Return when a step is due as far as is known; None if a response has to come first."""
+        if self._blocked(step):
             return None
-        if self._come.missing(cue):
-            since = self._come.patience_ends(cue, self._ready, self._options.timeout)
+        if self._arrivals.missing(step):
+            since = self._arrivals.waits_until(step, self._ready, self._options.timeout)
         else:
-            since = self._come.since(cue, self._ready)
-        return since + (cue.gap / self._options.speed if self._options.speed else 0.0)
+            since = self._arrivals.since(step, self._ready)
+        return since + (step.gap / self._options.speed if self._options.speed else 0.0)
 
-    def _blocked(self, cue: PlanStep) -> bool:
-        """Whether an answer is still to come that will, be it as a timeout."""
-        if self._options.serial and self._open and not _is_cancellation(cue):
+    def _blocked(self, step: PlanStep) -> bool:
+        """Return whether a response is still to come, if only as a timeout."""
+        if self._options.serial and self._open and not _is_cancellation(step):
             return True
-        return any(wait.is_certain and wait.key in self._open for wait in cue.waits)
+        return any(wait.is_certain and wait.key in self._open for wait in step.waits)
 
-    def _say(self, cue: PlanStep, now: float) -> list[bytes]:
-        message, exchange = cue.message, cue.exchange
+    def _send(self, step: PlanStep, now: float) -> list[bytes]:
+        message, exchange = step.message, step.exchange
         if isinstance(message, Request):
             assert exchange is not None
-            return self._ask(cue, message, exchange.number, now)
-        if _is_cancellation(cue):
-            return self._cancel(cue)
+            return self._send_request(step, message, exchange.number, now)
+        if _is_cancellation(step):
+            return self._cancel(step)
         if message is None:
             return []
         if isinstance(message, Notification) and message.method == "notifications/progress":
@@ -311,61 +291,61 @@ class Player:
             path = ("params", "progressToken")
             return [] if token is None else [replaced(message.data, path, token.encode())]
         if isinstance(message, Notification):
-            return [self._restored(self.carried.put_in(message, message.data), message.method)]
+            return [self._restored(self.carried.apply(message, message.data), message.method)]
         return [message.data]
 
-    def _ask(self, cue: PlanStep, message: Request, number: int, now: float) -> list[bytes]:
-        if (why := self._pointless(cue, message)) is not None:
-            self.remarks.append(f"{SentRequest(cue, now).about}: not asked, {why}")
-            self._come.settled[number] = now
+    def _send_request(self, step: PlanStep, message: Request, number: int, now: float) -> list[bytes]:
+        if (why := self._reason_to_skip(step, message)) is not None:
+            self.remarks.append(f"{SentRequest(step, now).about}: not asked, {why}")
+            self._arrivals.settled[number] = now
             return []
         live = str(next(self._ids))
-        data = self.carried.put_in(message, one_line(message.data))
+        data = self.carried.apply(message, one_line(message.data))
         data = replaced(data, ("id",), live.encode())
         data = replaced(data, ("params", "_meta", "progressToken"), live.encode())
-        data = self._restored(data, SentRequest(cue, now).about)
+        data = self._restored(data, SentRequest(step, now).about)
         self._live[live] = number
-        self.sent[number] = SentRequest(cue, now)
-        assert cue.exchange is not None
-        if expects_answer(cue.exchange):
+        self.sent[number] = SentRequest(step, now)
+        assert step.exchange is not None
+        if expects_answer(step.exchange):
             self._open[number] = now + self._options.timeout
         return [data]
 
     def _restored(self, data: bytes, about: str) -> bytes:
-        """Put live secrets in, as far as they are known."""
+        """Insert live secrets as far as they are known."""
         data, missing = restored(data, self._options.secrets)
         if missing:
             what = ", ".join(sorted(missing))
             self.remarks.append(f"{about}: sent with what stands for a secret in the recording: {what}")
         return data
 
-    def _pointless(self, cue: PlanStep, message: Request) -> str | None:
-        """Say why a request makes no sense to this server now."""
+    def _reason_to_skip(self, step: PlanStep, message: Request) -> str | None:
+        """Return why a request cannot be made of this server now, if so."""
         if (missing := self.carried.missing(message)) is not None:
             return f"for the server gave no {missing} this time"
-        before = cue.exchange.continues if cue.exchange is not None else None
+        before = step.exchange.continues if step.exchange is not None else None
         asked = self.sent.get(before.number) if before is not None else None
         if asked is None or asked.answer is None or event_of(asked.answer) is Event.QUESTION:
             return None
         return "for the server had no question this time"
 
-    def _cancel(self, cue: PlanStep) -> list[bytes]:
-        number = cue.exchange.number if cue.exchange is not None else None
+    def _cancel(self, step: PlanStep) -> list[bytes]:
+        number = step.exchange.number if step.exchange is not None else None
         live = next((live for live, known in self._live.items() if known == number), None)
         if live is None:
             return []
-        if cue.message is None:
+        if step.message is None:
             params = b'{"requestId":%b}' % live.encode()
             return [b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}' % params]
-        return [replaced(cue.message.data, ("params", "requestId"), live.encode())]
+        return [replaced(step.message.data, ("params", "requestId"), live.encode())]
 
     def _answer(self, message: Result | Failure, now: float, request: str | None) -> None:
         id = message.id if request is None else request  # noqa: A001
         number = self._live.get((id or "").strip('"'))  # Some servers answer 1 with "1".
-        if number is None or number in self._come.settled:
+        if number is None or number in self._arrivals.settled:
             return
         self._open.pop(number, None)
-        self._come.settled[number] = now
+        self._arrivals.settled[number] = now
         sent = self.sent[number]
         sent.answer, sent.answered_at = message, now
         recorded = sent.cue.exchange.answer if sent.cue.exchange is not None else None
@@ -374,9 +354,9 @@ class Player:
 
     def _fail(self, number: int, why: str, now: float) -> None:
         self._open.pop(number, None)
-        if number in self._come.settled:
+        if number in self._arrivals.settled:
             return
-        self._come.settled[number] = now
+        self._arrivals.settled[number] = now
         sent = self.sent[number]
         sent.failed = why
         recorded = sent.cue.exchange.answer if sent.cue.exchange is not None else None
@@ -384,7 +364,7 @@ class Player:
             self.carried.learn(recorded, None)
 
     def _stop(self, why: str, now: float) -> None:
-        """Go no further; what is open stays unanswered."""
+        """Stop, and leave open requests without a response."""
         if not self.is_over:
             self.stopped = why
         for number in list(self._open):
@@ -399,12 +379,12 @@ class Player:
             self._timeouts += 1
             if not self.is_answered or self.sent[number].about == "initialize":
                 self._stop(why, now)
-            elif self._timeouts >= HUNG:
+            elif self._timeouts >= MAX_TIMEOUTS:
                 self._stop(f"{why}, nor to what was asked before: the server hangs", now)
 
-    def _question(self, message: Request, now: float) -> None:
-        self._come.came(WaitKind.QUESTION, message.method, now)
-        reply = self._questions.reply(message)
+    def _receive_request(self, message: Request, now: float) -> None:
+        self._arrivals.add(WaitKind.SERVER_REQUEST, message.method, now)
+        reply = self._server_requests.reply(message)
         if reply.token is not None:
             self._tokens[reply.token] = message.progress_token or "null"
         if reply.remark is not None:
@@ -414,15 +394,15 @@ class Player:
             data = self._restored(one_line(reply.data), f"the answer to {message.method}")
             self._replies.append((now + after, data))
 
-    def _notice(self, message: Notification, now: float) -> None:
+    def _receive_notification(self, message: Notification, now: float) -> None:
         token = (text(message.body.progress_token) or "").strip('"')
-        key = notice_key(message, self._live.get(token))
+        key = notification_key(message, self._live.get(token))
         if key is not None:
-            self._come.came(WaitKind.NOTICE, key, now)
+            self._arrivals.add(WaitKind.NOTIFICATION, key, now)
 
 
-def _is_cancellation(cue: PlanStep) -> bool:
-    message = cue.message
+def _is_cancellation(step: PlanStep) -> bool:
+    message = step.message
     if message is None:
-        return cue.exchange is not None
+        return step.exchange is not None
     return isinstance(message, Notification) and message.method == "notifications/cancelled"

@@ -1,7 +1,7 @@
-"""A part of a recording that can be played by itself.
+"""Parts of a recording that can be replayed by themselves.
 
-Owns what requests need: the handshake, the question that one of them answers,
-what gave it its cursor or its task.
+Owns what a request depends on: the handshake, the server request it answers, the source of its cursor or
+task.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mcpspy.core.protocol.message import AnyMessage, Malformed, Request, Result
 from mcpspy.core.protocol.peers import INTRODUCTIONS
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Damaged, Frame, Note
-from mcpspy.core.replay.substitution import Substitutions, given_back, handed_out
+from mcpspy.core.replay.substitution import Substitutions, returned_values, sent_back
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session
 
@@ -22,13 +22,13 @@ LEFT_OUT = "left-out"
 
 
 def needed(session: Session, wanted: Collection[int]) -> set[int]:
-    """Return the numbers of these exchanges and of those that have to go before them."""
+    """Return the numbers of these exchanges and of those that they depend on."""
     kept: set[int] = set()
-    givers: dict[tuple[str, bytes], int] = {}
+    sources: dict[tuple[str, bytes], int] = {}
     for exchange in session.exchanges:
         if isinstance(exchange.answer, Result):
-            for given in handed_out(exchange.answer):
-                givers.setdefault(given, exchange.number)
+            for given in returned_values(exchange.answer):
+                sources.setdefault(given, exchange.number)
     waiting = [exchange for exchange in session.exchanges if exchange.number in wanted]
     waiting += [exchange for exchange in session.exchanges if exchange.request.method in INTRODUCTIONS]
     while waiting:
@@ -37,17 +37,17 @@ def needed(session: Session, wanted: Collection[int]) -> set[int]:
             continue
         kept.add(exchange.number)
         waiting += [other for other in (exchange.continues, exchange.continued_by) if other is not None]
-        for kind, _, value in given_back(exchange.request):
-            if (giver := givers.get((kind, value))) is not None:
-                waiting.append(session.exchanges[giver])
+        for kind, _, value in sent_back(exchange.request):
+            if (source := sources.get((kind, value))) is not None:
+                waiting.append(session.exchanges[source])
     return kept
 
 
 def reduced(session: Session, kept: Collection[int]) -> Session:
-    """Return the session as it would stand with these exchanges of the client's only, at its end.
+    """Return the session with only these exchanges of the client, in its final state.
 
-    What the server said on behalf of others goes with them. Entries keep their
-    places: where one is left out, there is a note of it.
+    Server messages that belong to other exchanges are removed. Entries keep their places: a note marks each
+    gap.
     """
     part, owners = Session(session.header), _Owners()
     for change in session.changes:
@@ -64,7 +64,7 @@ def reduced(session: Session, kept: Collection[int]) -> Session:
 
 
 def as_recorded(session: Session, carried: Iterable[Substitutions]) -> Session:
-    """Return a new session as it would stand if the server had handed out the values that it once did."""
+    """Return the session with the recorded values in place of those that the live server returned."""
     back = list(carried)
     part = Session(session.header)
     for change in session.changes:
@@ -81,18 +81,17 @@ def as_recorded(session: Session, carried: Iterable[Substitutions]) -> Session:
 
 
 class _Owners:
-    """On behalf of which exchange of the client's something is said."""
+    """Assigns entries to exchanges of the client."""
 
     def __init__(self) -> None:
         self._open: list[int] = []
-        self._posted: dict[int, int] = {}
+        self._by_http: dict[int, int] = {}
         self._last: int | None = None
         """The last request of the client; None after a notification."""
-        self._questions: dict[int, int | None] = {}
-        """Requests of the server, and whose they are."""
+        self._server_requests: dict[int, int | None] = {}
 
     def owner(self, change: Change) -> int | None:
-        """Return the number of the exchange that the next entry belongs to; None if it is nobody's."""
+        """Return the number of the exchange that the next entry belongs to, if any."""
         what, exchange = change.what, change.exchange
         if isinstance(what, Damaged | Malformed):
             return None
@@ -105,7 +104,7 @@ class _Owners:
             self._last = None
             return None
         if exchange is not None:
-            return self._questions.setdefault(exchange.number, self._cause(what.frame))
+            return self._server_requests.setdefault(exchange.number, self._cause(what.frame))
         return self._cause(what.frame)
 
     def _follow(self, what: AnyMessage | Note, exchange: Exchange) -> None:
@@ -114,12 +113,12 @@ class _Owners:
             if not exchange.is_subscription:
                 self._open.append(exchange.number)
             if what.frame.http is not None:
-                self._posted[what.frame.http] = exchange.number
+                self._by_http[what.frame.http] = exchange.number
         elif exchange.number in self._open and (what is exchange.answer or what is exchange.cancel):
             self._open.remove(exchange.number)
 
     def _cause(self, frame: Frame) -> int | None:
-        """Return what made the server speak: what it speaks on, else what waits, else what it last heard."""
-        if frame.http in self._posted:
-            return self._posted[frame.http]
+        """Return the cause of a server message: its HTTP exchange, an open request or the last one."""
+        if frame.http in self._by_http:
+            return self._by_http[frame.http]
         return self._open[-1] if self._open else self._last

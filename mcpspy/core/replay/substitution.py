@@ -1,8 +1,7 @@
-"""What a server hands out and a client gives back: the recorded value becomes the live one.
+"""Substitution of live values for recorded ones that a server returns and a client sends back.
 
-Owns cursors, `requestState` and task ids, which the protocol names, and the
-values that a person names by a rule: a session in a tool's result that is an
-argument of the next call.
+These are cursors, `requestState` and task ids, which the protocol defines, and values that the user names by
+a rule: a session id in a tool's result that is an argument of the next call.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ RELATED = META + "related-task"
 
 
 class SubstitutionRule(Struct, frozen=True):
-    """Where in an answer a value stands that comes again in later messages of the client."""
+    """The place in a response of a value that the client sends back later."""
 
     tokens: Pointer
     pattern: str | None = None
-    """With one group: the part of a text that it is; None is all of it."""
+    """With one group, the part of a text that is the value; None: all of it."""
 
     def value(self, answer: Any) -> str | int | None:
-        """Return the value in an answer; None if there is none."""
+        """Return the value in a response, if there is one."""
         found = at(answer, self.tokens)
         if isinstance(found, bool) or not isinstance(found, str | int):
             return None
@@ -45,7 +44,7 @@ class SubstitutionRule(Struct, frozen=True):
 
 
 def rule(text: str) -> SubstitutionRule:
-    """Return the rule of `POINTER` or `POINTER=REGEX`; raise ValueError, with why it is none."""
+    """Parse `POINTER` or `POINTER=REGEX`; raise ValueError with the reason."""
     place, equals, pattern = text.partition("=")
     tokens = pointer(place)
     if tokens[0] not in ("result", "error"):
@@ -62,20 +61,19 @@ def rule(text: str) -> SubstitutionRule:
 
 
 class Substitutions:
-    """What was handed out so far: recorded values, and the live ones in their place."""
+    """Recorded values that the server has returned so far, and the live ones that replace them."""
 
     def __init__(self, rules: tuple[SubstitutionRule, ...] = ()) -> None:
         self._rules = rules
         self._known: dict[tuple[str, bytes], bytes | None] = {}
-        """Kind and recorded JSON text → the live one; None if the server did not hand it out."""
+        """Kind and recorded JSON text → live JSON text; None if the live server returned none."""
         self._texts: dict[str, str] = {}
-        """By rules: recorded → live …"""
         self._numbers: dict[int, int] = {}
 
     def learn(self, recorded: Result | Failure, live: Result | Failure | None) -> None:
-        """Take what two answers to the same request hand out; None if there is none this time."""
-        before = dict(handed_out(recorded))
-        now = dict(handed_out(live)) if live is not None else {}
+        """Compare the recorded and the live response to a request; None if there is no live one."""
+        before = dict(returned_values(recorded))
+        now = dict(returned_values(live)) if live is not None else {}
         for kind, value in before.items():
             self._known[kind, value] = now.get(kind)
         if live is None:
@@ -91,38 +89,38 @@ class Substitutions:
                 self._texts[str(one)] = str(other)
 
     def missing(self, request: Request) -> str | None:
-        """Return the name of what a request gives back and the server has not handed out this time."""
-        for kind, path, value in given_back(request):
+        """Return the name of a value that a request sends back and the live server has not returned."""
+        for kind, path, value in sent_back(request):
             if self._known.get((kind, value), value) is None:
                 return path[-1]
         return None
 
-    def put_in(self, message: Request | Notification, data: bytes) -> bytes:
-        """Return a message of the client with the live values in it."""
+    def apply(self, message: Request | Notification, data: bytes) -> bytes:
+        """Return a message of the client with the live values."""
         if self._texts or self._numbers:
             params = message.params
-            if (carried := self._in_value(params)) != params:
+            if (carried := self._substituted(params)) != params:
                 data = replaced(data, ("params",), written(carried))
         if isinstance(message, Request):
-            for kind, path, value in given_back(message):
+            for kind, path, value in sent_back(message):
                 live = self._known.get((kind, value))
                 if live is not None:
                     data = replaced(data, ("params", *path), live)
         return data
 
     def as_recorded(self, data: bytes) -> bytes:
-        """Return a message of either side with the recorded values in the place of those that rules carry."""
+        """Return a message with the recorded values in place of those that rules substitute."""
         for old, new in self._texts.items():
             data = data.replace(written(new)[1:-1], written(old)[1:-1])
         for recorded, live in self._numbers.items():
             data = re.sub(rb"(?<![\w.+-])%d(?![\w.+-])" % live, b"%d" % recorded, data)
         return data
 
-    def _in_value(self, value: Any) -> Any:
+    def _substituted(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: self._in_value(item) for key, item in value.items()}
+            return {key: self._substituted(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._in_value(item) for item in value]
+            return [self._substituted(item) for item in value]
         if isinstance(value, str):
             any_of = "|".join(map(re.escape, sorted(self._texts, key=len, reverse=True)))
             return re.sub(any_of, lambda found: self._texts[found[0]], value) if any_of else value
@@ -132,7 +130,6 @@ class Substitutions:
 
 
 def at(value: Any, tokens: Pointer) -> Any:
-    """Return what a pointer names; None if there is no such thing."""
     for token in tokens:
         if isinstance(value, dict):
             value = value.get(token)
@@ -143,7 +140,7 @@ def at(value: Any, tokens: Pointer) -> Any:
     return value
 
 
-def handed_out(answer: Result | Failure) -> Iterator[tuple[str, bytes]]:
+def returned_values(answer: Result | Failure) -> Iterator[tuple[str, bytes]]:
     if not isinstance(answer, Result):
         return
     body = answer.body
@@ -157,8 +154,8 @@ def handed_out(answer: Result | Failure) -> Iterator[tuple[str, bytes]]:
         yield CURSOR, written(result.get("nextCursor"))
 
 
-def given_back(request: Request) -> Iterator[tuple[str, tuple[str, ...], bytes]]:
-    """Yield kind, place in `params` and JSON text of what a request gives back."""
+def sent_back(request: Request) -> Iterator[tuple[str, tuple[str, ...], bytes]]:
+    """Yield kind, place in `params` and JSON text of each value that a request sends back."""
     body = request.body
     for kind, raw in ((STATE, body.request_state), (CURSOR, body.cursor), (TASK, body.task_id)):
         if bytes(raw):
@@ -168,5 +165,4 @@ def given_back(request: Request) -> Iterator[tuple[str, tuple[str, ...], bytes]]
 
 
 def written(value: Any) -> bytes:
-    """Return the JSON text of a value."""
     return json.dumps(value, separators=(",", ":")).encode()

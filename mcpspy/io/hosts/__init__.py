@@ -1,4 +1,4 @@
-"""The configurations of MCP hosts on this machine: where they are, what they hold, and changing them."""
+"""The configurations of MCP hosts on this machine: finding, reading and changing them."""
 
 from mcpspy.io.hosts.table import HOSTS, Host
 

@@ -1,10 +1,8 @@
-"""A host's configuration file: read whole, replaced whole.
+"""A host's configuration file, which is read and replaced as a whole.
 
-Owns the bytes on the disk. What is written is written beside the file, synced
-and renamed, with the owner and the permissions the file had; links are followed;
-a file that changed since it was read is not replaced. What it held is kept first,
-where only its owner can read it: such files hold secrets, and a copy beside one
-would be committed with the project one day.
+A new version is written beside the file, synced and renamed, with the same owner and permissions; links are
+followed; a file that has changed since it was read is not replaced. The old version is kept in a private
+folder: such files hold secrets, and a copy beside one could be committed with the project.
 """
 
 from __future__ import annotations
@@ -20,10 +18,10 @@ from mcpspy.io.settings import sessions_folder, slug
 
 
 class ConfigFile:
-    """What a file held when it was read."""
+    """The content of a file when it was read."""
 
     def __init__(self, path: Path) -> None:
-        """Read it; raise UsageError or CannotStart if that cannot be."""
+        """Raise UsageError or CannotStart if it cannot be read."""
         self.path = path
         try:
             # The link stays, and the file it leads to is replaced.
@@ -41,11 +39,11 @@ class ConfigFile:
             raise UsageError(f"{path}: not UTF-8, at byte {error.start}", "save it as UTF-8") from None
 
     def replace(self, text: str) -> Path:
-        """Put this text in the place of what was read; return where that is kept. Raise CannotStart."""
+        """Replace the content and return the path of the backup; raise CannotStart."""
         data = text.encode("utf-8")
         if not os.access(self.real, os.W_OK):
             raise CannotStart(f"{self.path}: read-only", "nothing was changed")
-        kept = self._keep()
+        kept = self._back_up()
         try:
             self._write(data)
         except OSError as error:
@@ -62,7 +60,7 @@ class ConfigFile:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            self._dress(name)
+            self._copy_metadata(name)
             if self.real.read_bytes() != self.data:
                 raise CannotStart(
                     f"{self.path}: somebody else changed it meanwhile", "nothing was written; try again"
@@ -73,8 +71,7 @@ class ConfigFile:
             raise
         _sync_folder(self.real.parent)
 
-    def _dress(self, name: str) -> None:
-        """Give the new file what the old one has."""
+    def _copy_metadata(self, name: str) -> None:
         old = os.stat(self.real)
         shutil.copystat(self.real, name)  # Extended attributes as well, where there are any.
         os.utime(name)
@@ -83,7 +80,7 @@ class ConfigFile:
             os.chown(name, old.st_uid, old.st_gid)
             os.chmod(name, old.st_mode & 0o7777)  # A new owner takes away some of it.
 
-    def _keep(self) -> Path:
+    def _back_up(self) -> Path:
         home = Path(sessions_folder())
         folder = home / "backups"
         stem = f"{time.strftime('%Y%m%dT%H%M%S')}-{slug(self.path.absolute().parent.name)}-{slug(self.path.name)}"
@@ -109,7 +106,7 @@ class ConfigFile:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name on the disk; where folders cannot be opened, the system does without."""
+    """Sync the renamed entry to disk; where folders cannot be opened, this is not needed."""
     if os.name != "posix":
         return
     fd = os.open(folder, os.O_RDONLY)

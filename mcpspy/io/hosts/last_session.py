@@ -1,7 +1,7 @@
-"""What became of the last session of each wrapped server.
+"""The outcome of the last session of each wrapped server, by name.
 
-Owns finding it by its name. Reads the first line of each recording of a folder,
-and the ends of a few: `hosts` is asked often, and recordings are large.
+Reads the first line of each recording of a folder, and the ends of only a few: `hosts` runs often, and
+recordings are large.
 """
 
 from __future__ import annotations
@@ -15,21 +15,19 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, start_order, summarize
 from mcpspy.io.settings import sessions_folder
 
-LOOKED_AT = 5
-"""Sessions of one server whose ends are read. Some hosts start a server twice and drop one, so the live one
-need not be the newest; that it is none of the newest five has not been seen."""
+MAX_CHECKED = 5
+"""Sessions of a server whose ends are read. Some hosts start a server twice and drop one, so the live one
+need not be the newest; one outside the newest five has not been seen.
+"""
 
 FINE = frozenset([None, "SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE"])
-"""Signals by which hosts end servers."""
 
 
 FINE_CODES = frozenset([None, 0, 130, 143])
-"""Exit codes of servers that went by themselves, or say by which of the signals."""
+"""Exit codes of servers that exited normally or by one of these signals."""
 
 
 class SessionOutcome(StrEnum):
-    """How a session went."""
-
     LIVE = "live"
     FINE = "fine"
     """It ended with exit code 0, or as hosts end servers."""
@@ -38,22 +36,18 @@ class SessionOutcome(StrEnum):
 
 
 class LastSession(NamedTuple):
-    """The last session of a server."""
-
     went: SessionOutcome
     summary: Summary
 
 
 class SessionsByName:
-    """The sessions of folders, by name."""
-
     def __init__(self) -> None:
         self._folders: dict[Path, dict[str, list[tuple[Path, Header]]]] = {}
 
     def last(self, name: str, folder: str | None) -> LastSession | None:
-        """Return the last session of a server; of several that are live or not, a live one."""
+        """Return the last session of a server, or a live one among the newest."""
         found = None
-        for path, header in self._named(Path(sessions_folder(folder))).get(name, [])[:LOOKED_AT]:
+        for path, header in self._named(Path(sessions_folder(folder))).get(name, [])[:MAX_CHECKED]:
             try:
                 last = _last(summarize(path, header, counts=False))
             except (OSError, McpspyError):  # Deleted while we looked.
@@ -69,7 +63,7 @@ class SessionsByName:
             try:
                 paths = list(folder.glob("*.jsonl"))
             except OSError:
-                paths = []  # Not ours to read: then there is nothing to say of them.
+                paths = []  # Not readable by this user: nothing is known about them.
             for path in paths:
                 try:
                     header = read_header_of(path)

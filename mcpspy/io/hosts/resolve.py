@@ -1,12 +1,6 @@
-"""Which file is meant, and where in it the servers stand.
+"""Resolves a host's name or a path to a configuration, and finds the command line of mcpspy.
 
-Owns the way from a word on the command line, a host's name or a path, to a file
-and its syntax, and from a project's folder to its key.
-
-What a host has to start to start mcpspy.
-
-Owns the command line of the mcpspy that is running, absolute: hosts start with a
-bare PATH, and some in a folder of their own.
+The command line is absolute: hosts start with a bare PATH, and some in their own folder.
 """
 
 from __future__ import annotations
@@ -29,14 +23,14 @@ from mcpspy.io.hosts.table import HOSTS, PROJECT, Host
 _SYNTAXES = {".toml": ConfigSyntax.TOML, ".yaml": ConfigSyntax.YAML, ".yml": ConfigSyntax.YAML}
 
 _KEYS = (("mcpServers",), ("servers",), ("context_servers",), ("mcp", "servers"))
-"""Where hosts keep their servers in JSON."""
+"""Keys of the servers in JSON configurations."""
+
+_CACHES = ("/uv/archive-v0/", "/uv/builds-v0/", "/uv/cache/", "/pipx/.cache/")
+"""Folders of tools for programs that they run once, and delete later."""
 
 
 class ConfigTarget(NamedTuple):
-    """A configuration that has been read."""
-
     host: Host | None
-    """None for a file of no known host."""
     file: ConfigFile
     home: ServersLocation
 
@@ -49,7 +43,7 @@ class ConfigTarget(NamedTuple):
 
 
 def find(which: str, folder: Path | None = None) -> ConfigTarget:
-    """Return what a person means by the name of a host, or by a path; raise UsageError or CannotStart."""
+    """Return the configuration of a host or a file; raise UsageError or CannotStart."""
     host = next((host for host in HOSTS if host.name == which), None)
     if host is not None:
         return target(host, folder)
@@ -61,25 +55,25 @@ def find(which: str, folder: Path | None = None) -> ConfigTarget:
     file = ConfigFile(path)
     host = _host_of(path)
     if host is not None:
-        return _placed(host, file, folder)
+        return _located(host, file, folder)
     return ConfigTarget(None, file, _guess(file))
 
 
 def target(host: Host, folder: Path | None = None) -> ConfigTarget:
-    """Return a host's configuration: the first of its files that is there."""
+    """Return a host's configuration: the first of its files that exists."""
     paths = [Path(folder or "") / path for path in host.paths()]
     path = next((path for path in paths if path.exists()), paths[0])
     if not path.exists():
         raise UsageError(
             f"{path}: no such file; {host.title} has its servers there", "give the FILE if it is elsewhere"
         )
-    return _placed(host, ConfigFile(path), folder)
+    return _located(host, ConfigFile(path), folder)
 
 
 def elsewhere(host: Host | None, name: str | None = None) -> list[str]:
-    """Return the names of the product's other files that hold servers, or this server.
+    """Return the hosts whose other files of the same product hold servers, or this server.
 
-    Most have one for the user and one for a project, and it is easy to ask the wrong one.
+    Most products have one file for the user and one for a project, which are easily confused.
     """
     found = []
     for other in HOSTS:
@@ -93,7 +87,7 @@ def elsewhere(host: Host | None, name: str | None = None) -> list[str]:
     return found
 
 
-def _placed(host: Host, file: ConfigFile, folder: Path | None) -> ConfigTarget:
+def _located(host: Host, file: ConfigFile, folder: Path | None) -> ConfigTarget:
     home = host.home
     if PROJECT in home.keys:
         key = _project(file, home, Path(folder or os.getcwd()))
@@ -102,7 +96,7 @@ def _placed(host: Host, file: ConfigFile, folder: Path | None) -> ConfigTarget:
 
 
 def _project(file: ConfigFile, home: ServersLocation, folder: Path) -> str:
-    """Return the key of the folder's project: itself, or the nearest above it that has one."""
+    """Return the key of the folder's project: the folder, or its nearest parent with a key."""
     projects = _document(file, home.syntax).get(*home.keys[: home.keys.index(PROJECT)])
     known = {member.key for member in projects.members} if projects is not None else set()
     for path in (folder, *folder.parents):
@@ -113,7 +107,7 @@ def _project(file: ConfigFile, home: ServersLocation, folder: Path) -> str:
 
 
 def _host_of(path: Path) -> Host | None:
-    """Return the host whose file this is, or has the name of: `.cursor/mcp.json` of any project."""
+    """Return the host with this file, or with a file of this name: `.cursor/mcp.json` of any project."""
     real = os.path.realpath(path)
     for host in HOSTS:
         for own in host.paths():
@@ -125,7 +119,7 @@ def _host_of(path: Path) -> Host | None:
 
 
 def _guess(file: ConfigFile) -> ServersLocation:
-    """Return how a file of no known host is to be read: by its ending, and by what it holds."""
+    """Return the location of the servers in a file of an unknown host, by its suffix and content."""
     syntax = _SYNTAXES.get(file.path.suffix.lower(), ConfigSyntax.JSON)
     if syntax is not ConfigSyntax.JSON:
         row = next(host for host in HOSTS if host.home.syntax is syntax)
@@ -145,10 +139,6 @@ def _document(file: ConfigFile, syntax: ConfigSyntax) -> Node:
         raise UsageError(f"{file.path}: {error.args[0]}", error.hint) from None
 
 
-_CACHES = ("/uv/archive-v0/", "/uv/builds-v0/", "/uv/cache/", "/pipx/.cache/")
-"""Where tools keep what they run once. What is there is deleted some day."""
-
-
 def command_line() -> list[str]:
     """Return how this mcpspy was started, without its arguments."""
     started = os.path.abspath(sys.argv[0])
@@ -162,11 +152,11 @@ def command_line() -> list[str]:
 
 
 def uvx() -> list[str]:
-    """Return how uv starts mcpspy, whatever is installed then."""
+    """Return the command line by which uv starts mcpspy, whatever is installed then."""
     return [shutil.which("uvx") or "uvx", "mcpspy"]
 
 
 def is_passing(program: list[str]) -> bool:
-    """Whether this command line leads into a cache."""
+    """Return whether this command line leads into a cache."""
     path = program[0].replace("\\", "/")
     return any(cache in path for cache in _CACHES)

@@ -1,8 +1,7 @@
-"""The hosts, one row each.
+"""The hosts, one row each: where each keeps its servers, and the layout of an entry there.
 
-Owns where each keeps its servers, and what an entry looks like there. All of it
-was looked up in the linked pages in November 2026; where sources disagree, a
-comment says how. Adding a host is adding a row.
+Looked up in the linked pages in November 2026; where sources disagree, a comment says how. Add a host by
+adding a row.
 """
 
 from __future__ import annotations
@@ -17,24 +16,21 @@ from mcpspy.core.hostconfig.edit import ServersLocation
 from mcpspy.core.hostconfig.layout import STANDARD, ConfigSyntax, EntryLayout
 
 PROJECT = "<project>"
-"""A key that is the folder of a project."""
+"""A placeholder for the key that is the folder of a project."""
 
 
 class Host(NamedTuple):
-    """One file of one host."""
-
     name: str
-    """What `mcpspy wrap` calls it."""
     title: str
     linux: tuple[str, ...]
-    """Where the file may be; the first that is there counts. Relative ones are in the project's folder."""
+    """Possible paths; the first one that exists counts. Relative paths are in the project's folder."""
     macos: tuple[str, ...]
     windows: tuple[str, ...]
     home: ServersLocation
     docs: str
 
     def paths(self, platform: str = sys.platform, environ: Mapping[str, str] = os.environ) -> list[Path]:
-        """Return where the file may be on this system."""
+        """Return the possible paths on this system."""
         given = {"win32": self.windows, "darwin": self.macos}.get(platform, self.linux)
         folders = {
             # What is relative counts as unset (XDG base directories).
@@ -74,8 +70,8 @@ _CONTINUE = ServersLocation(
 )
 
 
-def _everywhere(path: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    return (path,), (path,), (path,)
+def _everywhere(*paths: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    return paths, paths, paths
 
 
 def _in_vscode(path: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
@@ -87,6 +83,7 @@ _CLAUDE_CODE = "https://code.claude.com/docs/en/mcp"
 _CURSOR = "https://cursor.com/docs/mcp"
 _VSCODE_DOCS = "https://code.visualstudio.com/docs/agents/reference/mcp-configuration"
 _CODEX_DOCS = "https://developers.openai.com/codex/mcp"
+_ZED_DOCS = "https://zed.dev/docs/ai/mcp"
 _GEMINI_DOCS = "https://geminicli.com/docs/tools/mcp-server"
 _CLINE = "https://docs.cline.bot/mcp/mcp-overview"
 _ROO = "https://docs.roocode.com/features/mcp/using-mcp-in-roo"
@@ -99,7 +96,7 @@ HOSTS: tuple[Host, ...] = (
         ("{config}/Claude/claude_desktop_config.json",),
         ("{library}/Claude/claude_desktop_config.json",),
         # The documentation names the second only. Since early 2026 it is installed as a package whose
-        # writes Windows redirects to the first: with both there, the second is what is left of an older one.
+        # writes Windows redirects to the first: with both there, the second belongs to an older one.
         (
             "{local}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
             "{roaming}/Claude/claude_desktop_config.json",
@@ -109,7 +106,7 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host("claude-code", "Claude Code, user", *_everywhere("{claude}/.claude.json"), _JSON, _CLAUDE_CODE),
     # It expands ${VAR} in args, and leaves one that is not set as it is (seen with 2.1.278; the
-    # documentation says that the file then fails to load): so ours reach `bridge`.
+    # documentation says that the file then fails to load): so the variables of mcpspy reach `bridge`.
     Host("claude-code-project", "Claude Code, project", *_everywhere(".mcp.json"), _JSON, _CLAUDE_CODE),
     Host(
         "claude-code-local",
@@ -141,11 +138,9 @@ HOSTS: tuple[Host, ...] = (
         ("~/.config/zed/settings.json",),
         ("{roaming}/Zed/settings.json",),
         _ZED,
-        "https://zed.dev/docs/ai/mcp",
+        _ZED_DOCS,
     ),
-    Host(
-        "zed-project", "Zed, project", *_everywhere(".zed/settings.json"), _ZED, "https://zed.dev/docs/ai/mcp"
-    ),
+    Host("zed-project", "Zed, project", *_everywhere(".zed/settings.json"), _ZED, _ZED_DOCS),
     Host("codex", "Codex", *_everywhere("{codex}/config.toml"), _CODEX, _CODEX_DOCS),
     Host("codex-project", "Codex, project", *_everywhere(".codex/config.toml"), _CODEX, _CODEX_DOCS),
     Host("gemini", "Gemini CLI, user", *_everywhere("~/.gemini/settings.json"), _GEMINI, _GEMINI_DOCS),
@@ -164,9 +159,7 @@ HOSTS: tuple[Host, ...] = (
     Host(
         "lm-studio",
         "LM Studio",
-        ("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"),
-        ("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"),
-        ("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"),
+        *_everywhere("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"),
         ServersLocation(ConfigSyntax.JSON, ("mcpServers",), EntryLayout(stdio=None)),
         "https://lmstudio.ai/docs/app/mcp",
     ),

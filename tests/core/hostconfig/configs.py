@@ -45,7 +45,7 @@ def walk(node: Node) -> Iterator[Node]:
 def entries(rng: Random, home: ServersLocation, number: int) -> Entries:
     """Return servers, stdio and URL ones, with whatever else a host may keep beside them."""
     names = rng.sample(NAMES, min(number, len(NAMES))) + [f"s{n}" for n in range(number - len(NAMES))]
-    return [(name, stdio(rng) if rng.random() < 0.6 else url(rng, home.shape)) for name in names]
+    return [(name, stdio(rng) if rng.random() < 0.6 else url(rng, home.layout)) for name in names]
 
 
 def stdio(rng: Random) -> Entry:
@@ -57,17 +57,17 @@ def stdio(rng: Random) -> Entry:
     return _more(rng, entry, "stdio")
 
 
-def url(rng: Random, shape: EntryLayout) -> Entry:
-    entry: Entry = {rng.choice(shape.url): rng.choice(["http://localhost:1/mcp", "https://x.org/mcp?key=1"])}
+def url(rng: Random, layout: EntryLayout) -> Entry:
+    entry: Entry = {rng.choice(layout.url): rng.choice(["http://localhost:1/mcp", "https://x.org/mcp?key=1"])}
     if rng.random() < 0.7:
         at = entry
-        for key in shape.headers[:-1]:
+        for key in layout.headers[:-1]:
             at = at.setdefault(key, {})
-        at[shape.headers[-1]] = {"Authorization": "Bearer ${input:a}", "X-A": "é", "X_a": "2"}
-    if shape.bearer is not None and rng.random() < 0.5:
-        entry[shape.bearer] = "TOKEN"
-    if shape.variables is not None and rng.random() < 0.5:
-        entry[shape.variables] = {"X-V": "VARIABLE"}
+        at[layout.headers[-1]] = {"Authorization": "Bearer ${input:a}", "X-A": "é", "X_a": "2"}
+    if layout.bearer is not None and rng.random() < 0.5:
+        entry[layout.bearer] = "TOKEN"
+    if layout.variables is not None and rng.random() < 0.5:
+        entry[layout.variables] = {"X-V": "VARIABLE"}
     return _more(rng, entry, "http")
 
 
@@ -100,7 +100,7 @@ def text(rng: Random, home: ServersLocation, servers: Entries) -> str:
 
 def document(home: ServersLocation, servers: Entries) -> dict[str, Any]:
     """Return what such a configuration says."""
-    inside: Any = [{"name": n, **e} for n, e in servers] if home.shape.named else dict(servers)
+    inside: Any = [{"name": n, **e} for n, e in servers] if home.layout.named else dict(servers)
     for key in reversed(home.keys):
         inside = {key: inside}
     return {

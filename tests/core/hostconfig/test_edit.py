@@ -39,10 +39,10 @@ def read(text: str, home: ServersLocation) -> dict[str, Any]:
     return found
 
 
-def entries(said: Any, home: ServersLocation) -> dict[str, Any]:
+def entries(value: Any, home: ServersLocation) -> dict[str, Any]:
     for key in home.keys:
-        said = said[key]
-    return {entry["name"]: entry for entry in said} if home.shape.named else said
+        value = value[key]
+    return {entry["name"]: entry for entry in value} if home.layout.named else value
 
 
 def names(text: str, home: ServersLocation) -> list[str]:
@@ -276,7 +276,7 @@ def test_an_entry_whose_original_is_gone_is_left_alone() -> None:
 
 
 def test_a_shape_without_a_word_for_stdio_gets_none() -> None:
-    home = JSON._replace(shape=EntryLayout(stdio=None))
+    home = JSON._replace(layout=EntryLayout(stdio=None))
     text = one('{"type": "http", "url": "http://localhost:1/"}')
 
     edited = wrapped(text, home, ["a"], HOW)

@@ -7,8 +7,8 @@ from mcpspy.core.hostconfig.layout import ANY, LOGIN, STANDARD, TYPE
 
 def test_no_member_is_two_things() -> None:
     ours = {"command", "args", "env"}
-    for shape in (STANDARD, ANY):
-        url = {*shape.url, *TYPE, shape.headers[0]}
+    for layout in (STANDARD, ANY):
+        url = {*layout.url, *TYPE, layout.headers[0]}
         assert not url & LOGIN
         assert not url & ours
 

@@ -1,4 +1,4 @@
-"""What an entry is."""
+"""The kind of each entry."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry, origin, read,
 from mcpspy.errors import UsageError
 
 
-def one(entry: str, shape: EntryLayout = STANDARD) -> ServerEntry:
-    (server,) = servers(read(f'{{"s": {{"a": {entry}}}}}', ConfigSyntax.JSON), ("s",), shape)
+def one(entry: str, layout: EntryLayout = STANDARD) -> ServerEntry:
+    (server,) = servers(read(f'{{"s": {{"a": {entry}}}}}', ConfigSyntax.JSON), ("s",), layout)
     return server
 
 

@@ -1,4 +1,4 @@
-"""How long hosts wait, as far as that is known."""
+"""Timeouts of hosts."""
 
 from __future__ import annotations
 

@@ -41,11 +41,11 @@ yes = true
 '''
 
 
-def value(node: Node) -> object:
+def content(node: Node) -> object:
     if node.kind is NodeKind.OBJECT:
-        return {member.key: value(member.node) for member in node.members}
+        return {member.key: content(member.node) for member in node.members}
     if node.kind is NodeKind.ARRAY:
-        return [value(item.node) for item in node.items]
+        return [content(item.node) for item in node.items]
     return node.text if node.kind is NodeKind.STRING else tomllib.loads(f"x = {node.text}")["x"]
 
 
@@ -54,11 +54,11 @@ def test_it_reads_what_tomllib_reads_and_every_span_is_of_its_value(text: str) -
     root = toml.read(text)
     expected = tomllib.loads(text.removeprefix("\ufeff"))
 
-    assert value(root) == expected
+    assert content(root) == expected
     for node in walk(root):
         if not node.block:
-            said = tomllib.loads(f"x = {text[node.start : node.end]}")["x"]
-            assert value(node) == said
+            value = tomllib.loads(f"x = {text[node.start : node.end]}")["x"]
+            assert content(node) == value
 
 
 def test_a_table_stands_from_its_header_to_its_last_value() -> None:

@@ -1,4 +1,4 @@
-"""What stands in a wrapped entry."""
+"""The members of a wrapped entry."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CONTINUE = next(host.home for host in HOSTS if host.name == "continue")
 HOW = WrapTarget(["/bin/mcpspy"])
 
 
-def edited(entry: str, how: WrapTarget = HOW) -> EditResult:
-    return wrapped(f'{{"mcpServers": {{"a": {entry}}}}}', JSON, ["a"], how)
+def edited(entry: str, target: WrapTarget = HOW) -> EditResult:
+    return wrapped(f'{{"mcpServers": {{"a": {entry}}}}}', JSON, ["a"], target)
 
 
-def made(entry: str, how: WrapTarget = HOW) -> dict[str, Any]:
-    found = edited(entry, how)
+def made(entry: str, target: WrapTarget = HOW) -> dict[str, Any]:
+    found = edited(entry, target)
     assert found.left == {}
     entry_made: dict[str, Any] = json.loads(found.text)["mcpServers"]["a"]
     return entry_made

@@ -1,4 +1,4 @@
-"""What becomes of a wrapped entry that is not as we left it. The rest of unwrapping is in test_edit."""
+"""Unwrapping entries that were edited. The rest of unwrapping is in test_edit."""
 
 from __future__ import annotations
 

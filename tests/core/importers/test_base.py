@@ -55,7 +55,7 @@ def test_what_comes_in_none_is_ordered_by_its_times() -> None:
     lines.message(5.0, "client", b"[1]")
     lines.note(6.0, "http-end", http=1)
     lines.message(5.5, "server", b"[2]")
-    lines.ended()
+    lines.session(format="test", lacks=[])
     kinds = [
         entry.data if isinstance(entry, Frame) else getattr(entry, "kind", "")
         for entry in entries(lines, 4.0)
@@ -66,7 +66,7 @@ def test_what_comes_in_none_is_ordered_by_its_times() -> None:
 
 def test_the_end_says_that_nobody_knows_how() -> None:
     lines = RecordingLines()
-    lines.ended()
+    lines.session(format="test", lacks=[])
     (end,) = entries(lines)
     assert end == Note(0.0, "exit", {"code": None, "signal": None})
 

@@ -1,4 +1,4 @@
-"""JSON of other tools, read strictly in shape and kept verbatim."""
+"""JSON of other tools: validated, and copied verbatim."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
-from mcpspy.core.importers.base import compact, moment, read, read_lines
+from mcpspy.core.importers.base import compact, read, read_lines, timestamp
 from mcpspy.errors import UsageError
 
 JSON = st.recursive(
@@ -78,7 +78,7 @@ def test_compact_json_is_spelled_as_it_was() -> None:
 
 @given(st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC)))
 def test_a_moment_is_that_of_the_calendar(when: datetime) -> None:
-    assert moment(when.isoformat(), "tool") == pytest.approx(when.timestamp(), abs=1e-5)
+    assert timestamp(when.isoformat(), "tool") == pytest.approx(when.timestamp(), abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_a_moment_is_that_of_the_calendar(when: datetime) -> None:
     ],
 )
 def test_a_moment_is_the_same_however_it_is_written(text: str) -> None:
-    assert moment(text, "tool") == pytest.approx(1795248783.745)
+    assert timestamp(text, "tool") == pytest.approx(1795248783.745)
 
 
 @pytest.mark.parametrize("text", ["", "today", "2026-13-41T08:13:03Z", "2026-11-21", "0000-00-00T00:00:00Z"])
 def test_what_is_no_date_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"^tool, but .* is no date"):
-        moment(text, "tool")
+        timestamp(text, "tool")

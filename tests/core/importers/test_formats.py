@@ -1,4 +1,4 @@
-"""How a file is recognised, and that nothing in one makes an importer fall."""
+"""Recognition of formats, and damaged files."""
 
 from __future__ import annotations
 

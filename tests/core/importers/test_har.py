@@ -1,4 +1,4 @@
-"""Archives, of others and of ours."""
+"""Archives by other tools and by mcpspy."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_a_body_in_base64_is_read_and_one_that_is_none_is_missing() -> None:
 
 
 def test_what_browsers_leave_out_is_no_obstacle() -> None:
-    posted = {"mimeType": "application/json", "text": PING}
-    request = {"method": "POST", "url": "http://h/mcp", "postData": posted}
+    post_data = {"mimeType": "application/json", "text": PING}
+    request = {"method": "POST", "url": "http://h/mcp", "postData": post_data}
     bare = {"startedDateTime": "2026-11-21T08:00:00Z", "request": request}
     (session,) = sessions(archive(bare, entry(time=None, timings=None)))
     assert session.messages == 3

@@ -1,11 +1,11 @@
-"""HTTP exchanges that somebody saved: which are MCP, and of which server and stream."""
+"""Saved HTTP exchanges: which are MCP, and their servers and streams."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mcpspy.core.importers.base import ImportedSession
-from mcpspy.core.importers.http import ImportedExchange, conversations
+from mcpspy.core.importers.http import ImportedExchange, mcp_sessions
 from tests.core.importers.reading import entries, frames, notes
 
 ASKED = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -14,7 +14,7 @@ JSON = ("Content-Type", "application/json; charset=utf-8")
 EVENTS = ("content-type", "text/event-stream")
 
 
-def exchanged(at: float, url: str = "http://h:1/mcp", **fields: Any) -> ImportedExchange:
+def exchange(at: float, url: str = "http://h:1/mcp", **fields: Any) -> ImportedExchange:
     given = {
         "at": at,
         "head_at": at + 0.25,
@@ -22,16 +22,16 @@ def exchanged(at: float, url: str = "http://h:1/mcp", **fields: Any) -> Imported
         "method": "POST",
         "url": url,
         "request": [],
-        "asked": ASKED,
+        "request_body": ASKED,
         "status": 200,
         "response": [JSON],
-        "answered": ANSWER,
+        "response_body": ANSWER,
     }
     return ImportedExchange(**{**given, **fields})
 
 
 def only(*exchanges: ImportedExchange, whole: bool = False) -> ImportedSession:
-    (session,) = conversations(list(exchanges), "har", ["x"], whole=whole)
+    (session,) = mcp_sessions(list(exchanges), whole=whole, format="har", lacks=["x"])
     return session
 
 
@@ -41,7 +41,7 @@ def streams(session: ImportedSession) -> list[str | None]:
 
 def test_an_exchange_is_its_messages_between_its_notes() -> None:
     session = only(
-        exchanged(10.0, "http://h:1/mcp?k=v#x", request=[("Authorization", "Bearer x"), ("Mcp-A", "b")])
+        exchange(10.0, "http://h:1/mcp?k=v#x", request=[("Authorization", "Bearer x"), ("Mcp-A", "b")])
     )
     assert (session.upstream, session.name, session.started) == ("http://h:1/mcp", "h:1", 10.0)
     kinds = [getattr(entry, "kind", None) or getattr(entry, "data", b"")[:9] for entry in entries(session)]
@@ -63,14 +63,16 @@ def test_an_exchange_is_its_messages_between_its_notes() -> None:
 
 def test_exchanges_of_one_session_are_one_stream_and_each_without_is_its_own() -> None:
     opened, named = [JSON, ("Mcp-Session-Id", "s")], [("mcp-session-id", "s")]
-    together = (exchanged(1, response=opened), exchanged(3, request=named), exchanged(2))
+    together = (exchange(1, response=opened), exchange(3, request=named), exchange(2))
     assert streams(only(*together)) == ["1", "2", "1"]
 
 
 def test_addresses_that_a_stream_named_belong_to_it() -> None:
     told = b"event: endpoint\r\ndata: /messages?id=7\r\n\r\ndata: " + ANSWER + b"\r\n\r\n"
-    get = exchanged(1, "http://h/sse", method="GET", asked=None, response=[EVENTS], answered=told, end_at=9.0)
-    post = exchanged(2, "http://h/messages?id=7", response=[], status=202, answered=b"Accepted")
+    get = exchange(
+        1, "http://h/sse", method="GET", request_body=None, response=[EVENTS], response_body=told, end_at=9.0
+    )
+    post = exchange(2, "http://h/messages?id=7", response=[], status=202, response_body=b"Accepted")
     session = only(get, post)
     assert session.upstream == "http://h/sse"
     assert streams(session) == ["1", "1"]
@@ -79,31 +81,31 @@ def test_addresses_that_a_stream_named_belong_to_it() -> None:
 
 
 def test_two_servers_are_two_sessions_and_the_rest_is_left_out() -> None:
-    page = exchanged(0, "http://h:1/index.html", method="GET", asked=None, answered=b"<p>")
-    rest = exchanged(0, "http://h:1/api", asked=b'{"a":1}')
-    one, two = conversations([page, rest, exchanged(1), exchanged(2, "http://h:2/mcp")], "har", [])
+    page = exchange(0, "http://h:1/index.html", method="GET", request_body=None, response_body=b"<p>")
+    rest = exchange(0, "http://h:1/api", request_body=b'{"a":1}')
+    one, two = mcp_sessions([page, rest, exchange(1), exchange(2, "http://h:2/mcp")], format="har", lacks=[])
     assert (one.key, two.key) == ("http://h:1/mcp", "http://h:2/mcp")
     assert one.changed == ["left out: 2 exchanges with other addresses"]
     assert one.messages == 2
 
 
 def test_a_file_of_ours_keeps_what_else_was_asked_of_the_server() -> None:
-    metadata = exchanged(0, "http://h:1/.well-known/x", method="GET", asked=None, answered=b"")
-    session = only(metadata, exchanged(1), whole=True)
+    metadata = exchange(0, "http://h:1/.well-known/x", method="GET", request_body=None, response_body=b"")
+    session = only(metadata, exchange(1), whole=True)
     assert [note["path"] for note in notes(session, "http")] == ["/.well-known/x", "/mcp"]
     assert session.changed == []
 
 
 def test_bodies_that_are_missing_are_counted_and_an_open_stream_has_no_end() -> None:
-    silent = exchanged(1, answered=None, asked=ASKED)
-    unasked = exchanged(2, asked=None, answered=None, response=[])
-    stream = exchanged(3, method="GET", asked=None, answered=b"", response=[EVENTS], is_open=True)
+    silent = exchange(1, response_body=None, request_body=ASKED)
+    unasked = exchange(2, request_body=None, response_body=None, response=[])
+    stream = exchange(3, method="GET", request_body=None, response_body=b"", response=[EVENTS], is_open=True)
     session = only(silent, unasked, stream)
     assert session.changed == ["bodies that were not saved with it: 2"]
     assert [note["http"] for note in notes(session, "http-end")] == [1, 2]
 
 
 def test_who_left_and_what_went_wrong_is_noted() -> None:
-    session = only(exchanged(1, status=None, answered=b"", error="reset", hung_up="client"))
+    session = only(exchange(1, status=None, response_body=b"", error="reset", hung_up="client"))
     assert notes(session, "http")[0]["error"] == "reset"
     assert notes(session, "http-end")[0]["hung_up"] == "client"

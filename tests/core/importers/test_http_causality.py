@@ -1,4 +1,4 @@
-"""What can have come when."""
+"""Estimated times of events."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.importers.http import LATER, PostHistory
+from mcpspy.core.importers.http import RESOLUTION, PostHistory
 
 
-def posted(*posts: tuple[float, Any], stream: str = "1") -> PostHistory:
-    causes = PostHistory()
+def post_data(*posts: tuple[float, Any], stream: str = "1") -> PostHistory:
+    history = PostHistory()
     for at, message in posts:
-        causes.post(stream, at, at + 0.1, json.dumps(message).encode())
-    return causes
+        history.post(stream, at, at + 0.1, json.dumps(message).encode())
+    return history
 
 
 def body(*messages: Any) -> bytes:
@@ -35,14 +35,14 @@ LOG = {"method": "notifications/message", "params": {}}
 
 
 def test_a_question_stands_before_its_answer_and_what_came_before_it_too() -> None:
-    causes = posted((10, asks(1)), (12, {"id": 7, "result": {}}))
+    history = post_data((10, asks(1)), (12, {"id": 7, "result": {}}))
     said = body(LOG, asks(7), LOG, {"id": 1, "result": {}})
-    assert causes.times("1", 10.0, 20.0, said, own=False) == [12.0, 12.0, 20.0, 20.0]
-    assert causes.times("2", 10.0, 20.0, said, own=False) == [20.0] * 4
+    assert history.times("1", 10.0, 20.0, said, own=False) == [12.0, 12.0, 20.0, 20.0]
+    assert history.times("2", 10.0, 20.0, said, own=False) == [20.0] * 4
 
 
 def test_on_a_stream_of_its_own_an_answer_stands_behind_its_request() -> None:
-    causes = posted((10, asks(1, "p")), (12, asks("1")), (14, asks(2)))
+    history = post_data((10, asks(1, "p")), (12, asks("1")), (14, asks(2)))
     said = body(
         LOG,
         progress("p"),
@@ -52,25 +52,25 @@ def test_on_a_stream_of_its_own_an_answer_stands_behind_its_request() -> None:
         {"id": 2, "result": {}},
         LOG,
     )
-    times = causes.times("1", 1.0, 20.0, said, own=True)
+    times = history.times("1", 1.0, 20.0, said, own=True)
     assert times == pytest.approx([10.1, 10.1, 10.1, 12.1, 14.1, 14.1, 20.0])
 
 
 def test_answers_out_of_turn_stay_in_their_order() -> None:
-    causes = posted((10, asks(1)), (12, asks(2)))
+    history = post_data((10, asks(1)), (12, asks(2)))
     said = body({"id": 2, "result": {}}, {"id": 1, "result": {}})
-    assert causes.times("1", 1.0, 20.0, said, own=True) == pytest.approx([12.1, 12.1])
+    assert history.times("1", 1.0, 20.0, said, own=True) == pytest.approx([12.1, 12.1])
 
 
 def test_a_request_and_its_answer_in_no_time_are_in_their_order() -> None:
-    causes = PostHistory()
-    causes.post("1", 5.0, 5.0, b'{"id":1,"method":"x"}')
-    assert causes.times("1", 1.0, 9.0, body({"id": 1, "result": {}}), own=True) == [5.0 + LATER]
+    history = PostHistory()
+    history.post("1", 5.0, 5.0, b'{"id":1,"method":"x"}')
+    assert history.times("1", 1.0, 9.0, body({"id": 1, "result": {}}), own=True) == [5.0 + RESOLUTION]
 
 
 def test_what_nobody_asked_for_stands_at_the_end() -> None:
     said = b"retry: 5\n\n" + body(LOG, progress("?"), {"id": 9, "result": {}}) + b"data: torn"
-    assert posted().times("1", 1.0, 20.0, said, own=True) == [20.0] * 5
+    assert post_data().times("1", 1.0, 20.0, said, own=True) == [20.0] * 5
 
 
 @given(
@@ -79,6 +79,6 @@ def test_what_nobody_asked_for_stands_at_the_end() -> None:
     st.booleans(),
 )
 def test_events_never_change_their_order(posts: list[tuple[float, Any]], said: list[Any], own: bool) -> None:
-    times = posted(*posts).times("1", 0.0, 9.0, body(*said), own=own)
+    times = post_data(*posts).times("1", 0.0, 9.0, body(*said), own=own)
     assert len(times) == len(said)
     assert times == sorted(times)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mcpspy.core.importers.inspector import MOST, sessions
+from mcpspy.core.importers.inspector import MAX_MESSAGES, sessions
 from tests.core.importers.reading import frames
 
 
@@ -46,5 +46,5 @@ def test_who_sent_it_is_what_the_protocol_says_if_the_file_does_not() -> None:
 
 
 def test_a_full_log_is_said_to_have_lost_its_beginning() -> None:
-    (session,) = sessions(json.dumps([entry(1, "notification", {}, origin="server")] * MOST).encode())
+    (session,) = sessions(json.dumps([entry(1, "notification", {}, origin="server")] * MAX_MESSAGES).encode())
     assert session.changed == ["it keeps 1000 messages: what was before these is gone"]

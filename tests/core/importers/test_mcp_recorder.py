@@ -20,12 +20,12 @@ def cassette(*interactions: dict[str, Any], version: Any = "1.0", **metadata: An
     return session
 
 
-def asked(id: int, latency: int, **more: Any) -> dict[str, Any]:  # noqa: A002 - it is one.
+def request(id: int, latency: int, **more: Any) -> dict[str, Any]:  # noqa: A002 - it is one.
     return {"type": "jsonrpc_request", "request": {"id": id}, "latency_ms": latency, **more}
 
 
 def test_exchanges_stand_one_after_the_other_and_take_as_long_as_they_took() -> None:
-    session = cassette(asked(1, 250, response={"id": 1, "result": {}}), asked(2, 1000, response=None))
+    session = cassette(request(1, 250, response={"id": 1, "result": {}}), request(2, 1000, response=None))
     assert frames(session) == [
         (0.0, "client", b'{"id": 1}'.replace(b" ", b"")),
         (0.25, "server", b'{"id":1,"result":{}}'),
@@ -37,14 +37,16 @@ def test_exchanges_stand_one_after_the_other_and_take_as_long_as_they_took() -> 
 
 
 def test_an_event_in_the_place_of_an_answer_is_none() -> None:
-    session = cassette(asked(1, 1, response={"method": "notifications/progress"}), asked(2, 1, response=[]))
+    session = cassette(
+        request(1, 1, response={"method": "notifications/progress"}), request(2, 1, response=[])
+    )
     assert session.messages == 4
     assert session.changed == ["without an answer, as it has none: 2 requests"]
 
 
 def test_what_carries_no_message_and_what_http_refused_is_counted() -> None:
     lifecycle = {"type": "lifecycle", "http_method": "DELETE", "http_path": "/mcp", "response_status": 405}
-    session = cassette(lifecycle, asked(1, 1, response={"id": 1}))
+    session = cassette(lifecycle, request(1, 1, response={"id": 1}))
     assert session.messages == 2
     assert session.changed == [
         "left out: 1 exchange that carried no message (GET, DELETE)",
@@ -61,7 +63,7 @@ def test_what_carries_no_message_and_what_http_refused_is_counted() -> None:
     ],
 )
 def test_a_server_on_pipes_is_its_command(url: str, command: list[str] | None) -> None:
-    session = cassette(asked(1, 1), transport_type="stdio", server_url=url, server_info={"name": "peer"})
+    session = cassette(request(1, 1), transport_type="stdio", server_url=url, server_info={"name": "peer"})
     assert (session.transport, session.command, session.upstream, session.name) == (
         "stdio",
         command,
@@ -72,7 +74,7 @@ def test_a_server_on_pipes_is_its_command(url: str, command: list[str] | None) -
 
 
 def test_a_server_over_http_is_its_address() -> None:
-    session = cassette(asked(1, 1), transport_type="http", server_url="http://h:1")
+    session = cassette(request(1, 1), transport_type="http", server_url="http://h:1")
     assert (session.transport, session.command, session.upstream) == ("http", None, "http://h:1")
 
 

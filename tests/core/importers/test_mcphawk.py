@@ -24,17 +24,17 @@ def session_row(**fields: Any) -> dict[str, Any]:
     }
 
 
-def message(number: int, ts: float, direction: str, body: Any, asked: int | None = None) -> dict[str, Any]:
-    return {"session_id": "s", "id": number, "ts": ts, "direction": direction, "body": body, "asked": asked}
+def message(number: int, ts: float, direction: str, body: Any, request: int | None = None) -> dict[str, Any]:
+    return {"session_id": "s", "id": number, "ts": ts, "direction": direction, "body": body, "asked": request}
 
 
 def test_an_answer_that_was_written_first_comes_after_its_request() -> None:
     rows = [
-        message(1, 5.0, "s2c", "[1]", asked=3),
+        message(1, 5.0, "s2c", "[1]", request=3),
         message(2, 5.5, "c2s", "[2]"),
         message(3, 6.0, "c2s", "[3]"),
-        message(4, 7.0, "s2c", "[4]", asked=2),
-        message(5, 8.0, "s2c", "[5]", asked=99),
+        message(4, 7.0, "s2c", "[4]", request=2),
+        message(5, 8.0, "s2c", "[5]", request=99),
     ]
     (session,) = sessions(McphawkDatabase(1, [session_row()], rows))
     assert [said for _, _, said in frames(session)] == [b"[2]", b"[3]", b"[1]", b"[4]", b"[5]"]

@@ -1,4 +1,4 @@
-"""Desks with rules, and messages to put on them."""
+"""Interceptors with rules, and messages for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rules(*flags: str, seed: int = 1) -> Rules:
     return Rules(tuple(read_flag(flag, number) for number, flag in enumerate(flags, 1)), seed)
 
 
-def desk(*flags: str, **options: Any) -> Interceptor:
+def interceptor(*flags: str, **options: Any) -> Interceptor:
     return Interceptor(rules(*flags), prefix=PREFIX, **options)
 
 
@@ -47,10 +47,10 @@ def notes(steps: list[Step]) -> list[Fields]:
     return [step.fields for step in steps if isinstance(step, AddNote)]
 
 
-def told(steps: list[Step]) -> list[Fields]:
+def events(steps: list[Step]) -> list[Fields]:
     return [step.event for step in steps if isinstance(step, Notify)]
 
 
-def deeds(steps: list[Step]) -> list[Step]:
-    """What is done to messages: neither noted nor told."""
+def actions(steps: list[Step]) -> list[Step]:
+    """Return the steps that act on messages."""
     return [step for step in steps if not isinstance(step, AddNote | Notify)]

@@ -1,13 +1,13 @@
-"""What a shell has to do."""
+"""Decisions and the fields of notes."""
 
 from __future__ import annotations
 
-from mcpspy.core.intercept.actions import AddNote, Decision, Dropped, Forward, said
+from mcpspy.core.intercept.actions import AddNote, Decision, Dropped, Forward, text_field
 
 PASS = Forward("client", b"{}", None, 1)
 
 
-def test_only_what_goes_on_as_it_came_and_without_a_word_is_untouched() -> None:
+def test_only_a_message_forwarded_unchanged_without_notes_is_untouched() -> None:
     assert Decision(1, False, [PASS], False).is_untouched
     assert not Decision(1, False, [AddNote("rule", {}), PASS], False).is_untouched
     assert not Decision(1, True, [Dropped("client", None, 1)], False).is_untouched
@@ -15,5 +15,5 @@ def test_only_what_goes_on_as_it_came_and_without_a_word_is_untouched() -> None:
 
 
 def test_what_was_sent_is_noted_exactly() -> None:
-    assert said("sent", '{"é":1.0}'.encode()) == {"sent": '{"é":1.0}'}
-    assert said("sent", b'{"\xff"') == {"sent_b64": "eyL/Ig=="}
+    assert text_field("sent", '{"é":1.0}'.encode()) == {"sent": '{"é":1.0}'}
+    assert text_field("sent", b'{"\xff"') == {"sent_b64": "eyL/Ig=="}

@@ -1,4 +1,4 @@
-"""Orders of viewers."""
+"""Commands of viewers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcpspy.core.intercept.commands import (
     ListCommand,
     ReleaseCommand,
     SendCommand,
-    read_order,
+    parse_command,
 )
 
 
@@ -46,12 +46,12 @@ from mcpspy.core.intercept.commands import (
         ({"order": "notify", "to": "server", "method": "x"}, SendCommand("client", "x", None, None, False)),
     ],
 )
-def test_an_order_is_understood(order: dict[str, Any], meant: object) -> None:
-    assert read_order(order) == meant
+def test_a_command_is_parsed(order: dict[str, Any], meant: object) -> None:
+    assert parse_command(order) == meant
 
 
 def test_a_query_is_that_of_every_filter() -> None:
-    wanted = read_order({"order": "hold", "query": "tool:echo"})
+    wanted = parse_command({"order": "hold", "query": "tool:echo"})
 
     assert isinstance(wanted, InterceptCommand)
     assert wanted.query is not None
@@ -91,6 +91,6 @@ def test_a_query_is_that_of_every_filter() -> None:
         ({"order": "notify", "method": "x", "stream": 3}, "notify: stream is a text"),
     ],
 )
-def test_an_order_that_is_not_exactly_right_is_refused(order: dict[str, Any], why: str) -> None:
+def test_an_invalid_command_is_refused(order: dict[str, Any], why: str) -> None:
     with pytest.raises(CommandError, match=why):
-        read_order(order)
+        parse_command(order)

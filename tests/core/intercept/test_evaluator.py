@@ -1,4 +1,4 @@
-"""What the rules say of one message."""
+"""The evaluation of rules for one message."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ MODERN = call(1).replace(
 )
 
 
-def ruled(flag: str, data: bytes, side: str = "client", asked: AwaitedRequest | None = None) -> RuleDecision:
-    return RuleEvaluator(rules(flag)).verdict(message(data, side), asked)
+def decide(
+    flag: str, data: bytes, side: str = "client", awaited: AwaitedRequest | None = None
+) -> RuleDecision:
+    return RuleEvaluator(rules(flag)).evaluate(message(data, side), awaited)
 
 
-def test_rules_act_one_after_the_other_until_one_has_the_last_word() -> None:
-    judge = RuleEvaluator(
+def test_rules_apply_in_order_until_a_final_action() -> None:
+    evaluator = RuleEvaluator(
         rules(
             "tool:echo => delay 1s",
             "tool:echo => replace /params/arguments/x = {{params.arguments.x}}!",
@@ -33,13 +35,13 @@ def test_rules_act_one_after_the_other_until_one_has_the_last_word() -> None:
             "tool:echo => drop",
         )
     )
-    verdict = judge.verdict(message(call(1, x="a")), None)
+    decision = evaluator.evaluate(message(call(1, x="a")), None)
 
-    assert verdict.delay == 1.5
-    assert json.loads(verdict.data or b"")["params"]["arguments"] == {"x": "a!", "y": "a?"}
-    assert [remark.fields["rule"] for remark in verdict.remarks] == ["1", "2", "3", "4", "6"]
-    assert loads(verdict.answer or b"")["error"] == {"code": -32000, "message": "no"}
-    assert not verdict.is_dropped
+    assert decision.delay == 1.5
+    assert json.loads(decision.data or b"")["params"]["arguments"] == {"x": "a!", "y": "a?"}
+    assert [rule_note.fields["rule"] for rule_note in decision.notes] == ["1", "2", "3", "4", "6"]
+    assert loads(decision.answer or b"")["error"] == {"code": -32000, "message": "no"}
+    assert not decision.is_dropped
 
 
 @pytest.mark.parametrize(
@@ -62,18 +64,18 @@ def test_rules_act_one_after_the_other_until_one_has_the_last_word() -> None:
     ],
 )
 def test_an_action_takes_only_what_it_can_be_done_to(flag: str, data: bytes, takes: bool) -> None:
-    verdict = ruled(flag, data)
+    decision = decide(flag, data)
 
-    assert bool(verdict.remarks or verdict.holder) == takes
+    assert bool(decision.notes or decision.holder) == takes
 
 
 def test_a_query_of_names_leaves_answers_out() -> None:
     request = message(call())
     assert isinstance(request, Request)
-    asked = AwaitedRequest(request, None, keep=False)
+    awaited = AwaitedRequest(request, None, keep=False)
 
-    assert not ruled("tool:echo => drop", result(), "server", asked).is_dropped
-    assert ruled("tool:echo kind:result => drop", result(), "server", asked).is_dropped
+    assert not decide("tool:echo => drop", result(), "server", awaited).is_dropped
+    assert decide("tool:echo kind:result => drop", result(), "server", awaited).is_dropped
 
 
 @pytest.mark.parametrize(
@@ -89,19 +91,19 @@ def test_a_query_of_names_leaves_answers_out() -> None:
     ],
 )
 def test_the_same_matches_are_taken_every_time(settings: str, taken: list[int]) -> None:
-    judge = RuleEvaluator(rules(f"tool:echo => {settings} drop"))
+    evaluator = RuleEvaluator(rules(f"tool:echo => {settings} drop"))
     verdicts = []
     for number in range(1, 7):
-        judge.verdict(message(call(0, tool="other")), None)  # What it does not match counts for nothing.
-        verdicts.append((number, judge.verdict(message(call(number)), None).is_dropped))
+        evaluator.evaluate(message(call(0, tool="other")), None)  # What it does not match counts for nothing.
+        verdicts.append((number, evaluator.evaluate(message(call(number)), None).is_dropped))
 
     assert [number for number, is_dropped in verdicts if is_dropped] == taken
 
 
-def test_a_run_is_repeated_by_its_seed_alone() -> None:
+def test_a_run_is_reproduced_by_its_seed_alone() -> None:
     def run(seed: int) -> list[bool]:
-        judge = RuleEvaluator(rules("tool:echo => 20% drop", seed=seed))
-        return [judge.verdict(message(call(number)), None).is_dropped for number in range(200)]
+        evaluator = RuleEvaluator(rules("tool:echo => 20% drop", seed=seed))
+        return [evaluator.evaluate(message(call(number)), None).is_dropped for number in range(200)]
 
     assert run(1) == run(1)
     assert run(1) != run(2)
@@ -110,7 +112,7 @@ def test_a_run_is_repeated_by_its_seed_alone() -> None:
 def test_an_error_may_say_what_the_request_said() -> None:
     flag = 'echo => error {"code": 5, "message": "{{params.arguments}}", "data": ["{{id}}", "no {{params.name}}"]}'
 
-    assert loads(ruled(flag, call("a", x=1)).answer or b"") == {
+    assert loads(decide(flag, call("a", x=1)).answer or b"") == {
         "jsonrpc": "2.0",
         "id": "a",
         "error": {"code": 5, "message": '{"x":1}', "data": ["a", "no echo"]},
@@ -118,48 +120,48 @@ def test_an_error_may_say_what_the_request_said() -> None:
 
 
 def test_a_canned_result_is_what_it_says_and_in_2026_07_28_of_a_type() -> None:
-    assert loads(ruled('echo => respond {"a": null}', call()).answer or b"")["result"] == {"a": None}
-    assert loads(ruled('echo => respond {"a": 1}', MODERN).answer or b"")["result"] == {
+    assert loads(decide('echo => respond {"a": null}', call()).answer or b"")["result"] == {"a": None}
+    assert loads(decide('echo => respond {"a": 1}', MODERN).answer or b"")["result"] == {
         "resultType": "complete",
         "a": 1,
     }
-    said = ruled('echo => respond {"resultType": "task"}', MODERN).answer or b""
+    said = decide('echo => respond {"resultType": "task"}', MODERN).answer or b""
     assert loads(said)["result"] == {"resultType": "task"}
 
 
-def test_an_answer_may_be_changed_by_what_was_asked() -> None:
+def test_a_response_may_be_changed_by_values_of_its_request() -> None:
     request = message(call(1, x="y"))
     assert isinstance(request, Request)
     flag = "kind:result => replace /result/of = {{request.params.arguments.x}}"
-    verdict = ruled(flag, result(), "server", AwaitedRequest(request, None, keep=True))
+    decision = decide(flag, result(), "server", AwaitedRequest(request, None, keep=True))
 
-    assert loads(verdict.data or b"")["result"]["of"] == "y"
-    assert verdict.remarks[0].fields["sent"].encode() == verdict.data
+    assert loads(decision.data or b"")["result"]["of"] == "y"
+    assert decision.notes[0].fields["sent"].encode() == decision.data
 
 
-def test_what_cannot_be_replaced_goes_on_as_it_came_and_the_note_says_why() -> None:
-    verdict = ruled("echo => replace /id/x = 1", call())
+def test_a_failed_replacement_is_noted_and_the_message_forwarded_unchanged() -> None:
+    decision = decide("echo => replace /id/x = 1", call())
 
-    assert verdict.data is None
-    assert verdict.remarks[0].fields["failed"] == "there is no /id/x: x would be in 1"
+    assert decision.data is None
+    assert decision.notes[0].fields["failed"] == "there is no /id/x: x would be in 1"
 
 
 def test_what_is_corrupted_was_edited_before() -> None:
-    judge = RuleEvaluator(rules("echo => replace /params/arguments/x = 1", "echo => corrupt bad-json"))
-    verdict = judge.verdict(message(call()), None)
+    evaluator = RuleEvaluator(rules("echo => replace /params/arguments/x = 1", "echo => corrupt bad-json"))
+    decision = evaluator.evaluate(message(call()), None)
 
-    assert (verdict.data or b"").endswith(b'"arguments":{"x":1}},}')
-    assert verdict.is_lost
+    assert (decision.data or b"").endswith(b'"arguments":{"x":1}},}')
+    assert decision.hides_response
 
 
 def test_the_blanks_of_an_oversized_message_are_noted_as_a_number() -> None:
-    verdict = ruled("echo => corrupt oversize 1mb", call())
+    decision = decide("echo => corrupt oversize 1mb", call())
 
-    assert verdict.data is not None
-    assert verdict.remarks[0].fields["padding"] == len(verdict.data) - len(call())
-    assert "sent" not in verdict.remarks[0].fields
-    assert not verdict.is_lost
+    assert decision.data is not None
+    assert decision.notes[0].fields["padding"] == len(decision.data) - len(call())
+    assert "sent" not in decision.notes[0].fields
+    assert not decision.hides_response
 
 
-def test_an_answer_has_the_id_as_it_was_asked() -> None:
+def test_a_response_has_the_id_of_its_request_verbatim() -> None:
     assert answer('"1.0"', b"result", {}) == b'{"jsonrpc":"2.0","id":"1.0","result":{}}'

@@ -1,4 +1,4 @@
-"""A message on its way, with what has been decided about it."""
+"""In-flight messages with the decisions about them."""
 
 from __future__ import annotations
 
@@ -9,47 +9,48 @@ from mcpspy.core.intercept.evaluator import RuleEvaluator
 from mcpspy.core.intercept.held import InFlightMessage, MessagePart, RuleDecision
 from mcpspy.core.protocol.message import read_frame
 from mcpspy.core.recording.decode import Frame
-from tests.core.intercept.interceptors import call, message, rules, told
+from tests.core.intercept.interceptors import call, events, message, rules
 
 NAMED = {"from": "client", "id": "1", "method": "tools/call", "subject": "echo"}
 
 BATCH = b"[" + call(1, "a") + b" , " + call(2, "b") + b"]"
 
 
-def letter(data: bytes, *flags: str) -> InFlightMessage:
-    judge = RuleEvaluator(rules(*flags))
+def flight(data: bytes, *flags: str) -> InFlightMessage:
+    evaluator = RuleEvaluator(rules(*flags))
     parts = [
-        MessagePart(each, None, judge.verdict(each, None)) for each in read_frame(Frame(0.0, "client", data))
+        MessagePart(each, None, evaluator.evaluate(each, None))
+        for each in read_frame(Frame(0.0, "client", data))
     ]
     return InFlightMessage(1, 0.0, "client", data, stream=None, lane=None, parts=parts)
 
 
-def test_what_nobody_touches_goes_on_as_it_came() -> None:
-    assert letter(BATCH).outgoing() is None
-    assert letter(call(1, "a")).outgoing() is None
+def test_a_message_without_decisions_is_forwarded_unchanged() -> None:
+    assert flight(BATCH).outgoing() is None
+    assert flight(call(1, "a")).outgoing() is None
 
 
-def test_a_part_of_a_batch_may_be_left_out_or_changed() -> None:
-    assert letter(BATCH, "tool:a => drop").outgoing() == b"[" + call(2, "b") + b"]"
-    changed = letter(BATCH, "tool:b => replace /params = 1").outgoing()
+def test_a_part_of_a_batch_may_be_removed_or_changed() -> None:
+    assert flight(BATCH, "tool:a => drop").outgoing() == b"[" + call(2, "b") + b"]"
+    changed = flight(BATCH, "tool:b => replace /params = 1").outgoing()
     assert changed == b"[" + call(1, "a") + b',{"jsonrpc":"2.0","id":2,"method":"tools/call","params":1}]'
 
 
 def test_a_batch_waits_for_its_slowest_part_and_ends_with_any() -> None:
-    both = letter(BATCH, "tool:a => delay 1s", "tool:b => delay 3s", "tool:b => disconnect")
+    both = flight(BATCH, "tool:a => delay 1s", "tool:b => delay 3s", "tool:b => disconnect")
 
     assert both.delay == 3
     assert both.is_disconnected
-    assert both.is_kept_back
+    assert both.is_blocked
 
 
-def test_nothing_of_it_goes_on_if_all_is_left_out() -> None:
-    assert letter(BATCH, " => drop").is_kept_back
-    assert not letter(BATCH, "tool:a => drop").is_kept_back
+def test_nothing_is_forwarded_if_all_parts_are_removed() -> None:
+    assert flight(BATCH, " => drop").is_blocked
+    assert not flight(BATCH, "tool:a => drop").is_blocked
 
 
-def test_what_a_viewer_made_of_it_counts_for_more_than_rules() -> None:
-    half = letter(call(1, "a"), "tool:a => corrupt half-line")
+def test_an_edit_of_a_viewer_takes_precedence_over_rules() -> None:
+    half = flight(call(1, "a"), "tool:a => corrupt half-line")
     assert half.is_cut
     half.edited = b"{}"
 
@@ -57,26 +58,26 @@ def test_what_a_viewer_made_of_it_counts_for_more_than_rules() -> None:
     assert not half.is_cut
 
 
-def test_its_size_is_what_it_keeps_in_memory() -> None:
-    assert letter(BATCH).size == len(BATCH)
-    assert letter(call(1, "a"), " => corrupt oversize 1mb").size == (1 << 20) + len(call(1, "a"))
+def test_its_size_is_its_memory() -> None:
+    assert flight(BATCH).size == len(BATCH)
+    assert flight(call(1, "a"), " => corrupt oversize 1mb").size == (1 << 20) + len(call(1, "a"))
 
 
 @pytest.fixture
 def held() -> InFlightMessage:
     data = call()
     parts = [MessagePart(message(data), None, RuleDecision())]
-    letter = InFlightMessage(7, 1.0, "client", data, stream=None, lane="lane", parts=parts)
-    letter.holder, letter.held_at = ("viewer", "tui"), 2.0
-    return letter
+    flight = InFlightMessage(7, 1.0, "client", data, stream=None, lane="lane", parts=parts)
+    flight.holder, flight.held_at = ("viewer", "tui"), 2.0
+    return flight
 
 
-def test_who_holds_a_message_how_long_and_its_text_are_told(held: InFlightMessage) -> None:
+def test_viewers_see_the_holder_the_deadline_and_the_text_of_a_held_message(held: InFlightMessage) -> None:
     noted, event = held.hold_steps(5.0)
 
     assert noted == AddNote("rule", {"action": "hold", "viewer": "tui", **NAMED, "ticket": 7}, "lane")
-    assert event == Notify(None, {"event": "held", **held.shown(5.0)})
-    assert held.shown(5.0) == {
+    assert event == Notify(None, {"event": "held", **held.viewer_fields(5.0)})
+    assert held.viewer_fields(5.0) == {
         "ticket": 7,
         "at": 1.0,
         **NAMED,
@@ -86,7 +87,7 @@ def test_who_holds_a_message_how_long_and_its_text_are_told(held: InFlightMessag
     }
 
 
-def test_what_a_viewer_made_of_a_message_is_noted_and_that_it_is_held_no_more_is_told(
+def test_a_release_is_noted_with_the_edit_and_sent_to_viewers(
     held: InFlightMessage,
 ) -> None:
     held.edited = b'{"\xff"'
@@ -102,8 +103,8 @@ def test_what_a_viewer_made_of_a_message_is_noted_and_that_it_is_held_no_more_is
         "seconds": 0.5,
         "sent_b64": "eyL/Ig==",
     }
-    assert told([event]) == [{"event": "released", "ticket": 7, "why": "edited", "viewer": "tui"}]
+    assert events([event]) == [{"event": "released", "ticket": 7, "why": "edited", "viewer": "tui"}]
 
 
-def test_that_there_was_no_room_is_noted(held: InFlightMessage) -> None:
-    assert held.no_room("delay").fields == {"action": "delay", **NAMED, "why": "full"}
+def test_a_full_buffer_is_noted(held: InFlightMessage) -> None:
+    assert held.full_note("delay").fields == {"action": "delay", **NAMED, "why": "full"}

@@ -1,4 +1,4 @@
-"""A message on its way, as a filter sees it."""
+"""In-flight messages as filters see them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.core.intercept.interceptors import call, message, progress, result
 FAILURE = b'{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no"}}'
 
 
-def _asked() -> AwaitedRequest:
+def _request() -> AwaitedRequest:
     request = message(call(7, where="Oslo"), at=1.0, stream="2")
     assert isinstance(request, Request)
     return AwaitedRequest(request, None, keep=True)
@@ -21,8 +21,8 @@ def _asked() -> AwaitedRequest:
 
 ITEMS = {
     "request": LiveItem(message(call(7, where="Oslo"), at=1.0, stream="2"), None),
-    "result": LiveItem(message(result(7), "server", at=3.5, stream="2"), _asked()),
-    "failure": LiveItem(message(FAILURE, "server", at=1.5), _asked()),
+    "result": LiveItem(message(result(7), "server", at=3.5, stream="2"), _request()),
+    "failure": LiveItem(message(FAILURE, "server", at=1.5), _request()),
     "stray": LiveItem(message(result(8), "server", at=3.5), None),
     "progress": LiveItem(message(progress(5), "server"), None),
     "malformed": LiveItem(message(b"{oops}", "server"), None),
@@ -62,6 +62,6 @@ def test_a_filter_means_what_it_means_elsewhere(query: str, wanted: set[str]) ->
 
 
 def test_a_request_is_not_the_answer_to_itself() -> None:
-    item = LiveItem(message(call(7, where="Oslo"), at=3.0), _asked())
+    item = LiveItem(message(call(7, where="Oslo"), at=3.0), _request())
 
     assert (item.latency, item.method, item.status) == (None, "tools/call", "pending")

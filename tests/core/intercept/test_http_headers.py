@@ -1,4 +1,4 @@
-"""The headers of a request that has another body than it came with."""
+"""The headers of a request whose body was changed or injected."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_length_is_left_to_whoever_sends_it_and_the_rest_stays() -> None:
     assert for_body(headers, b"[]", b"[1]", NONE) == [headers[0], *headers[2:]]
 
 
-def test_what_is_said_twice_is_said_alike() -> None:
+def test_headers_that_repeat_the_body_follow_its_changes() -> None:
     after = json.loads(body(name="é"))
     after["params"]["_meta"] = {"io.modelcontextprotocol/protocolVersion": "2027"}
 
@@ -110,7 +110,7 @@ def test_what_a_listed_tool_wants_is_no_matter_of_guessing(
     assert [value for key, value in headers if key == "Mcp-Param-Region"] == said
 
 
-def test_a_request_of_ours_comes_as_the_client_does_and_says_what_it_is() -> None:
+def test_an_injected_request_has_the_clients_headers_and_its_own_mcp_headers() -> None:
     client = modern(Mcp_Param_Region="eu", Authorization="token", Last_Event_ID="7")
 
     assert of_ours(client, body(method="prompts/get", name="p"), NONE) == [

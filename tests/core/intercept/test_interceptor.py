@@ -1,4 +1,4 @@
-"""Everything that stands between two pipes, and decides."""
+"""The interception engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mcpspy.core.intercept import held as room_module
+from mcpspy.core.intercept import held as held_module
 from mcpspy.core.intercept.actions import (
     AddNote,
     CommandError,
@@ -23,19 +23,28 @@ from mcpspy.core.intercept.actions import (
     Substitute,
 )
 from mcpspy.core.protocol.message import loads
-from tests.core.intercept.interceptors import PREFIX, call, deeds, desk, notes, progress, result, told
+from tests.core.intercept.interceptors import (
+    PREFIX,
+    actions,
+    call,
+    events,
+    interceptor,
+    notes,
+    progress,
+    result,
+)
 
 BATCH = b"[" + call(1, "a") + b"," + call(2, "b") + b"]"
 
 
 @given(st.lists(st.tuples(st.sampled_from(["client", "server"]), st.binary(max_size=40)), max_size=8))
-def test_without_rules_every_message_goes_on_as_it_came(said: list[tuple[str, bytes]]) -> None:
-    idle = desk()
+def test_without_rules_every_message_is_forwarded_unchanged(said: list[tuple[str, bytes]]) -> None:
+    idle = interceptor()
     for side, data in said:
-        ruling = idle.take(0.0, side, data, lane=side)
+        decision = idle.take(0.0, side, data, lane=side)
 
-        assert ruling.is_untouched
-        assert ruling.steps[0] == Forward(side, data, side, ruling.ticket)
+        assert decision.is_untouched
+        assert decision.steps[0] == Forward(side, data, side, decision.ticket)
     assert idle.is_idle
     assert idle.next_at is None
 
@@ -51,44 +60,44 @@ def test_without_rules_every_message_goes_on_as_it_came(said: list[tuple[str, by
         ("tool:echo => disconnect", Disconnect),
     ],
 )
-def test_what_a_rule_decides_is_noted_before_it_is_done(flag: str, goes: type) -> None:
-    ruling = desk(flag).take(1.0, "client", call(1), stream="2", lane="lane")
-    (note,) = notes(ruling.steps)
-    deed, *gone = deeds(ruling.steps)
+def test_the_decision_of_a_rule_is_noted_before_it_is_carried_out(flag: str, goes: type) -> None:
+    decision = interceptor(flag).take(1.0, "client", call(1), stream="2", lane="lane")
+    (note,) = notes(decision.steps)
+    deed, *gone = actions(decision.steps)
 
-    assert ruling.steps[1] is deed
+    assert decision.steps[1] is deed
     assert [type(step) for step in gone] == ([Dropped] if goes is Inject else [])
     assert (note["rule"], note["from"], note["id"], note["stream"]) == ("1", "client", "1", "2")
     assert isinstance(deed, goes)
     assert getattr(deed, "lane", None) == "lane"
-    assert ruling.to_mcpspy == (goes is not Substitute)
-    assert not ruling.is_held
+    assert decision.to_mcpspy == (goes is not Substitute)
+    assert not decision.is_held
 
 
-def test_an_answer_of_ours_goes_back_to_who_asked() -> None:
+def test_a_response_of_a_rule_is_sent_to_the_requester() -> None:
     for side, other in (("client", "server"), ("server", "client")):
-        answer, _ = deeds(desk(" => error no").take(0.0, side, call(1)).steps)
+        answer, _ = actions(interceptor(" => error no").take(0.0, side, call(1)).steps)
 
         assert isinstance(answer, Inject)
         assert answer.side == other
 
 
-def test_half_a_line_goes_on_without_its_end() -> None:
-    (half,) = deeds(desk("tool:echo => corrupt half-line").take(0.0, "client", call(1)).steps)
+def test_half_a_line_is_forwarded_without_its_end() -> None:
+    (half,) = actions(interceptor("tool:echo => corrupt half-line").take(0.0, "client", call(1)).steps)
 
     assert isinstance(half, Substitute)
     assert half.raw
 
 
-def test_what_is_delayed_goes_on_later_in_the_order_of_its_times() -> None:
-    delayed = desk("tool:slow => delay 3s", "tool:echo => delay 1s")
+def test_delayed_messages_are_forwarded_in_the_order_of_their_times() -> None:
+    delayed = interceptor("tool:slow => delay 3s", "tool:echo => delay 1s")
     first = delayed.take(0.0, "client", call(1, tool="slow"), lane="a")
     second = delayed.take(0.5, "client", call(2), lane="b")
     delayed.take(0.5, "client", call(3), lane="c")
 
     assert first.is_held
     assert not first.to_mcpspy
-    assert deeds(first.steps) == []
+    assert actions(first.steps) == []
     assert delayed.next_at == 1.5
     assert delayed.wake(1.4) == []
     assert [step.lane for step in delayed.wake(1.5) if isinstance(step, Forward)] == ["b", "c"]
@@ -97,22 +106,22 @@ def test_what_is_delayed_goes_on_later_in_the_order_of_its_times() -> None:
     assert delayed.describe(0.0)["bytes"] == 0
 
 
-def test_what_is_delayed_may_be_held_then() -> None:
-    both = desk("echo => delay 1s", "echo => hold")
-    ruling = both.take(0.0, "client", call(1))
-    assert [note["action"] for note in notes(ruling.steps)] == ["delay"]
+def test_a_delayed_message_may_be_held_afterwards() -> None:
+    both = interceptor("echo => delay 1s", "echo => hold")
+    decision = both.take(0.0, "client", call(1))
+    assert [note["action"] for note in notes(decision.steps)] == ["delay"]
     steps = both.wake(1.0)
 
     assert [note["action"] for note in notes(steps)] == ["hold"]
-    assert told(steps)[0]["deadline"] == 301.0
+    assert events(steps)[0]["deadline"] == 301.0
     assert both.describe(3.0)["held"][0]["age"] == 2.0
 
 
-def test_only_what_a_viewer_wants_is_held_answers_too() -> None:
-    open_desk = desk()
-    open_desk.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
-    assert open_desk.take(1.0, "client", call(1, tool="other")).is_untouched
-    held = open_desk.take(2.0, "client", call(2), stream="s")
+def test_only_messages_that_match_a_viewers_query_are_held_responses_too() -> None:
+    open_interceptor = interceptor()
+    open_interceptor.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
+    assert open_interceptor.take(1.0, "client", call(1, tool="other")).is_untouched
+    held = open_interceptor.take(2.0, "client", call(2), stream="s")
 
     assert held.is_held
     assert not held.to_mcpspy
@@ -128,22 +137,22 @@ def test_only_what_a_viewer_wants_is_held_answers_too() -> None:
             "ticket": held.ticket,
         }
     ]
-    (event,) = told(held.steps)
+    (event,) = events(held.steps)
     assert (event["event"], event["text"], event["deadline"]) == ("held", call(2).decode(), 302.0)
     assert isinstance(held.steps[1], Notify)
     assert held.steps[1].viewer is None
-    assert open_desk.take(3.0, "server", result(2), stream="s").is_held
+    assert open_interceptor.take(3.0, "server", result(2), stream="s").is_held
 
 
-def test_what_is_not_utf8_is_shown_in_base64() -> None:
-    (event,) = told(desk(" => hold").take(0.0, "server", b'{"\xff":1}').steps)
+def test_a_message_that_is_not_utf8_is_shown_in_base64() -> None:
+    (event,) = events(interceptor(" => hold").take(0.0, "server", b'{"\xff":1}').steps)
 
     assert "text" not in event
     assert event["b64"] == "eyL/IjoxfQ=="
 
 
 def test_releasing_all_keeps_the_order() -> None:
-    held = desk()
+    held = interceptor()
     held.order(0.0, "tui", {"order": "hold", "query": ""})
     for number in range(1000):
         held.take(float(number), "client", call(number))
@@ -166,19 +175,19 @@ def test_releasing_all_keeps_the_order() -> None:
 
 
 def test_a_held_message_is_edited_dropped_or_answered() -> None:
-    held = desk(" => hold")
+    held = interceptor(" => hold")
     tickets = [held.take(0.0, "client", call(number)).ticket for number in range(4)]
     edited = held.order(1.0, "tui", {"order": "release", "ticket": tickets[0], "message": {"x": 1}})
-    assert deeds(edited.steps) == [Substitute("client", b'{"x":1}', None, tickets[0])]
+    assert actions(edited.steps) == [Substitute("client", b'{"x":1}', None, tickets[0])]
     assert (notes(edited.steps)[0]["why"], notes(edited.steps)[0]["sent"]) == ("edited", '{"x":1}')
     dropped = held.order(1.0, "tui", {"order": "drop", "ticket": tickets[1]})
-    assert deeds(dropped.steps) == [Dropped("client", None, tickets[1])]
-    assert told(dropped.steps) == [
+    assert actions(dropped.steps) == [Dropped("client", None, tickets[1])]
+    assert events(dropped.steps) == [
         {"event": "released", "ticket": tickets[1], "why": "dropped", "viewer": "tui"}
     ]
     error = {"code": 5, "message": "no"}
     answered = held.order(1.0, "tui", {"order": "answer", "ticket": tickets[2], "error": error})
-    answer, gone = deeds(answered.steps)
+    answer, gone = actions(answered.steps)
     assert isinstance(answer, Inject)
     assert gone == Dropped("client", None, tickets[2])
     assert (answer.side, loads(answer.data)) == ("server", {"jsonrpc": "2.0", "id": 2, "error": error})
@@ -191,15 +200,15 @@ def test_a_held_message_is_edited_dropped_or_answered() -> None:
 
 
 def test_only_a_request_can_be_answered() -> None:
-    held = desk(" => hold")
+    held = interceptor(" => hold")
     for data in (result(1), BATCH):
         ticket = held.take(0.0, "server", data).ticket
         with pytest.raises(CommandError, match="is no request"):
             held.order(0.0, "tui", {"order": "answer", "ticket": ticket, "result": {}})
 
 
-def test_an_order_with_a_wrong_ticket_releases_none() -> None:
-    held = desk(" => hold")
+def test_a_command_with_a_wrong_ticket_releases_nothing() -> None:
+    held = interceptor(" => hold")
     ticket = held.take(0.0, "client", call(1)).ticket
     with pytest.raises(CommandError):
         held.order(0.0, "tui", {"order": "release", "tickets": [ticket, 99]})
@@ -207,8 +216,8 @@ def test_an_order_with_a_wrong_ticket_releases_none() -> None:
     assert len(held.describe(0.0)["held"]) == 1
 
 
-def test_what_a_viewer_held_goes_on_when_it_leaves_and_nothing_else() -> None:
-    held = desk("tool:ruled => hold")
+def test_messages_held_by_a_viewer_are_released_when_it_disconnects_and_no_others() -> None:
+    held = interceptor("tool:ruled => hold")
     held.order(0.0, "a", {"order": "hold", "query": "tool:a"})
     held.order(0.0, "b", {"order": "hold", "query": "tool:b"})
     for number, tool in enumerate(("a", "b", "ruled", "a")):
@@ -227,15 +236,15 @@ def test_what_a_viewer_held_goes_on_when_it_leaves_and_nothing_else() -> None:
 
 
 def test_a_viewer_named_like_a_rule_does_not_release_what_the_rule_holds() -> None:
-    held = desk("tool:echo => hold")
+    held = interceptor("tool:echo => hold")
     held.take(0.0, "client", call(1))
 
     assert held.viewer_left(1.0, "1") == []
     assert [each["rule"] for each in held.describe(1.0)["held"]] == ["1"]
 
 
-def test_nothing_is_held_for_ever() -> None:
-    held = desk("tool:echo => hold", hold_timeout=10)
+def test_a_hold_ends_at_its_deadline() -> None:
+    held = interceptor("tool:echo => hold", hold_timeout=10)
     held.take(1.0, "client", call(1))
     held.take(2.0, "client", call(2))
 
@@ -246,20 +255,20 @@ def test_nothing_is_held_for_ever() -> None:
     assert held.next_at == 12.0
 
 
-def test_where_there_is_no_room_messages_go_on_and_the_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room_module, "MOST_LETTERS", 1)
+def test_if_the_buffer_is_full_messages_are_forwarded_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_module, "MAX_MESSAGES", 1)
     for flag, action in (("echo => hold", "hold"), ("echo => delay 1s", "delay")):
-        full = desk(flag)
+        full = interceptor(flag)
         full.take(0.0, "client", call(1))
-        ruling = full.take(0.0, "client", call(2))
+        decision = full.take(0.0, "client", call(2))
 
-        assert [(note["action"], note.get("why")) for note in notes(ruling.steps)][-1] == (action, "full")
-        assert isinstance(ruling.steps[-1], Forward)
-        assert not ruling.is_held
+        assert [(note["action"], note.get("why")) for note in notes(decision.steps)][-1] == (action, "full")
+        assert isinstance(decision.steps[-1], Forward)
+        assert not decision.is_held
 
 
 def test_a_handshake_is_over_when_the_client_says_so_or_is_modern() -> None:
-    legacy, modern = desk(), desk()
+    legacy, modern = interceptor(), interceptor()
     legacy.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
     opening = [legacy.is_opening]
     legacy.take(2.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
@@ -272,7 +281,7 @@ def test_a_handshake_is_over_when_the_client_says_so_or_is_modern() -> None:
 
 
 def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
-    asking = desk()
+    asking = interceptor()
     assert asking.is_idle
     order = {"order": "request", "n": 5, "method": "tools/call", "params": {"name": "echo"}, "stream": "3"}
     reply = asking.order(1.0, "tui", order)
@@ -292,12 +301,12 @@ def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
     assert asking.describe(1.0)["injected"]
     assert asking.take(1.5, "server", result(f"{PREFIX}2")).is_untouched  # Nobody asked under that one.
     moved = asking.take(1.7, "server", progress(f"{PREFIX}1"))
-    assert told(moved.steps)[0]["event"] == "progress"
+    assert events(moved.steps)[0]["event"] == "progress"
     assert moved.to_mcpspy
     answered = asking.take(2.0, "server", result(f"{PREFIX}1"))
 
     assert answered.to_mcpspy
-    assert told(answered.steps) == [
+    assert events(answered.steps) == [
         {
             "event": "answer",
             "n": 5,
@@ -310,16 +319,16 @@ def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
     assert asking.is_idle
 
 
-def test_the_answer_of_an_injected_request_is_none_of_the_rules_business() -> None:
-    asking = desk(" => hold")
+def test_rules_do_not_apply_to_the_response_to_an_injected_request() -> None:
+    asking = interceptor(" => hold")
     asking.order(0.0, "tui", {"order": "request", "method": "ping", "to": "client"})
 
     assert not asking.take(1.0, "client", result(f"{PREFIX}1")).is_held
 
 
-def test_a_notification_is_injected_as_it_was_told() -> None:
+def test_a_notification_is_injected_as_given() -> None:
     order = {"order": "notify", "to": "client", "method": "notifications/tools/list_changed"}
-    reply = desk().order(0.0, "send", order)
+    reply = interceptor().order(0.0, "send", order)
 
     assert reply.steps[0] == Inject(
         "server", b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
@@ -327,18 +336,18 @@ def test_a_notification_is_injected_as_it_was_told() -> None:
     assert reply.answer == {}
 
 
-def test_who_asked_is_told_if_it_cannot_be_delivered() -> None:
-    asking = desk()
+def test_the_viewer_is_notified_if_its_request_cannot_be_delivered() -> None:
+    asking = interceptor()
     asking.order(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
     steps = asking.failed(1.0, f'"{PREFIX}1"', "no stream is open")
 
-    assert [event["error"] for event in told(steps)] == ["no stream is open"]
+    assert [event["error"] for event in events(steps)] == ["no stream is open"]
     assert asking.failed(1.0, f'"{PREFIX}1"', "again") == []
     assert asking.is_idle
 
 
-def test_what_was_heard_before_is_known() -> None:
-    late = desk("kind:result tool:echo => drop")
+def test_messages_observed_before_interception_are_known() -> None:
+    late = interceptor("kind:result tool:echo => drop")
     late.hear(0.0, "client", call(1))
     late.hear(0.0, "client", call(2))
     late.hear(0.0, "server", result(2))
@@ -348,37 +357,37 @@ def test_what_was_heard_before_is_known() -> None:
 
 
 def test_a_batch_is_ruled_part_by_part() -> None:
-    ruling = desk("tool:a => error no").take(0.0, "client", BATCH)
-    speak, send = deeds(ruling.steps)
+    decision = interceptor("tool:a => error no").take(0.0, "client", BATCH)
+    speak, send = actions(decision.steps)
 
     assert isinstance(speak, Inject)
-    assert send == Substitute("client", b"[" + call(2, "b") + b"]", None, ruling.ticket)
-    assert not ruling.to_mcpspy
+    assert send == Substitute("client", b"[" + call(2, "b") + b"]", None, decision.ticket)
+    assert not decision.to_mcpspy
 
 
-def test_our_answer_is_taken_out_of_a_batch() -> None:
-    asking = desk()
+def test_the_response_to_an_injected_request_is_removed_from_a_batch() -> None:
+    asking = interceptor()
     asking.order(0.0, "tui", {"order": "request", "method": "ping"})
-    ruling = asking.take(1.0, "server", b"[" + result(1) + b"," + result(f"{PREFIX}1") + b"]")
+    decision = asking.take(1.0, "server", b"[" + result(1) + b"," + result(f"{PREFIX}1") + b"]")
 
-    assert deeds(ruling.steps) == [Substitute("server", b"[" + result(1) + b"]", None, ruling.ticket)]
+    assert actions(decision.steps) == [Substitute("server", b"[" + result(1) + b"]", None, decision.ticket)]
 
 
-def test_what_is_held_of_an_exchange_that_is_over_goes_nowhere() -> None:
-    held = desk("tool:echo => hold", "tool:slow => delay 1s")
+def test_held_messages_of_an_exchange_that_has_ended_are_not_forwarded() -> None:
+    held = interceptor("tool:echo => hold", "tool:slow => delay 1s")
     held.take(0.0, "client", call(1), lane="gone")
     held.take(0.0, "client", call(2), lane="here")
     held.take(0.0, "client", call(3, tool="slow"), lane="gone")
     steps = held.lane_left(0.5, "gone")
 
-    assert deeds(steps) == []
+    assert actions(steps) == []
     assert [note["why"] for note in notes(steps)] == ["connection closed"]
     assert [step.lane for step in held.wake(1e6) if isinstance(step, Forward)] == ["here"]
     assert held.describe(0.0)["bytes"] == 0
 
 
-def test_at_the_end_everything_goes_on_and_everybody_is_told() -> None:
-    ending = desk("tool:slow => delay 9s", "tool:echo => hold")
+def test_at_the_end_held_messages_are_released_and_viewers_are_notified() -> None:
+    ending = interceptor("tool:slow => delay 9s", "tool:echo => hold")
     ending.take(0.0, "client", call(1, tool="slow"))
     ending.take(0.0, "client", call(2))
     ending.order(0.0, "tui", {"order": "request", "n": 1, "method": "ping"})
@@ -386,12 +395,12 @@ def test_at_the_end_everything_goes_on_and_everybody_is_told() -> None:
 
     assert {step.data for step in steps if isinstance(step, Forward)} == {call(1, tool="slow"), call(2)}
     assert [note["why"] for note in notes(steps)] == ["session ended"]
-    assert told(steps)[-1]["error"] == "the session has ended"
+    assert events(steps)[-1]["error"] == "the session has ended"
     assert ending.wake(1e6) == []
 
 
-def test_it_says_how_things_stand() -> None:
-    standing = desk("tool:a => hold", call_timeout=3, slow=2)
+def test_it_describes_its_state() -> None:
+    standing = interceptor("tool:a => hold", call_timeout=3, slow=2)
     standing.order(0.0, "tui", {"order": "hold", "query": "tool:b"})
     standing.take(1.0, "client", call(1, tool="a"))
     standing.order(1.0, "tui", {"order": "request", "method": "ping"})
@@ -415,11 +424,11 @@ def test_it_says_how_things_stand() -> None:
 
 @pytest.mark.parametrize("options", [{"call_timeout": 1.0}, {"slow": 1.0}])
 def test_a_watchdog_is_never_idle(options: dict[str, Any]) -> None:
-    assert not desk(**options).is_idle
+    assert not interceptor(**options).is_idle
 
 
 def test_it_is_not_idle_while_an_injected_request_is_open() -> None:
-    asking = desk()
+    asking = interceptor()
     asking.order(0.0, "tui", {"order": "request", "method": "ping"})
     assert not asking.is_idle
     asking.take(1.0, "server", progress(f"{PREFIX}1"))
@@ -429,8 +438,8 @@ def test_it_is_not_idle_while_an_injected_request_is_open() -> None:
 
 
 def test_it_is_not_idle_while_it_has_rules_or_a_viewer_holds_messages() -> None:
-    assert not desk("tool:never => drop").is_idle
-    wanted = desk()
+    assert not interceptor("tool:never => drop").is_idle
+    wanted = interceptor()
     wanted.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
     assert not wanted.is_idle
     wanted.take(1.0, "client", call())
@@ -440,7 +449,7 @@ def test_it_is_not_idle_while_it_has_rules_or_a_viewer_holds_messages() -> None:
 
 
 def test_the_next_deadline_is_the_earliest_of_delays_holds_and_both_watchdogs() -> None:
-    busy = desk("tool:a => hold", "tool:b => delay 3s", call_timeout=50, slow=20, hold_timeout=10)
+    busy = interceptor("tool:a => hold", "tool:b => delay 3s", call_timeout=50, slow=20, hold_timeout=10)
     busy.take(0.0, "client", call(1, "c"))
     assert busy.next_at == 20.0
     busy.take(1.0, "client", call(2, "a"))
@@ -454,14 +463,14 @@ def test_the_next_deadline_is_the_earliest_of_delays_holds_and_both_watchdogs() 
 
 
 def test_the_opening_note_leaves_out_limits_that_are_not_set() -> None:
-    assert desk().opening().fields == {"rules": [], "seed": 1}
-    assert desk(slow=0.5).opening().fields == {"rules": [], "seed": 1, "slow": 0.5}
+    assert interceptor().opening().fields == {"rules": [], "seed": 1}
+    assert interceptor(slow=0.5).opening().fields == {"rules": [], "seed": 1, "slow": 0.5}
 
 
 def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_times_out() -> None:
-    heard = desk(call_timeout=5)
+    heard = interceptor(call_timeout=5)
     heard.hear(1.0, "client", call(1), stream="s")
-    answer, cancelled = deeds(heard.wake(6.0))
+    answer, cancelled = actions(heard.wake(6.0))
 
     assert isinstance(answer, Inject)
     assert isinstance(cancelled, Inject)
@@ -475,7 +484,7 @@ def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_t
 
 
 def test_messages_heard_from_the_client_advance_the_handshake() -> None:
-    heard = desk()
+    heard = interceptor()
     heard.hear(0.0, "server", b'{"jsonrpc":"2.0","method":"notifications/message"}')
     assert not heard.has_heard
     heard.hear(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
@@ -485,7 +494,7 @@ def test_messages_heard_from_the_client_advance_the_handshake() -> None:
 
 
 def test_an_intercepted_initialize_opens_the_handshake() -> None:
-    intercepted = desk("tool:never => drop")
+    intercepted = interceptor("tool:never => drop")
     intercepted.take(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
     assert (intercepted.has_heard, intercepted.is_opening) == (True, True)
     intercepted.take(1.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
@@ -493,7 +502,7 @@ def test_an_intercepted_initialize_opens_the_handshake() -> None:
 
 
 def test_a_dropped_message_cannot_be_edited_afterwards() -> None:
-    held = desk("tool:ruled => drop", "tool:echo => hold")
+    held = interceptor("tool:ruled => drop", "tool:echo => hold")
     held.order(0.0, "tui", {"order": "hold", "query": ""})
     by_rule = held.take(0.0, "client", call(1, "ruled"))
     by_viewer = held.take(0.0, "client", call(2))
@@ -508,49 +517,49 @@ def test_a_dropped_message_cannot_be_edited_afterwards() -> None:
 
 def test_an_edit_replaces_a_batch_after_a_rule_dropped_a_part_of_it() -> None:
     for edit, sent in (({"text": '{"x":1}'}, b'{"x":1}'), ({}, b"[" + call(2, "b") + b"]")):
-        held = desk("tool:a => drop")
+        held = interceptor("tool:a => drop")
         held.order(0.0, "tui", {"order": "hold", "query": "tool:b"})
         ticket = held.take(0.0, "client", BATCH).ticket
         reply = held.order(1.0, "tui", {"order": "release", "ticket": ticket, **edit})
 
-        assert deeds(reply.steps) == [Substitute("client", sent, None, ticket)]
+        assert actions(reply.steps) == [Substitute("client", sent, None, ticket)]
 
 
 def test_a_viewer_does_not_hold_a_batch_for_a_part_that_a_rule_removed() -> None:
     for flag in ("tool:a => drop", "tool:a => error no"):
-        held = desk(flag)
+        held = interceptor(flag)
         held.order(0.0, "tui", {"order": "hold", "query": "tool:a"})
-        ruling = held.take(0.0, "client", BATCH)
+        decision = held.take(0.0, "client", BATCH)
 
-        assert not ruling.is_held
-        assert ruling.steps[-1] == Substitute("client", b"[" + call(2, "b") + b"]", None, ruling.ticket)
+        assert not decision.is_held
+        assert decision.steps[-1] == Substitute("client", b"[" + call(2, "b") + b"]", None, decision.ticket)
 
 
 @pytest.mark.parametrize("is_edited", [True, False])
 def test_a_response_that_a_rule_corrupted_ends_the_wait_only_if_a_viewer_edited_it(is_edited: bool) -> None:
-    held = desk("kind:result => corrupt bad-json", call_timeout=5)
+    held = interceptor("kind:result => corrupt bad-json", call_timeout=5)
     held.order(0.0, "tui", {"order": "hold", "query": "kind:result"})
     held.take(0.0, "client", call(1))
     ticket = held.take(1.0, "server", result(1)).ticket
     edit = {"text": "{}"} if is_edited else {}
-    (sent,) = deeds(held.order(2.0, "tui", {"order": "release", "ticket": ticket, **edit}).steps)
+    (sent,) = actions(held.order(2.0, "tui", {"order": "release", "ticket": ticket, **edit}).steps)
 
     assert isinstance(sent, Substitute)
     assert (sent.data == b"{}") == is_edited
     assert held.next_at == (None if is_edited else 7.0)
-    assert [type(step) for step in deeds(held.wake(7.0))] == ([] if is_edited else [Inject])
+    assert [type(step) for step in actions(held.wake(7.0))] == ([] if is_edited else [Inject])
 
 
 def test_an_edit_does_not_revive_a_message_whose_request_has_timed_out() -> None:
-    held = desk("tool:echo => delay 9s", "tool:echo => hold", call_timeout=5)
+    held = interceptor("tool:echo => delay 9s", "tool:echo => hold", call_timeout=5)
     request = held.take(0.0, "client", call(1), lane="lane")
     held.wake(5.0)
-    assert [event["event"] for event in told(held.wake(9.0))] == ["held"]
+    assert [event["event"] for event in events(held.wake(9.0))] == ["held"]
     order = {"order": "release", "ticket": request.ticket, "message": {"x": 1}}
-    assert deeds(held.order(10.0, "tui", order).steps) == [Dropped("client", "lane", request.ticket)]
+    assert actions(held.order(10.0, "tui", order).steps) == [Dropped("client", "lane", request.ticket)]
     assert held.next_at is None
 
-    held = desk("kind:result => delay 9s", "kind:result => hold", call_timeout=5)
+    held = interceptor("kind:result => delay 9s", "kind:result => hold", call_timeout=5)
     held.take(0.0, "client", call(1))
     answer = held.take(1.0, "server", result(1), lane="lane")
     held.wake(5.0)
@@ -558,24 +567,26 @@ def test_an_edit_does_not_revive_a_message_whose_request_has_timed_out() -> None
     steps = held.order(11.0, "tui", {**order, "ticket": answer.ticket}).steps
     assert [note["action"] for note in notes(steps)] == ["release", "swallowed"]
     assert {step.lane for step in steps if isinstance(step, AddNote)} == {"lane"}
-    assert deeds(steps) == [Dropped("server", "lane", answer.ticket)]
+    assert actions(steps) == [Dropped("server", "lane", answer.ticket)]
     assert held.next_at is None
 
 
 @pytest.mark.parametrize("data", [call(1, "a"), BATCH])
 def test_a_disconnect_happens_at_once_and_can_be_neither_held_nor_edited(data: bytes) -> None:
-    held = desk("tool:a => disconnect", "tool:b => hold")
+    held = interceptor("tool:a => disconnect", "tool:b => hold")
     held.order(0.0, "tui", {"order": "hold", "query": ""})
-    ruling = held.take(0.0, "client", data, lane="lane")
+    decision = held.take(0.0, "client", data, lane="lane")
 
-    assert deeds(ruling.steps) == [Disconnect("lane")]
-    assert (ruling.to_mcpspy, ruling.is_held) == (True, False)
+    assert actions(decision.steps) == [Disconnect("lane")]
+    assert (decision.to_mcpspy, decision.is_held) == (True, False)
     with pytest.raises(CommandError, match="no message is held"):
-        held.order(1.0, "tui", {"order": "release", "ticket": ruling.ticket, "message": {}})
+        held.order(1.0, "tui", {"order": "release", "ticket": decision.ticket, "message": {}})
 
 
 def test_a_request_is_answered_before_another_part_of_its_batch_disconnects() -> None:
-    answer, cut = deeds(desk("tool:a => error no", "tool:b => disconnect").take(0.0, "client", BATCH).steps)
+    answer, cut = actions(
+        interceptor("tool:a => error no", "tool:b => disconnect").take(0.0, "client", BATCH).steps
+    )
 
     assert isinstance(answer, Inject)
     assert loads(answer.data)["id"] == 1
@@ -583,10 +594,10 @@ def test_a_request_is_answered_before_another_part_of_its_batch_disconnects() ->
 
 
 def test_a_request_that_disconnects_is_not_watched_while_it_is_delayed() -> None:
-    watched = desk("tool:echo => delay 9s", "tool:echo => disconnect", call_timeout=5, slow=3)
-    ruling = watched.take(0.0, "client", call(1), lane="lane")
+    watched = interceptor("tool:echo => delay 9s", "tool:echo => disconnect", call_timeout=5, slow=3)
+    decision = watched.take(0.0, "client", call(1), lane="lane")
 
-    assert (ruling.to_mcpspy, ruling.is_held) == (True, True)
+    assert (decision.to_mcpspy, decision.is_held) == (True, True)
     assert watched.next_at == 9.0
     assert watched.wake(8.9) == []
     assert watched.wake(9.0) == [Disconnect("lane")]
@@ -594,60 +605,60 @@ def test_a_request_that_disconnects_is_not_watched_while_it_is_delayed() -> None
 
 
 def test_a_request_that_a_rule_has_answered_is_not_watched_while_its_batch_is_delayed() -> None:
-    watched = desk("tool:a => error no", "tool:b => delay 9s", call_timeout=5)
-    ruling = watched.take(0.0, "client", BATCH)
-    assert deeds(ruling.steps) == []
-    timed_out, *_ = deeds(watched.wake(5.0))
+    watched = interceptor("tool:a => error no", "tool:b => delay 9s", call_timeout=5)
+    decision = watched.take(0.0, "client", BATCH)
+    assert actions(decision.steps) == []
+    timed_out, *_ = actions(watched.wake(5.0))
     assert isinstance(timed_out, Inject)
     assert loads(timed_out.data)["id"] == 2
     assert watched.next_at == 9.0
-    answered, gone = deeds(watched.wake(9.0))
+    answered, gone = actions(watched.wake(9.0))
 
     assert isinstance(answered, Inject)
     assert loads(answered.data) == {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "no"}}
-    assert gone == Dropped("client", None, ruling.ticket)
+    assert gone == Dropped("client", None, decision.ticket)
     assert watched.next_at is None
 
 
 def test_a_delayed_response_from_a_rule_ends_the_wait() -> None:
-    watched = desk("tool:echo => delay 1s", "tool:echo => error no", call_timeout=5, slow=3)
-    ruling = watched.take(0.0, "client", call(1), stream="s", lane="lane")
-    assert (ruling.to_mcpspy, ruling.is_held) == (True, True)
+    watched = interceptor("tool:echo => delay 1s", "tool:echo => error no", call_timeout=5, slow=3)
+    decision = watched.take(0.0, "client", call(1), stream="s", lane="lane")
+    assert (decision.to_mcpspy, decision.is_held) == (True, True)
     answer, gone = watched.wake(1.0)
 
     assert isinstance(answer, Inject)
     assert (answer.side, answer.lane, answer.stream, answer.id) == ("server", "lane", "s", None)
-    assert gone == Dropped("client", "lane", ruling.ticket)
+    assert gone == Dropped("client", "lane", decision.ticket)
     assert watched.next_at is None
 
 
 def test_a_response_from_a_viewer_ends_the_wait() -> None:
-    watched = desk("tool:echo => hold", call_timeout=5, slow=3)
-    ruling = watched.take(0.0, "client", call(1), stream="s", lane="lane")
-    order = {"order": "answer", "ticket": ruling.ticket, "result": {}}
+    watched = interceptor("tool:echo => hold", call_timeout=5, slow=3)
+    decision = watched.take(0.0, "client", call(1), stream="s", lane="lane")
+    order = {"order": "answer", "ticket": decision.ticket, "result": {}}
     note, event, answer, gone = watched.order(1.0, "tui", order).steps
 
     assert isinstance(note, AddNote)
     assert isinstance(event, Notify)
     assert answer == Inject("server", b'{"jsonrpc":"2.0","id":1,"result":{}}', "lane", "s")
-    assert gone == Dropped("client", "lane", ruling.ticket)
+    assert gone == Dropped("client", "lane", decision.ticket)
     assert (note.lane, note.fields["why"], event.event["why"]) == ("lane", "answered", "answered")
     assert watched.next_at is None
 
 
 def test_a_held_request_that_was_answered_meanwhile_is_not_watched_again() -> None:
-    watched = desk(call_timeout=5, slow=3)
+    watched = interceptor(call_timeout=5, slow=3)
     watched.order(0.0, "tui", {"order": "hold", "query": "kind:request"})
     ticket = watched.take(0.0, "client", call(1)).ticket
     assert watched.take(1.0, "server", result(1)).is_untouched
     reply = watched.order(2.0, "tui", {"order": "release", "ticket": ticket})
 
-    assert deeds(reply.steps) == [Forward("client", call(1), None, ticket)]
+    assert actions(reply.steps) == [Forward("client", call(1), None, ticket)]
     assert watched.next_at is None
 
 
 def test_the_time_limit_starts_again_when_a_viewer_drops_a_held_response() -> None:
-    watched = desk(call_timeout=5)
+    watched = interceptor(call_timeout=5)
     watched.order(0.0, "tui", {"order": "hold", "query": "kind:result"})
     watched.take(0.0, "client", call(1))
     ticket = watched.take(1.0, "server", result(1)).ticket
@@ -655,13 +666,13 @@ def test_the_time_limit_starts_again_when_a_viewer_drops_a_held_response() -> No
     watched.order(100.0, "tui", {"order": "drop", "ticket": ticket})
 
     assert watched.next_at == 105.0
-    (answer,) = deeds(watched.wake(105.0))  # Without a cancellation: the server has answered.
+    (answer,) = actions(watched.wake(105.0))  # Without a cancellation: the server has answered.
     assert isinstance(answer, Inject)
     assert answer.side == "server"
 
 
 def test_a_delayed_response_that_is_due_at_the_time_limit_is_forwarded() -> None:
-    watched = desk("kind:result => delay 4s", call_timeout=5)
+    watched = interceptor("kind:result => delay 4s", call_timeout=5)
     watched.take(0.0, "client", call(1))
     ticket = watched.take(1.0, "server", result(1)).ticket
 
@@ -669,7 +680,7 @@ def test_a_delayed_response_that_is_due_at_the_time_limit_is_forwarded() -> None
 
 
 def test_a_response_that_comes_too_late_is_not_noted_as_swallowed_if_a_rule_drops_it_anyway() -> None:
-    watched = desk("kind:result => delay 9s", "kind:result => drop", call_timeout=5)
+    watched = interceptor("kind:result => delay 9s", "kind:result => drop", call_timeout=5)
     watched.take(0.0, "client", call(1))
     ticket = watched.take(1.0, "server", result(1)).ticket
     watched.wake(5.0)
@@ -678,7 +689,7 @@ def test_a_response_that_comes_too_late_is_not_noted_as_swallowed_if_a_rule_drop
 
 
 def test_a_delayed_request_that_has_timed_out_goes_nowhere_and_is_not_noted_as_swallowed() -> None:
-    watched = desk("tool:echo => delay 9s", call_timeout=5)
+    watched = interceptor("tool:echo => delay 9s", call_timeout=5)
     ticket = watched.take(0.0, "client", call(1)).ticket
     watched.wake(5.0)
 
@@ -686,7 +697,7 @@ def test_a_delayed_request_that_has_timed_out_goes_nowhere_and_is_not_noted_as_s
 
 
 def test_no_part_of_a_held_batch_times_out() -> None:
-    watched = desk("tool:b => hold", call_timeout=5, slow=3)
+    watched = interceptor("tool:b => hold", call_timeout=5, slow=3)
     watched.take(0.0, "client", BATCH)
 
     assert watched.next_at == 300.0
@@ -696,16 +707,16 @@ def test_no_part_of_a_held_batch_times_out() -> None:
 
 
 def test_a_held_batch_is_dropped_as_a_whole() -> None:
-    held = desk("tool:b => hold")
+    held = interceptor("tool:b => hold")
     ticket = held.take(0.0, "client", BATCH).ticket
 
-    assert deeds(held.order(1.0, "tui", {"order": "drop", "ticket": ticket}).steps) == [
+    assert actions(held.order(1.0, "tui", {"order": "drop", "ticket": ticket}).steps) == [
         Dropped("client", None, ticket)
     ]
 
 
 def test_a_delayed_message_is_not_a_held_one() -> None:
-    delayed = desk("tool:echo => delay 9s")
+    delayed = interceptor("tool:echo => delay 9s")
     ticket = delayed.take(0.0, "client", call(1)).ticket
     for order in (
         {"order": "release", "ticket": ticket},
@@ -723,7 +734,7 @@ def test_a_delayed_message_is_not_a_held_one() -> None:
 
 
 def test_tickets_are_released_once_each_in_the_order_of_arrival() -> None:
-    held = desk("tool:echo => hold")
+    held = interceptor("tool:echo => hold")
     one, two, three = (held.take(0.0, "client", call(number), lane=number).ticket for number in range(3))
     reply = held.order(1.0, "tui", {"order": "release", "tickets": [three, one, three]})
 
@@ -734,7 +745,7 @@ def test_tickets_are_released_once_each_in_the_order_of_arrival() -> None:
 
 
 def test_a_released_message_is_not_released_again_at_its_deadline() -> None:
-    held = desk("tool:echo => hold", hold_timeout=10)
+    held = interceptor("tool:echo => hold", hold_timeout=10)
     ticket = held.take(0.0, "client", call(1)).ticket
     held.order(1.0, "tui", {"order": "release", "ticket": ticket})
 
@@ -743,7 +754,7 @@ def test_a_released_message_is_not_released_again_at_its_deadline() -> None:
 
 
 def test_notes_belong_to_the_http_exchange_of_their_message() -> None:
-    both = desk("tool:echo => delay 1s", "tool:echo => hold", hold_timeout=10)
+    both = interceptor("tool:echo => delay 1s", "tool:echo => hold", hold_timeout=10)
     steps = both.take(0.0, "client", call(1), lane="lane").steps + both.wake(1.0) + both.wake(11.0)
 
     assert [(step.fields["action"], step.lane) for step in steps if isinstance(step, AddNote)] == [
@@ -754,33 +765,35 @@ def test_notes_belong_to_the_http_exchange_of_their_message() -> None:
 
 
 def test_a_message_for_which_there_was_no_room_is_still_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room_module, "MOST_LETTERS", 1)
-    full = desk("tool:echo => hold", call_timeout=5)
+    monkeypatch.setattr(held_module, "MAX_MESSAGES", 1)
+    full = interceptor("tool:echo => hold", call_timeout=5)
     full.take(0.0, "client", call(1))
-    ruling = full.take(1.0, "client", call(2), lane="lane")
+    decision = full.take(1.0, "client", call(2), lane="lane")
 
-    assert [type(step) for step in ruling.steps] == [AddNote, Forward]
-    assert isinstance(ruling.steps[0], AddNote)
-    assert ruling.steps[0].lane == "lane"
+    assert [type(step) for step in decision.steps] == [AddNote, Forward]
+    assert isinstance(decision.steps[0], AddNote)
+    assert decision.steps[0].lane == "lane"
     assert full.next_at == 6.0
     assert [each["ticket"] for each in full.describe(1.0)["held"]] == [1]
 
 
 def test_a_message_that_can_be_neither_delayed_nor_held_is_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room_module, "MOST_LETTERS", 0)
-    ruling = desk("tool:echo => delay 1s", "tool:echo => hold").take(0.0, "client", call(1), lane="lane")
-    delay, delay_full, hold_full, forwarded = ruling.steps
+    monkeypatch.setattr(held_module, "MAX_MESSAGES", 0)
+    decision = interceptor("tool:echo => delay 1s", "tool:echo => hold").take(
+        0.0, "client", call(1), lane="lane"
+    )
+    delay, delay_full, hold_full, forwarded = decision.steps
 
     assert [(note["action"], note.get("why")) for note in notes([delay, delay_full, hold_full])] == [
         ("delay", None),
         ("delay", "full"),
         ("hold", "full"),
     ]
-    assert forwarded == Forward("client", call(1), "lane", ruling.ticket)
+    assert forwarded == Forward("client", call(1), "lane", decision.ticket)
 
 
 def test_a_rule_holds_before_a_viewer_and_the_first_viewer_before_the_next() -> None:
-    held = desk("tool:ruled => hold")
+    held = interceptor("tool:ruled => hold")
     held.order(0.0, "a", {"order": "hold", "query": "tool:echo"})
     held.order(0.0, "b", {"order": "hold", "query": ""})
     for number, tool in enumerate(("ruled", "echo", "other")):
@@ -795,7 +808,7 @@ def test_a_rule_holds_before_a_viewer_and_the_first_viewer_before_the_next() -> 
 
 
 def test_another_query_of_a_viewer_replaces_the_first_and_releases_nothing() -> None:
-    held = desk()
+    held = interceptor()
     held.order(0.0, "tui", {"order": "hold", "query": "tool:a"})
     held.take(0.0, "client", call(1, "a"))
     reply = held.order(1.0, "tui", {"order": "hold", "query": "tool:b"})
@@ -809,35 +822,38 @@ def test_another_query_of_a_viewer_replaces_the_first_and_releases_nothing() -> 
 
 def test_when_one_side_closes_its_messages_are_forwarded_and_injected_requests_to_it_fail() -> None:
     for closed, peer in (("client", "server"), ("server", "client")):
-        ending = desk("tool:slow => delay 9s", "tool:echo => hold")
+        ending = interceptor("tool:slow => delay 9s", "tool:echo => hold")
         for number, side in enumerate((closed, peer)):
             ending.take(0.0, side, call(number, "slow"))
             ending.take(0.0, side, call(number))
             ending.order(0.0, "tui", {"order": "request", "n": side, "method": "ping", "to": side})
         steps = ending.end(1.0, closed)
 
-        assert deeds(steps) == [Forward(closed, call(0, "slow"), None, 1), Forward(closed, call(0), None, 2)]
+        assert actions(steps) == [
+            Forward(closed, call(0, "slow"), None, 1),
+            Forward(closed, call(0), None, 2),
+        ]
         assert [note["why"] for note in notes(steps)] == ["session ended"]
-        assert [(event["n"], event["error"]) for event in told(steps) if event["event"] == "answer"] == [
+        assert [(event["n"], event["error"]) for event in events(steps) if event["event"] == "answer"] == [
             (closed, "the session has ended")
         ]
         said = ending.describe(1.0)
         assert (len(said["held"]), said["delayed"]) == (1, 1)
         assert [each["from"] for each in said["injected"]] == [closed]
-        assert [type(step) for step in deeds(ending.wake(9.0))] == [Forward]  # The delayed one of the peer.
+        assert [type(step) for step in actions(ending.wake(9.0))] == [Forward]  # The delayed one of the peer.
         answered = ending.take(10.0, peer, result(json.loads(said["injected"][0]["id"])))
-        assert [event["n"] for event in told(answered.steps)] == [peer]
+        assert [event["n"] for event in events(answered.steps)] == [peer]
 
 
 def test_only_the_side_that_got_an_injected_request_can_answer_it_and_only_its_viewer_is_notified() -> None:
-    asking = desk()
+    asking = interceptor()
     asking.order(0.0, "tui", {"order": "request", "method": "ping"})
     for data in (progress(f"{PREFIX}1"), result(f"{PREFIX}1")):
         assert asking.take(1.0, "client", data).is_untouched
-        ruling = asking.take(1.0, "server", data, lane="lane")
-        assert ruling.to_mcpspy
-        assert [step.viewer for step in ruling.steps if isinstance(step, Notify)] == ["tui"]
-        assert deeds(ruling.steps) == [Dropped("server", "lane", ruling.ticket)]
+        decision = asking.take(1.0, "server", data, lane="lane")
+        assert decision.to_mcpspy
+        assert [step.viewer for step in decision.steps if isinstance(step, Notify)] == ["tui"]
+        assert actions(decision.steps) == [Dropped("server", "lane", decision.ticket)]
 
 
 class Traffic(RuleBasedStateMachine):
@@ -845,14 +861,16 @@ class Traffic(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.desk = desk("tool:ruled => hold", "tool:later => delay 2s", hold_timeout=5, call_timeout=20)
+        self.interceptor = interceptor(
+            "tool:ruled => hold", "tool:later => delay 2s", hold_timeout=5, call_timeout=20
+        )
         self.now = 0.0
         self.number = 0
         self.tickets: list[int] = []
         self.underway: dict[int, tuple[str, bytes]] = {}
         """Messages that have neither gone on nor been dropped, by ticket, and who sent them."""
         self.ours: set[str] = set()
-        self.asked: list[int] = []
+        self.awaited: list[int] = []
         self.answered: list[int] = []
 
     def perform(self, steps: list[Step]) -> None:
@@ -874,22 +892,22 @@ class Traffic(RuleBasedStateMachine):
         ticket = len(self.tickets) + 1
         self.tickets.append(ticket)
         self.underway[ticket] = (side, data)
-        ruling = self.desk.take(self.now, side, data)
-        assert ruling.ticket == ticket
-        self.perform(ruling.steps)
-        assert ruling.is_held == (ticket in self.underway)
+        decision = self.interceptor.take(self.now, side, data)
+        assert decision.ticket == ticket
+        self.perform(decision.steps)
+        assert decision.is_held == (ticket in self.underway)
 
     @rule(tool=st.sampled_from(["ruled", "later", "a", "b"]))
     def call(self, tool: str) -> None:
         self.number += 1
-        self.asked.append(self.number)
+        self.awaited.append(self.number)
         self.take("client", call(self.number, tool=tool))
 
-    @precondition(lambda self: self.asked)
+    @precondition(lambda self: self.awaited)
     @rule(data=st.data())
     def answer(self, data: st.DataObject) -> None:
-        number = data.draw(st.sampled_from(self.asked))
-        self.asked.remove(number)
+        number = data.draw(st.sampled_from(self.awaited))
+        self.awaited.remove(number)
         self.take("server", result(number))
 
     @precondition(lambda self: self.ours)
@@ -898,20 +916,20 @@ class Traffic(RuleBasedStateMachine):
         said = data.draw(st.sampled_from(sorted(self.ours)))
         self.ours.remove(said)
         self.take("server", result(json.loads(said)))
-        assert said not in [each["id"] for each in self.desk.describe(self.now)["injected"]]
+        assert said not in [each["id"] for each in self.interceptor.describe(self.now)["injected"]]
 
     @rule(viewer=st.sampled_from("xy"), query=st.sampled_from(["tool:a", "kind:result", "", None]))
     def hold(self, viewer: str, query: str | None) -> None:
-        self.perform(self.desk.order(self.now, viewer, {"order": "hold", "query": query}).steps)
+        self.perform(self.interceptor.order(self.now, viewer, {"order": "hold", "query": query}).steps)
 
     @rule(viewer=st.sampled_from("xy"))
     def leave(self, viewer: str) -> None:
-        self.perform(self.desk.viewer_left(self.now, viewer))
-        assert not any(each.get("viewer") == viewer for each in self.desk.describe(self.now)["held"])
+        self.perform(self.interceptor.viewer_left(self.now, viewer))
+        assert not any(each.get("viewer") == viewer for each in self.interceptor.describe(self.now)["held"])
 
     @rule()
     def release_all(self) -> None:
-        steps = self.desk.order(self.now, "x", {"order": "release", "tickets": "all"}).steps
+        steps = self.interceptor.order(self.now, "x", {"order": "release", "tickets": "all"}).steps
         tickets = [step.ticket for step in steps if isinstance(step, Forward)]
         assert tickets == sorted(tickets)
         self.perform(steps)
@@ -919,13 +937,13 @@ class Traffic(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.5, 2.0, 6.0, 30.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.perform(self.desk.wake(self.now))
-        next_at = self.desk.next_at
+        self.perform(self.interceptor.wake(self.now))
+        next_at = self.interceptor.next_at
         assert next_at is None or next_at > self.now
 
     @rule()
     def inject(self) -> None:
-        self.perform(self.desk.order(self.now, "x", {"order": "request", "method": "ping"}).steps)
+        self.perform(self.interceptor.order(self.now, "x", {"order": "request", "method": "ping"}).steps)
 
     @invariant()
     def nobody_is_answered_twice(self) -> None:
@@ -933,12 +951,12 @@ class Traffic(RuleBasedStateMachine):
 
     @invariant()
     def what_is_underway_is_what_it_has(self) -> None:
-        said = self.desk.describe(self.now)
+        said = self.interceptor.describe(self.now)
         assert len(said["held"]) + said["delayed"] == len(self.underway)
-        assert self.desk.describe(0.0)["bytes"] == sum(len(data) for _, data in self.underway.values())
+        assert self.interceptor.describe(0.0)["bytes"] == sum(len(data) for _, data in self.underway.values())
 
     def teardown(self) -> None:
-        self.perform(self.desk.end(self.now))
+        self.perform(self.interceptor.end(self.now))
         assert not self.underway
 
 

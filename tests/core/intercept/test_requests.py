@@ -1,17 +1,17 @@
-"""Requests that have no answer yet, and for how long."""
+"""Pending requests and their deadlines."""
 
 from __future__ import annotations
 
 import pytest
 
 from mcpspy.core.intercept import requests as module
-from mcpspy.core.intercept.actions import AddNote, remark
+from mcpspy.core.intercept.actions import AddNote, rule_note
 from mcpspy.core.intercept.requests import AwaitedRequest, Deadlines, PendingRequests, about
 from mcpspy.core.protocol.message import Request
 from tests.core.intercept.interceptors import call, message, progress, result
 
 
-def _asked(
+def _request(
     number: object = 1, side: str = "client", stream: str | None = None, token: int | None = None
 ) -> AwaitedRequest:
     data = call(number)
@@ -22,78 +22,78 @@ def _asked(
     return AwaitedRequest(request, None, keep=False)
 
 
-def test_an_answer_is_for_who_asked_under_its_id_in_its_stream() -> None:
+def test_a_response_belongs_to_the_request_with_its_id_in_its_stream() -> None:
     waiting = PendingRequests()
-    one, two, three, four = _asked(1), _asked(1, "server"), _asked("1"), _asked(1, stream="2")
-    for asked in (one, two, three, four):
-        assert waiting.ask(asked) is None
+    one, two, three, four = _request(1), _request(1, "server"), _request("1"), _request(1, stream="2")
+    for awaited in (one, two, three, four):
+        assert waiting.add(awaited) is None
 
-    assert waiting.answered(None, "server", "1") is one
-    assert waiting.answered(None, "server", "1") is None
-    assert waiting.answered(None, "client", "1") is two
-    assert waiting.answered(None, "server", '"1"') is three
-    assert waiting.answered("2", "server", "1") is four
-    assert waiting.answered(None, "server", None) is None
+    assert waiting.resolve(None, "server", "1") is one
+    assert waiting.resolve(None, "server", "1") is None
+    assert waiting.resolve(None, "client", "1") is two
+    assert waiting.resolve(None, "server", '"1"') is three
+    assert waiting.resolve("2", "server", "1") is four
+    assert waiting.resolve(None, "server", None) is None
 
 
-def test_who_asks_again_under_an_id_waits_in_place_of_the_first() -> None:
+def test_a_request_that_reuses_an_id_replaces_the_first() -> None:
     waiting = PendingRequests()
-    first, second = _asked(), _asked()
-    waiting.ask(first)
+    first, second = _request(), _request()
+    waiting.add(first)
 
-    assert waiting.ask(second) is first
+    assert waiting.add(second) is first
     assert waiting.find(None, "client", "1") is second
 
 
 def test_progress_is_found_until_the_answer() -> None:
     waiting = PendingRequests()
-    asked = _asked(token=9)
-    waiting.ask(asked)
+    awaited = _request(token=9)
+    waiting.add(awaited)
 
-    assert waiting.reported(None, "server", "9") is asked
-    assert waiting.reported(None, "client", "9") is None
-    waiting.answered(None, "server", "1")
-    assert waiting.reported(None, "server", "9") is None
+    assert waiting.by_progress_token(None, "server", "9") is awaited
+    assert waiting.by_progress_token(None, "client", "9") is None
+    waiting.resolve(None, "server", "1")
+    assert waiting.by_progress_token(None, "server", "9") is None
 
 
-def test_an_answer_is_late_once_and_only_if_the_request_had_gone() -> None:
+def test_a_response_is_late_once_and_only_if_the_request_was_forwarded() -> None:
     waiting = PendingRequests()
-    gone, never = _asked(1), _asked(2)
-    gone.has_gone = True
-    for asked in (gone, never):
-        waiting.ask(asked)
-        waiting.give_up(asked)
+    gone, never = _request(1), _request(2)
+    gone.is_forwarded = True
+    for awaited in (gone, never):
+        waiting.add(awaited)
+        waiting.abandon(awaited)
 
-    assert waiting.answered(None, "server", "1") is None
+    assert waiting.resolve(None, "server", "1") is None
     assert waiting.late(None, "server", "1") is gone
     assert waiting.late(None, "server", "1") is None
     assert waiting.late(None, "server", "2") is None
-    assert gone.is_over
+    assert gone.is_abandoned
 
 
 def test_an_id_that_is_used_again_is_not_late() -> None:
     waiting = PendingRequests()
-    first = _asked()
-    first.has_gone = True
-    waiting.ask(first)
-    waiting.give_up(first)
-    waiting.ask(_asked())
+    first = _request()
+    first.is_forwarded = True
+    waiting.add(first)
+    waiting.abandon(first)
+    waiting.add(_request())
 
     assert waiting.late(None, "server", "1") is None
 
 
-def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 3)
+def test_pending_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PENDING", 3)
     waiting = PendingRequests()
     for number in range(5):
-        waiting.ask(_asked(number))
+        waiting.add(_request(number))
 
     assert [waiting.find(None, "client", str(number)) is not None for number in range(5)] == [False] * 2 + [
         True
     ] * 3
 
 
-def test_what_came_first_is_due_first() -> None:
+def test_deadlines_are_due_in_the_order_of_their_start() -> None:
     deadlines = Deadlines[str](10)
     for at, thing in enumerate("abc"):
         deadlines.start(thing, at)
@@ -107,7 +107,7 @@ def test_what_came_first_is_due_first() -> None:
     assert len(deadlines) == 0
 
 
-def test_for_ever_is_never_due() -> None:
+def test_no_limit_is_never_due() -> None:
     deadlines = Deadlines[str](None)
     deadlines.start("a", 0)
 
@@ -117,17 +117,17 @@ def test_for_ever_is_never_due() -> None:
 def test_a_note_names_its_message_and_leaves_out_what_is_empty() -> None:
     request = message(call("a"), stream="3")
     assert isinstance(request, Request)
-    asked = AwaitedRequest(request, None, keep=False)
+    awaited = AwaitedRequest(request, None, keep=False)
     names = {"stream": "3", "from": "client", "id": '"a"', "method": "tools/call", "subject": "echo"}
 
-    assert about(request, asked) == asked.names == names
-    assert about(message(result("a"), "server", stream="3"), asked) == {**names, "from": "server"}
-    assert remark("drop", about(message(progress(1), "server"), None), "lane") == AddNote(
+    assert about(request, awaited) == awaited.note_fields == names
+    assert about(message(result("a"), "server", stream="3"), awaited) == {**names, "from": "server"}
+    assert rule_note("drop", about(message(progress(1), "server"), None), "lane") == AddNote(
         "rule",
         {"action": "drop", "from": "server", "method": "notifications/progress", "subject": "1"},
         "lane",
     )
-    assert remark("drop", about(message(b"{}", "server"), asked)).fields == {
+    assert rule_note("drop", about(message(b"{}", "server"), awaited)).fields == {
         "action": "drop",
         "from": "server",
     }

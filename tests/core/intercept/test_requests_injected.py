@@ -1,4 +1,4 @@
-"""Requests of our own."""
+"""Injected requests."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def say(method: str = "ping", params: Any = None, side: str = "client") -> SendC
     return SendCommand(side, method, params, None, True)
 
 
-def test_its_id_is_a_text_of_ours_and_its_answer_is_found_once() -> None:
+def test_its_id_is_a_generated_string_and_its_response_is_found_once() -> None:
     ours = InjectedRequests("mcpspy-x-")
-    injected, data = ours.ask(say(), "tui", 5, 1.0)
+    injected, data = ours.create(say(), "tui", 5, 1.0)
 
     assert data == b'{"jsonrpc":"2.0","id":"mcpspy-x-1","method":"ping"}'
     assert (injected.id, injected.viewer, injected.n, injected.at) == ('"mcpspy-x-1"', "tui", 5, 1.0)
-    assert ours.answered("client", '"mcpspy-x-1"') is None  # It went to the server.
-    assert ours.answered("server", None) is None
-    assert ours.answered("server", '"mcpspy-x-1"') == injected
-    assert ours.answered("server", '"mcpspy-x-1"') is None
+    assert ours.resolve("client", '"mcpspy-x-1"') is None  # It went to the server.
+    assert ours.resolve("server", None) is None
+    assert ours.resolve("server", '"mcpspy-x-1"') == injected
+    assert ours.resolve("server", '"mcpspy-x-1"') is None
     assert len(ours) == 0
 
 
@@ -38,8 +38,8 @@ def test_a_request_of_2026_07_28_introduces_itself_as_the_client_does() -> None:
     ours = InjectedRequests("p-")
     request = message(MODERN)
     assert isinstance(request, Request)
-    ours.hear(request)
-    _, data = ours.ask(say("tools/call", {"name": "echo", "_meta": {"mine": 1}}), "tui", 1, 0.0)
+    ours.observe(request)
+    _, data = ours.create(say("tools/call", {"name": "echo", "_meta": {"mine": 1}}), "tui", 1, 0.0)
 
     assert loads(data)["params"] == {
         "name": "echo",
@@ -49,23 +49,23 @@ def test_a_request_of_2026_07_28_introduces_itself_as_the_client_does() -> None:
             "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
         },
     }
-    _, data = ours.ask(say("roots/list", side="server"), "tui", 1, 0.0)
+    _, data = ours.create(say("roots/list", side="server"), "tui", 1, 0.0)
     assert "params" not in loads(data)
 
 
-def test_a_request_that_is_sent_again_reports_under_a_token_of_ours() -> None:
+def test_a_request_that_is_sent_again_gets_a_new_progress_token() -> None:
     ours = InjectedRequests("p-")
     given = {"_meta": {"progressToken": 3}}
-    injected, data = ours.ask(say("tools/call", given), "tui", 1, 0.0)
+    injected, data = ours.create(say("tools/call", given), "tui", 1, 0.0)
 
     assert loads(data)["params"]["_meta"] == {"progressToken": "p-1"}
     assert given == {"_meta": {"progressToken": 3}}
-    assert ours.reported("server", '"p-1"') == injected
-    assert ours.reported("client", '"p-1"') is None
-    assert ours.reported("server", "3") is None
+    assert ours.by_progress_token("server", '"p-1"') == injected
+    assert ours.by_progress_token("client", '"p-1"') is None
+    assert ours.by_progress_token("server", "3") is None
 
 
-def test_a_notification_says_what_it_was_told_to_say() -> None:
+def test_a_notification_is_sent_as_given() -> None:
     ours = InjectedRequests("p-")
 
     assert ours.notify(say("x", {"a": 1})) == b'{"jsonrpc":"2.0","method":"x","params":{"a":1}}'
@@ -75,15 +75,15 @@ def test_a_notification_says_what_it_was_told_to_say() -> None:
 
 def test_one_that_could_not_be_delivered_waits_no_more() -> None:
     ours = InjectedRequests("p-")
-    injected, _ = ours.ask(say(), "tui", 1, 0.0)
+    injected, _ = ours.create(say(), "tui", 1, 0.0)
 
     assert ours.waiting == [injected]
-    assert ours.failed('"p-2"') is None
-    assert ours.failed('"p-1"') == injected
+    assert ours.remove('"p-2"') is None
+    assert ours.remove('"p-1"') == injected
     assert ours.waiting == []
 
 
-def test_only_who_asked_is_told_of_the_answer() -> None:
+def test_only_the_sending_viewer_gets_the_response() -> None:
     ours = PendingInjection('"m-1"', "client", "ping", "tui", 3, 1.0)
 
     assert ours.answer(1.25, {"error": "no"}) == Notify(

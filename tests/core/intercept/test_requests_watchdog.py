@@ -1,11 +1,11 @@
-"""The watchdog: requests that wait too long."""
+"""The watchdog: requests that take too long."""
 
 from __future__ import annotations
 
 from mcpspy.core.intercept.actions import AbortUpstream, Forward, Inject, Step
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.protocol.message import loads
-from tests.core.intercept.interceptors import call, deeds, desk, notes, progress, result
+from tests.core.intercept.interceptors import actions, call, interceptor, notes, progress, result
 
 MODERN = call(1).replace(
     b'"params": {', b'"params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}, '
@@ -19,7 +19,7 @@ def spoken(steps: list[Step]) -> list[tuple[str, object]]:
 
 
 def test_a_call_that_hangs_is_answered_cancelled_and_its_answer_swallowed() -> None:
-    watched = desk(call_timeout=5)
+    watched = interceptor(call_timeout=5)
     watched.take(1.0, "client", call(7))
     assert watched.next_at == 6.0
     assert watched.wake(5.9) == []
@@ -47,7 +47,7 @@ def test_a_call_that_hangs_is_answered_cancelled_and_its_answer_swallowed() -> N
 
 
 def test_what_is_answered_or_cancelled_in_time_is_left_alone() -> None:
-    watched = desk(call_timeout=5)
+    watched = interceptor(call_timeout=5)
     watched.take(1.0, "client", call(1))
     watched.take(1.0, "client", call(2))
     assert watched.take(2.0, "server", result(2)).is_untouched
@@ -57,7 +57,7 @@ def test_what_is_answered_or_cancelled_in_time_is_left_alone() -> None:
 
 
 def test_progress_says_that_it_does_not_hang() -> None:
-    watched = desk(call_timeout=5)
+    watched = interceptor(call_timeout=5)
     watched.take(1.0, "client", WITH_TOKEN)
     watched.take(5.0, "server", progress(3))
     watched.take(5.5, "server", progress(4))
@@ -66,7 +66,7 @@ def test_progress_says_that_it_does_not_hang() -> None:
 
 
 def test_initialize_is_never_cancelled_and_a_subscription_never_hangs() -> None:
-    watched = desk(call_timeout=5)
+    watched = interceptor(call_timeout=5)
     watched.take(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"initialize"}')
     watched.take(0.0, "client", b'{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen"}')
     watched.take(
@@ -78,9 +78,9 @@ def test_initialize_is_never_cancelled_and_a_subscription_never_hangs() -> None:
 
 
 def test_in_2026_07_28_over_http_the_request_is_closed() -> None:
-    watched = desk(call_timeout=5)
+    watched = interceptor(call_timeout=5)
     watched.take(0.0, "client", MODERN, stream="4", lane="the exchange")
-    steps = deeds(watched.wake(5))
+    steps = actions(watched.wake(5))
 
     assert isinstance(steps[0], Inject)
     assert (steps[0].lane, steps[0].stream) == ("the exchange", "4")
@@ -88,16 +88,16 @@ def test_in_2026_07_28_over_http_the_request_is_closed() -> None:
 
 
 def test_before_that_a_cancellation_goes_its_own_way() -> None:
-    watched = desk(call_timeout=5)
+    watched = interceptor(call_timeout=5)
     watched.take(0.0, "client", call(1), stream="4", lane="the exchange")
-    cancelled = deeds(watched.wake(5))[1]
+    cancelled = actions(watched.wake(5))[1]
 
     assert isinstance(cancelled, Inject)
     assert (cancelled.lane, cancelled.stream, cancelled.side) == (None, "4", "client")
 
 
 def test_a_request_that_never_went_on_is_not_cancelled() -> None:
-    watched = desk("tool:echo => drop", "tool:slow => delay 9s", call_timeout=5)
+    watched = interceptor("tool:echo => drop", "tool:slow => delay 9s", call_timeout=5)
     watched.take(0.0, "client", call(1))
     watched.take(0.0, "client", call(2, tool="slow"))
     steps = watched.wake(5)
@@ -107,7 +107,7 @@ def test_a_request_that_never_went_on_is_not_cancelled() -> None:
 
 
 def test_an_answer_that_is_dropped_or_delayed_too_long_counts_as_none() -> None:
-    watched = desk("kind:result id:1 => drop", "kind:result id:2 => delay 9s", call_timeout=5)
+    watched = interceptor("kind:result id:1 => drop", "kind:result id:2 => delay 9s", call_timeout=5)
     for number in (1, 2):
         watched.take(0.0, "client", call(number))
         watched.take(1.0, "server", result(number))
@@ -120,15 +120,15 @@ def test_an_answer_that_is_dropped_or_delayed_too_long_counts_as_none() -> None:
 
 
 def test_an_answer_of_a_rule_that_comes_too_late_is_not_given() -> None:
-    watched = desk("tool:echo => delay 9s", "tool:echo => error no", call_timeout=5)
+    watched = interceptor("tool:echo => delay 9s", "tool:echo => error no", call_timeout=5)
     watched.take(0.0, "client", call(1))
 
     assert len(spoken(watched.wake(5))) == 1
     assert spoken(watched.wake(9)) == []
 
 
-def test_while_a_person_looks_at_it_it_does_not_hang() -> None:
-    watched = desk(call_timeout=5)
+def test_a_held_message_does_not_time_out() -> None:
+    watched = interceptor(call_timeout=5)
     watched.order(0.0, "tui", {"order": "hold", "query": "tool:echo"})
     held = watched.take(1.0, "client", call(1))
     assert watched.wake(100) == []
@@ -137,8 +137,8 @@ def test_while_a_person_looks_at_it_it_does_not_hang() -> None:
     assert watched.next_at == 106.0
 
 
-def test_what_is_slow_is_marked_once_and_goes_on() -> None:
-    watched = desk(slow=2)
+def test_a_slow_request_is_noted_once_and_stays_pending() -> None:
+    watched = interceptor(slow=2)
     watched.take(0.0, "client", call(1))
     watched.take(0.5, "client", call(2))
     watched.take(1.0, "server", result(2))
@@ -147,13 +147,13 @@ def test_what_is_slow_is_marked_once_and_goes_on() -> None:
     assert [(note["action"], note["id"], note["subject"], note["seconds"]) for note in notes(steps)] == [
         ("slow", "1", "echo", 2)
     ]
-    assert deeds(steps) == []
+    assert actions(steps) == []
     assert watched.take(3.0, "server", result(1)).is_untouched
     assert watched.next_at is None
 
 
-def test_where_nobody_is_left_nobody_is_answered() -> None:
-    watched = desk(call_timeout=5)
+def test_no_response_is_sent_to_an_exchange_that_has_ended() -> None:
+    watched = interceptor(call_timeout=5)
     watched.take(0.0, "client", call(1), lane="one")
     watched.take(0.0, "client", call(2), lane="two")
     watched.lane_left(1.0, "one")
@@ -163,8 +163,8 @@ def test_where_nobody_is_left_nobody_is_answered() -> None:
     ]
 
 
-def test_an_id_that_is_asked_again_is_answered_once() -> None:
-    watched = desk(call_timeout=5)
+def test_an_id_that_is_used_again_is_answered_once() -> None:
+    watched = interceptor(call_timeout=5)
     watched.take(0.0, "client", call(1))
     watched.take(3.0, "client", call(1))
 

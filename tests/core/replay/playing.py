@@ -1,4 +1,4 @@
-"""A recorded client, and a server that the test plays by hand."""
+"""A recorded client, and a server that the test drives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that look as if they should be carried."""
+"""Suggestions of values to carry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the client said, and what it waited for."""
+"""The messages of a recorded client, and what it waited for."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ def plan(talk: Talk) -> ReplayPlan:
 def waits(talk: Talk) -> list[list[tuple[WaitKind, Any]]]:
     """Return what each message waits for, the end last."""
     found = plan(talk)
-    return [[(wait.what, wait.key) for wait in cue.waits] for cue in (*found.cues, found.end)]
+    return [[(wait.what, wait.key) for wait in step.waits] for step in (*found.steps, found.end)]
 
 
 def test_a_request_waits_for_the_answers_the_client_had_by_then() -> None:
     talk = Talk().client(id=1, method="a").client(id=2, method="b")
     talk.server(id=2, result={}).client(id=3, method="c").server(id=1, result={}).server(id=3, result={})
 
-    assert waits(talk) == [[], [], [(WaitKind.ANSWER, 1)], [(WaitKind.ANSWER, 0), (WaitKind.ANSWER, 2)]]
+    assert waits(talk) == [[], [], [(WaitKind.RESPONSE, 1)], [(WaitKind.RESPONSE, 0), (WaitKind.RESPONSE, 2)]]
 
 
 def test_what_comes_before_an_answer_is_a_part_of_it_and_is_not_waited_for() -> None:
     talk = Talk().client(id=1, method="a").server(**log()).server(id=1, result={}).client(id=2, method="b")
 
-    assert waits(talk)[1] == [(WaitKind.ANSWER, 0)]
+    assert waits(talk)[1] == [(WaitKind.RESPONSE, 0)]
 
 
 def test_what_comes_after_the_last_answer_is_waited_for_with_how_long_it_took() -> None:
     talk = Talk().call(1).server(id=0, method="roots/list").client(id=0, result={"roots": []}).server(**log())
     talk.client(id=2, method="b")
-    (_, cue) = plan(talk).cues
+    (_, step) = plan(talk).steps
 
-    assert [(wait.what, wait.key, wait.count, wait.delay) for wait in cue.waits[1:]] == [
-        (WaitKind.QUESTION, "roots/list", 1, 1.0),
-        (WaitKind.NOTICE, "notifications/message", 1, 3.0),
+    assert [(wait.what, wait.key, wait.count, wait.delay) for wait in step.waits[1:]] == [
+        (WaitKind.SERVER_REQUEST, "roots/list", 1, 1.0),
+        (WaitKind.NOTIFICATION, "notifications/message", 1, 3.0),
     ]
-    assert cue.gap == 1.0
+    assert step.gap == 1.0
 
 
 def test_a_cancellation_waits_for_the_progress_that_came_before_it() -> None:
     talk = Talk().client(id=7, method="tools/call", params={"_meta": {"progressToken": "t"}})
     talk.server(**progress("t", 1)).client(method="notifications/cancelled", params={"requestId": 7})
 
-    assert waits(talk)[1] == [(WaitKind.NOTICE, ("notifications/progress", 0))]
+    assert waits(talk)[1] == [(WaitKind.NOTIFICATION, ("notifications/progress", 0))]
 
 
 def test_an_answer_that_came_late_is_not_certain_to_come() -> None:
@@ -60,7 +60,7 @@ def test_an_answer_that_came_late_is_not_certain_to_come() -> None:
     talk.server(id=1, error={"code": 0, "message": "cancelled"}).client(id=2, method="b").server(
         id=2, result={}
     )
-    (_, _, after) = plan(talk).cues
+    (_, _, after) = plan(talk).steps
 
     assert [(wait.key, wait.is_certain) for wait in after.waits] == [(0, False)]
 
@@ -68,7 +68,7 @@ def test_an_answer_that_came_late_is_not_certain_to_come() -> None:
 def test_the_end_waits_for_what_was_never_answered_for_it_may_be_now() -> None:
     talk = Talk().client(id=1, method="a").note("exit", code=1, signal=None)
 
-    assert waits(talk)[-1] == [(WaitKind.ANSWER, 0)]
+    assert waits(talk)[-1] == [(WaitKind.RESPONSE, 0)]
 
 
 def test_what_comes_on_a_subscription_is_waited_for_though_an_answer_came_after_it() -> None:
@@ -77,8 +77,8 @@ def test_what_comes_on_a_subscription_is_waited_for_though_an_answer_came_after_
     told = {"uri": "note://a", "_meta": {"io.modelcontextprotocol/subscriptionId": "l"}}
     talk.server(method="notifications/resources/updated", params=told).server(id=2, result={})
 
-    updated = (WaitKind.NOTICE, ("notifications/resources/updated", "note://a"))
-    assert waits(talk.call(3))[3] == [updated, (WaitKind.ANSWER, 2)]
+    updated = (WaitKind.NOTIFICATION, ("notifications/resources/updated", "note://a"))
+    assert waits(talk.call(3))[3] == [updated, (WaitKind.RESPONSE, 2)]
 
 
 def test_the_end_gives_all_that_was_said_unasked_a_moment() -> None:
@@ -94,23 +94,23 @@ def test_the_end_gives_all_that_was_said_unasked_a_moment() -> None:
 def test_what_comes_once_the_client_has_closed_its_end_is_not_waited_for() -> None:
     talk = Talk().call(1).note("eof", **{"from": "client"}).server(**log())
 
-    assert waits(talk)[-1] == [(WaitKind.ANSWER, 0)]
+    assert waits(talk)[-1] == [(WaitKind.RESPONSE, 0)]
 
 
 def test_a_client_that_hung_up_has_cancelled_from_2026_07_28_on() -> None:
     talk = Talk().client(id=1, method="tools/call", params={"_meta": modern()}, stream="1", http=1)
     talk.note("http-end", http=1, stream="1", hung_up="client")
-    (_, cue) = plan(talk).cues
+    (_, step) = plan(talk).steps
 
-    assert cue.message is None
-    assert cue.exchange is talk.session.exchanges[0]
+    assert step.message is None
+    assert step.exchange is talk.session.exchanges[0]
 
 
 def test_an_http_error_without_a_message_is_an_answer() -> None:
     talk = Talk().client(id=1, method="a", stream="1", http=1).note("http", http=1, stream="1", status=500)
     talk.note("http-end", http=1, stream="1", hung_up=None).client(id=2, method="b", stream="2", http=2)
 
-    assert waits(talk)[1] == [(WaitKind.ANSWER, 0)]
+    assert waits(talk)[1] == [(WaitKind.RESPONSE, 0)]
 
 
 def test_an_event_that_a_resumed_stream_repeats_counts_once() -> None:
@@ -121,7 +121,7 @@ def test_an_event_that_a_resumed_stream_repeats_counts_once() -> None:
         talk.session.add(Frame(2.0, "server", b'{"jsonrpc":"2.0","method":"x"}', "1", 1, event_id="e"))
     talk.client(id=2, method="b", stream="1", http=2)
 
-    assert waits(talk)[1] == [(WaitKind.NOTICE, "x")]
+    assert waits(talk)[1] == [(WaitKind.NOTIFICATION, "x")]
 
 
 def opened(talk: Talk, stream: str, number: int) -> None:
@@ -134,12 +134,12 @@ def test_two_sessions_are_two_clients_and_a_probe_belongs_to_the_only_one() -> N
     talk = Talk().client(id=9, method="server/discover", params={"_meta": modern()}, stream="1", http=1)
     opened(talk, "2", 2)
     talk.session.end()
-    assert [len(found.cues) for found in plans(talk.session)] == [2]
+    assert [len(found.steps) for found in plans(talk.session)] == [2]
 
     opened(talk, "3", 3)
     talk.client(id=1, method="a", stream="2", http=4)
     talk.session.end()
-    assert sorted(len(found.cues) for found in plans(talk.session)) == [1, 1, 2]
+    assert sorted(len(found.steps) for found in plans(talk.session)) == [1, 1, 2]
 
 
 def test_a_client_without_a_session_is_not_the_one_with_one() -> None:
@@ -149,13 +149,13 @@ def test_a_client_without_a_session_is_not_the_one_with_one() -> None:
     talk.client(id=2, method="tools/list", params={"_meta": modern()}, stream="3", http=3)
     talk.session.end()
 
-    assert [len(found.cues) for found in plans(talk.session)] == [1, 2]
+    assert [len(found.steps) for found in plans(talk.session)] == [1, 2]
 
 
 def test_what_a_client_sent_that_is_no_message_is_sent_too() -> None:
     talk = Talk().frame("client", b"{oops}")
 
-    assert [cue.message.data for cue in plan(talk).cues if cue.message is not None] == [b"{oops}"]
+    assert [step.message.data for step in plan(talk).steps if step.message is not None] == [b"{oops}"]
 
 
 def test_a_session_in_which_no_client_speaks_has_no_plan() -> None:
@@ -178,8 +178,8 @@ def test_what_mcpspy_said_of_its_own_is_not_played_again_but_its_answers_were_ha
     session.end()
     (found,) = plans(session)
 
-    assert [cue.message.data for cue in found.cues if cue.message is not None] == [
+    assert [step.message.data for step in found.steps if step.message is not None] == [
         b'{"jsonrpc":"2.0","id":1,"method":"a"}',
         b'{"jsonrpc":"2.0","id":2,"method":"c"}',
     ]
-    assert [(wait.what, wait.key) for wait in found.cues[1].waits] == [(WaitKind.ANSWER, 0)]
+    assert [(wait.what, wait.key) for wait in found.steps[1].waits] == [(WaitKind.RESPONSE, 0)]

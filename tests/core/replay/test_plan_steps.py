@@ -13,4 +13,4 @@ def test_a_plan_knows_its_requests_and_that_a_cancellation_is_none() -> None:
     (plan,) = plans(talk.session)
 
     assert [exchange.request.method for exchange in plan.requests] == ["initialize", "tools/call"]
-    assert len(plan.cues) == 4
+    assert len(plan.steps) == 4

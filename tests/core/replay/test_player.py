@@ -1,4 +1,4 @@
-"""The recorded client, once more: what it says, when, and under which ids."""
+"""Playing a plan: which messages are sent when, and under which ids."""
 
 from __future__ import annotations
 
@@ -341,13 +341,13 @@ def test_whatever_was_recorded_and_whatever_the_server_says_it_comes_to_an_end(
         if is_client:
             talk.client(**_said(said, number))
         else:
-            talk.server(**_heard(heard, max(0, number - 1)))
+            talk.server(**_received(heard, max(0, number - 1)))
     talk.call(99).session.end()
     stage = Stage(talk.session, timeout=2.0, serial=serial, speed=speed)
     begun = stage.now
     for what in live:
         stage.takes()
-        stage.hears(**_heard(what, 1))
+        stage.hears(**_received(what, 1))
     steps = 0
     while not stage.player.is_over:
         stage.takes()
@@ -368,7 +368,7 @@ def _said(what: str, number: int) -> Json:
     return said[what]
 
 
-def _heard(what: str, number: int) -> Json:
+def _received(what: str, number: int) -> Json:
     return {
         "answer": {"id": number, "result": {}},
         "error": {"id": number, "error": {"code": 1, "message": "no"}},

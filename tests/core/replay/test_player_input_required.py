@@ -1,4 +1,4 @@
-"""What the client answers when the server asks."""
+"""Responses of the recorded client to requests of the live server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long is waited, and for what."""
+"""Waiting for messages: for how long, and for which."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import pytest
 from mcpspy.core.replay.plan import PlanStep, WaitCondition, WaitKind
 from mcpspy.core.replay.player import ReceivedMessages
 
-QUESTION = WaitCondition(WaitKind.QUESTION, "roots/list", 2, 0.1)
-NOTICE = WaitCondition(WaitKind.NOTICE, "n", 1, 4.0)
-PROGRESS = WaitCondition(WaitKind.NOTICE, ("notifications/progress", 7), 1, 0.0)
-ANSWER = WaitCondition(WaitKind.ANSWER, 7, 1, 0.0, is_certain=True)
+QUESTION = WaitCondition(WaitKind.SERVER_REQUEST, "roots/list", 2, 0.1)
+NOTIFICATION = WaitCondition(WaitKind.NOTIFICATION, "n", 1, 4.0)
+PROGRESS = WaitCondition(WaitKind.NOTIFICATION, ("notifications/progress", 7), 1, 0.0)
+ANSWER = WaitCondition(WaitKind.RESPONSE, 7, 1, 0.0, is_certain=True)
 
 
-def cue(*waits: WaitCondition) -> PlanStep:
+def step(*waits: WaitCondition) -> PlanStep:
     return PlanStep(None, 0.0, waits, 0.0)
 
 
 def test_as_many_of_a_kind_have_to_come_as_had_come() -> None:
     arrivals = ReceivedMessages()
-    arrivals.came(WaitKind.QUESTION, "roots/list", 5.0)
-    assert arrivals.missing(cue(QUESTION)) == [QUESTION]
+    arrivals.add(WaitKind.SERVER_REQUEST, "roots/list", 5.0)
+    assert arrivals.missing(step(QUESTION)) == [QUESTION]
 
-    arrivals.came(WaitKind.QUESTION, "roots/list", 6.0)
-    assert arrivals.missing(cue(QUESTION)) == []
-    assert arrivals.since(cue(QUESTION), 1.0) == 6.0
-    assert arrivals.since(cue(QUESTION), 9.0) == 9.0
+    arrivals.add(WaitKind.SERVER_REQUEST, "roots/list", 6.0)
+    assert arrivals.missing(step(QUESTION)) == []
+    assert arrivals.since(step(QUESTION), 1.0) == 6.0
+    assert arrivals.since(step(QUESTION), 9.0) == 9.0
 
 
 @pytest.mark.parametrize(
@@ -34,20 +34,20 @@ def test_as_many_of_a_kind_have_to_come_as_had_come() -> None:
         ((), 30.0, 1.0),
         ((PROGRESS,), 30.0, 1.5),
         ((QUESTION,), 30.0, 3.0),
-        ((QUESTION, NOTICE), 30.0, 13.0),
-        ((NOTICE,), 5.0, 6.0),
+        ((QUESTION, NOTIFICATION), 30.0, 13.0),
+        ((NOTIFICATION,), 5.0, 6.0),
         ((ANSWER,), 30.0, 1.0),
     ],
 )
 def test_patience_is_thrice_what_it_took_a_least_and_a_most(
     waits: tuple[WaitCondition, ...], most: float, ends: float
 ) -> None:
-    assert ReceivedMessages().patience_ends(cue(*waits), 1.0, most) == ends
+    assert ReceivedMessages().waits_until(step(*waits), 1.0, most) == ends
 
 
 def test_patience_begins_with_the_last_answer() -> None:
     arrivals = ReceivedMessages()
     arrivals.settled[7] = 8.0
 
-    assert arrivals.patience_ends(cue(ANSWER, NOTICE), 1.0, 30.0) == 20.0
-    assert arrivals.missing(cue(PROGRESS)) == []
+    assert arrivals.waits_until(step(ANSWER, NOTIFICATION), 1.0, 30.0) == 20.0
+    assert arrivals.missing(step(PROGRESS)) == []

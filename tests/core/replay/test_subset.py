@@ -1,4 +1,4 @@
-"""A part of a recording that can be played by itself."""
+"""Parts of a recording that can be replayed by themselves."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_what_the_server_said_for_others_goes_with_them_and_lines_keep_their_pla
     assert part.changes[-1].number == talk.session.changes[-1].number
     (plan,) = plans(part)
     assert not plan.questions
-    assert [cue.waits[-1].key for cue in plan.cues[2:]] == ["notifications/message"]
+    assert [step.waits[-1].key for step in plan.steps[2:]] == ["notifications/message"]
 
 
 def test_what_is_said_while_a_call_is_open_is_said_for_that_call() -> None:

@@ -1,4 +1,4 @@
-"""Values that a server hands out and a client gives back."""
+"""Live values in place of recorded ones."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def request(**params: Any) -> Request:
     return found
 
 
-def put_in(carried: Substitutions, **params: Any) -> Any:
+def apply(carried: Substitutions, **params: Any) -> Any:
     message = request(**params)
-    return json.loads(carried.put_in(message, message.data))["params"]
+    return json.loads(carried.apply(message, message.data))["params"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_the_protocol_hands_out_is_given_back_as_it_is_now(
     carried = Substitutions()
     carried.learn(answer(result=before), answer(result=now))
 
-    assert put_in(carried, **given) == expected
+    assert apply(carried, **given) == expected
     assert carried.missing(request(**given)) is None
 
 
@@ -91,7 +91,7 @@ def test_a_state_is_the_same_however_its_text_is_escaped() -> None:
     (message,) = read_frame(Frame(0.0, "client", data))
 
     assert isinstance(message, Request)
-    assert json.loads(carried.put_in(message, data))["params"] == {"requestState": "neu"}
+    assert json.loads(carried.apply(message, data))["params"] == {"requestState": "neu"}
 
 
 def test_a_rule_carries_a_part_of_a_text_into_all_texts() -> None:
@@ -99,7 +99,7 @@ def test_a_rule_carries_a_part_of_a_text_into_all_texts() -> None:
     old, new = ({"content": [{"type": "text", "text": f"your session {name}, Ada"}]} for name in ("s1", "s2"))
     carried.learn(answer(result=old), answer(result=new))
 
-    assert put_in(carried, arguments={"id": "s1", "path": "/x/s1/y", "n": 1}) == {
+    assert apply(carried, arguments={"id": "s1", "path": "/x/s1/y", "n": 1}) == {
         "arguments": {"id": "s2", "path": "/x/s2/y", "n": 1}
     }
 
@@ -108,7 +108,7 @@ def test_a_rule_carries_a_number_as_a_number() -> None:
     carried = Substitutions((rule("/result/structuredContent/port"),))
     carried.learn(*(answer(result={"structuredContent": {"port": port}}) for port in (4001, 4002)))
 
-    assert put_in(carried, arguments={"port": 4001, "other": 4003, "is": True}) == {
+    assert apply(carried, arguments={"port": 4001, "other": 4003, "is": True}) == {
         "arguments": {"port": 4002, "other": 4003, "is": True}
     }
 
@@ -117,7 +117,7 @@ def test_two_values_that_changed_places_do_not_meet() -> None:
     carried = Substitutions((rule("/result/a"), rule("/result/b")))
     carried.learn(answer(result={"a": "one", "b": "two"}), answer(result={"a": "two", "b": "one"}))
 
-    assert put_in(carried, x="one two") == {"x": "two one"}
+    assert apply(carried, x="one two") == {"x": "two one"}
 
 
 def test_a_message_without_anything_to_carry_goes_out_byte_for_byte() -> None:
@@ -125,7 +125,7 @@ def test_a_message_without_anything_to_carry_goes_out_byte_for_byte() -> None:
     (message,) = read_frame(Frame(0.0, "client", data))
 
     assert isinstance(message, Request | Notification)
-    assert Substitutions((rule("/result/a"),)).put_in(message, data) == data
+    assert Substitutions((rule("/result/a"),)).apply(message, data) == data
 
 
 @pytest.mark.parametrize(

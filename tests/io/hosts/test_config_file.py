@@ -1,4 +1,4 @@
-"""A configuration on the disk."""
+"""A configuration file on disk."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_what_fails_half_way_leaves_nothing_behind(
     path: Path, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = ConfigFile(path)
-    monkeypatch.setattr(file, "_keep", lambda: path)
+    monkeypatch.setattr(file, "_back_up", lambda: path)
     monkeypatch.setattr(config_file, "os", Refusing(**{call: refuse}))
 
     with pytest.raises(CannotStart, match="Permission denied"):

@@ -1,4 +1,4 @@
-"""What became of the last session of a server."""
+"""The outcome of the last session of a server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.core.recording import encode
-from mcpspy.io.hosts.last_session import LOOKED_AT, SessionOutcome, SessionsByName
+from mcpspy.io.hosts.last_session import MAX_CHECKED, SessionOutcome, SessionsByName
 from mcpspy.io.recording.writer import Writer
 
 
@@ -67,7 +67,7 @@ def test_a_live_session_counts_before_a_newer_one_that_ended(tmp_path: Path) -> 
 
 
 def test_of_those_that_ended_the_newest_counts(tmp_path: Path) -> None:
-    paths = [record(tmp_path, "a", code=n) for n in range(LOOKED_AT + 2)]
+    paths = [record(tmp_path, "a", code=n) for n in range(MAX_CHECKED + 2)]
     for day, path in enumerate(paths, 1):
         date(path, b"2026-01-%02d" % day)
 

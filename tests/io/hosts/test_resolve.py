@@ -1,4 +1,4 @@
-"""From a word on the command line to a file and a place in it."""
+"""Resolving a host or path to a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a host starts mcpspy."""
+"""The command line by which a host starts mcpspy."""
 
 from __future__ import annotations
 

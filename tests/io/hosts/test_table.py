@@ -42,10 +42,10 @@ def test_a_file_is_the_users_or_the_projects_on_every_system(
 
 @ROWS
 def test_no_member_of_an_entry_is_two_things(host: Host) -> None:
-    shape = host.home.shape
-    url = {*shape.url, *TYPE, shape.headers[0]}
+    layout = host.home.layout
+    url = {*layout.url, *TYPE, layout.headers[0]}
     assert not url & LOGIN
-    assert not url & {"command", "args", "env", shape.passed}
+    assert not url & {"command", "args", "env", layout.passed}
 
 
 def test_no_two_hosts_share_servers() -> None:
