@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from mcpspy.ui.cli import redact_options
 from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers
-from mcpspy.ui.cli.options import CERTIFICATES, SESSION, VARIABLE, describe
+from mcpspy.ui.cli.options import (
+    CERTIFICATES,
+    SESSION,
+    VARIABLE,
+    describe,
+    describe_redaction,
+    set_recording,
+)
 
 EPILOG = """\
 examples:
@@ -37,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     }
     describe(parser, header, repeated=header)
     describe(parser, {"--sse": (None, "the server speaks HTTP+SSE of 2024-11-05"), **SESSION})
-    redact_options.configure(parser)
+    describe_redaction(parser)
     describe(parser, CERTIFICATES)
 
 
@@ -51,5 +57,5 @@ def main(args: argparse.Namespace) -> int:
 
     address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None)
     options = BridgeOptions(address, args.name or upstream.host)
-    redact_options.record(options, args, "bridge")
+    set_recording(options, args, "bridge")
     return run(options)

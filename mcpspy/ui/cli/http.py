@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.errors import UsageError
-from mcpspy.ui.cli import redact_options, rule_options
 from mcpspy.ui.cli.arguments import listen_address, read_endpoint
-from mcpspy.ui.cli.options import CERTIFICATES, SESSION, describe
+from mcpspy.ui.cli.options import (
+    CERTIFICATES,
+    SESSION,
+    check_rules,
+    describe,
+    describe_redaction,
+    describe_rules,
+    read_rules,
+    set_recording,
+)
 
 if TYPE_CHECKING:
     from mcpspy.io.http.proxy import HttpOptions
@@ -63,8 +71,8 @@ def configure_hosts(parser: argparse.ArgumentParser, of: str = "") -> None:
 def configure_traffic(parser: argparse.ArgumentParser) -> None:
     """Describe what is done with the traffic of a server, whichever way it comes."""
     describe(parser, SESSION)
-    redact_options.configure(parser)
-    rule_options.configure(parser)
+    describe_redaction(parser)
+    describe_rules(parser)
     describe(parser, CERTIFICATES)
 
 
@@ -104,9 +112,9 @@ def take_traffic(options: HttpOptions, args: argparse.Namespace, command: str) -
     """Set what `configure_traffic` describes. Raises UsageError."""
     options.name = args.name
     options.cacert, options.insecure = args.cacert, args.insecure
-    redact_options.record(options, args, command)
-    options.interception = rule_options.asked(args)
-    rule_options.check(options.interception)
+    set_recording(options, args, command)
+    options.interception = read_rules(args)
+    check_rules(options.interception)
 
 
 def _warn(host: str, what: str) -> None:

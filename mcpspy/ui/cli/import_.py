@@ -15,8 +15,7 @@ from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.importing import STDIN, check, header, read, write
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import redactor
-from mcpspy.ui.cli import redact_options
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, check_redaction, describe, describe_redaction, read_redaction
 from mcpspy.ui.terminal import Output
 
 SHOWN = 8
@@ -53,13 +52,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         **FOLDER,
     }
     describe(parser, options)
-    redact_options.configure(parser)
+    describe_redaction(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     """Read all of it, then write; say where, and what is missing."""
     check(args.out)
-    redact_options.check(redact_options.asked(args))
+    check_redaction(read_redaction(args))
     format, found = read(args.file, args.format)  # noqa: A001 - it is one.
     sessions = _chosen(args, found)
     if args.name is not None:
@@ -71,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
     told: list[dict[str, object]] = []
     lost = 0
     for session, head in zip(sessions, heads, strict=True):
-        redacting = redactor(redact_options.asked(args), say)
+        redacting = redactor(read_redaction(args), say)
         path = write(head, session.lines, args.dir, args.out, redacting)
         lost += redacting.lost if redacting is not None else 0
         about = {"out": str(path), "session": session.key or None, "messages": session.messages}

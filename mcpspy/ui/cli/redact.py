@@ -14,8 +14,7 @@ from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import find
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import clean, redactor
-from mcpspy.ui.cli import redact_options
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, describe, describe_redaction, read_redaction
 from mcpspy.ui.terminal import Output, columns
 
 EPILOG = """\
@@ -44,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         **FOLDER,
     }
     describe(parser, options)
-    redact_options.configure(parser, can_be_off=False)
+    describe_redaction(parser, can_be_off=False)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -53,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
     source = str(find(args.session, args.dir))
     counts: Counter[tuple[str, str]] = Counter()
     cleaning = redactor(
-        redact_options.asked(args),
+        read_redaction(args),
         say,
         lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))]),
     )
