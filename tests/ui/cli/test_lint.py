@@ -319,7 +319,7 @@ def test_how_far_it_is_is_told_and_gone_before_anything_is_printed(
 ) -> None:
     path = make_recording([("client", CALL), ("server", b"oops")])
     size = path.stat().st_size
-    monkeypatch.setattr(lint, "Progress", _Progress)
+    monkeypatch.setattr(lint, "ProgressBar", _Progress)
     _Progress.said.clear()
 
     main(["lint", str(path), "--filter", "dir:server", "--all"])

@@ -12,7 +12,7 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
 from mcpspy.io.replay import ReplayRun
 from mcpspy.ui.cli.main import main
-from mcpspy.ui.cli.replay_report import raise_failure
+from mcpspy.ui.cli.replay import raise_failure
 from tests.io.changing import command, read, record
 from tests.ui.cli.replays import Ran
 

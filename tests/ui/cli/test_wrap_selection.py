@@ -10,7 +10,7 @@ import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.io.hosts.resolve import ConfigTarget, find
-from mcpspy.ui.cli.wrap_common import chosen, diff, show_diff
+from mcpspy.ui.cli.wrap import chosen, diff, show_diff
 
 
 @pytest.fixture
