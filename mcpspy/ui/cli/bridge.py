@@ -1,4 +1,4 @@
-"""`mcpspy bridge`: a server that speaks HTTP, in a host that starts its servers."""
+"""`mcpspy bridge`: a stdio server for the host, backed by a server that speaks HTTP."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
     url = filled("bridge: --upstream", args.upstream)
     upstream = read_endpoint("bridge: --upstream", url, args.upstream)
     headers = read_headers("bridge: --header", args.header)
-    # Not at the top: the help of this command should not wait for aiohttp.
+    # Not at the top: the help of this command does not wait for aiohttp.
     from mcpspy.io.bridge import BridgeOptions, run
     from mcpspy.io.client import ServerAddress
 

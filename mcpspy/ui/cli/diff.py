@@ -93,7 +93,7 @@ def describe_comparison(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     options = read_comparison(args, frozenset(args.only))
-    # Two sessions in memory are no garbage: to look through them again and again takes as long as to compare them.
+    # Two sessions in memory are not garbage: collections would take as long as the comparison.
     gc.disable()
     try:
         old, new = _read(args.old, args, options), _read(args.new, args, options)
@@ -103,7 +103,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def read_comparison(args: argparse.Namespace, only: frozenset[str] = frozenset()) -> DiffOptions:
-    """Return what the options mean; raise UsageError, in the name of the one that is wrong."""
+    """Return the options of a comparison; raise UsageError, which names the wrong one."""
     patterns = []
     for text in args.ignore:
         try:
@@ -120,10 +120,9 @@ def read_comparison(args: argparse.Namespace, only: frozenset[str] = frozenset()
 
 
 def report(difference: SessionDiff, titles: tuple[str, str], args: argparse.Namespace) -> int:
-    """Print the report, write those that are asked for; return the exit code.
+    """Print the report, or one that is written to `-`; write the others; return the exit code.
 
-    `titles` name the old session and the new one. A file that is `-` is printed
-    in place of the report.
+    `titles` name the old session and the new one.
     """
     fail_on = ChangeSeverity(args.fail_on)
     if args.json:
@@ -161,7 +160,7 @@ def _read(which: str, args: argparse.Namespace, options: DiffOptions) -> Session
 
 
 def _title(which: str, session: Session) -> str:
-    """Return what a person calls a session: as it was named here, and what else says which it is."""
+    """Return the name on the command line, and the id unless that is the name."""
     header = session.header
     assert header is not None
     return sanitize(which if header.id.startswith(which) else f"{which} ({header.id})")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from mcpspy.core.jsontools import Pointer, pointer
 from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
 from mcpspy.core.mock.selector import Choice, Match
 from mcpspy.core.mock.session import Options
@@ -15,7 +14,7 @@ from mcpspy.io.mock.loader import Served
 from mcpspy.io.mock.stdio import Ended, end_by_signals, serve
 from mcpspy.io.recording.reader import find
 from mcpspy.io.recording.recorder import say
-from mcpspy.ui.cli.arguments import listen_address, read_endpoint, read_headers
+from mcpspy.ui.cli.arguments import ignored_parameter, listen_address, read_endpoint, read_headers
 from mcpspy.ui.cli.options import FOLDER, VARIABLE, describe, speed
 
 TYPE_CHECKING = False
@@ -100,7 +99,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    ignored = [_ignored(text) for text in args.ignore]
+    ignored = [ignored_parameter(f"mock: --ignore {text}", text) for text in args.ignore]
     served = Served([find(which, args.dir) for which in args.recordings], ignored, merge=args.merge)
     real = _real(args)
     options = Options(
@@ -111,33 +110,33 @@ def main(args: argparse.Namespace) -> int:
         speed=args.speed,
     )
     if args.http is not None:
-        choices, code = _serve_http(served, options, args, real), 0
+        selectors, code = _serve_http(served, options, args, real), 0
     else:
-        choices, code = _serve(served, options, real)
+        selectors, code = _serve(served, options, real)
     if args.strict:
-        served.library()  # A client that was quick may have left before all of it was read.
-        if _reports(choices):
+        served.library()  # The client may have left before the whole file was read.
+        if _report_strict(selectors):
             return FINDINGS
     return code
 
 
 def _real(args: argparse.Namespace) -> Real | None:
-    """Return the real server that the options name, if they ask for one."""
-    named = [*(["--upstream"] if args.upstream else []), *(["-- COMMAND"] if args.command else [])]
+    """Return the real server that the options name, None without --on-miss forward. Raises UsageError."""
+    used = {
+        "--append": args.append,
+        "--header": args.header,
+        "--upstream": args.upstream,
+        "-- COMMAND": args.command,
+    }
     if args.on_miss != "forward":
-        for option, given in (
-            ("--append", args.append),
-            ("--header", args.header),
-            *((name, name) for name in named),
-        ):
-            if given:
-                raise UsageError(f"mock: {option} is for --on-miss forward")
+        for option in filter(used.get, used):
+            raise UsageError(f"mock: {option} is for --on-miss forward")
         return None
-    if len(named) != 1:
+    if bool(args.upstream) == bool(args.command):
         raise UsageError(
             "mock: --on-miss forward asks one server", "--upstream URL, or -- COMMAND at the end"
         )
-    # Not at the top: without a real server nobody should wait for asyncio.
+    # Not at the top: without a real server the mock does not wait for asyncio.
     from mcpspy.io.client import ServerAddress, ServerCommand
     from mcpspy.io.mock.upstream import Real
     from mcpspy.io.settings import session_name
@@ -154,7 +153,7 @@ def _real(args: argparse.Namespace) -> Real | None:
 def _serve(served: Served, options: Options, real: Real | None) -> tuple[list[Choice], int]:
     end_by_signals()
     try:
-        return [serve(served, options, _complain, real)], 0
+        return [serve(served, options, _warn, real)], 0
     except Ended as ended:
         return [] if ended.choice is None else [ended.choice], 128 + ended.number
 
@@ -163,7 +162,7 @@ def _serve_http(
     served: Served, options: Options, args: argparse.Namespace, real: Real | None
 ) -> list[Choice]:
     host, port = listen_address("mock: --http", args.http)
-    # Not at the top: on stdio nobody should wait for aiohttp.
+    # Not at the top: on stdio the mock does not wait for aiohttp.
     import asyncio
 
     from mcpspy.io.http.listener import listening
@@ -172,50 +171,39 @@ def _serve_http(
     def read_on() -> bool:
         is_more = served.read_on()
         for line in served.take_remarks():
-            _complain(line)
+            _warn(line)
         return is_more
 
     with listening(host, port, "another port, or 0 for any that is free") as listener:
         if host not in LOOPBACK:
-            _complain(f"warning: listening on {host}, so other machines can ask for what was recorded")
-        library = served.begin()
+            _warn(f"warning: listening on {host}, so other machines can ask for what was recorded")
+        recordings = served.begin()
         for line in served.take_remarks():
-            _complain(line)
+            _warn(line)
         allowed = [*args.allow_host, *(() if host in LOOPBACK else (host,))]
-        mock = http.Mock(library, options, _complain, allowed, real)
+        mock = http.Mock(recordings, options, _warn, allowed, real)
         asyncio.run(http.serve(mock, listener, host, read_on))
     return mock.choices
 
 
-def _reports(choices: list[Choice]) -> bool:
-    """Say what --strict does not let pass; whether there was any."""
-    misses = [line for choice in choices for line in choice.misses]
-    # What one client asked for has been asked for.
-    still = [{scene.order for scene in choice.unused()} for choice in choices[1:]]
+def _report_strict(selectors: list[Choice]) -> bool:
+    """Print misses and recorded requests that were not sent; return whether there are any."""
+    misses = [line for selector in selectors for line in selector.misses]
+    # A request that one client sent counts as sent.
+    others = [{interaction.order for interaction in selector.unused()} for selector in selectors[1:]]
     unused = [
-        scene
-        for scene in (choices[0].unused() if choices else [])
-        if all(scene.order in orders for orders in still)
+        interaction
+        for interaction in (selectors[0].unused() if selectors else [])
+        if all(interaction.order in orders for orders in others)
     ]
     for line in misses:
-        _complain(f"strict: {line}")
-    for scene in unused:
-        if scene.asked is not None:
-            _complain(
-                f"strict: never asked for: {scene.asked.about} (request {scene.number} of {scene.told})"
-            )
+        _warn(f"strict: {line}")
+    for interaction in unused:
+        if (request := interaction.asked) is not None:
+            number = f"request {interaction.number} of {interaction.told}"
+            _warn(f"strict: never asked for: {request.about} ({number})")
     return bool(misses or unused)
 
 
-def _complain(line: str) -> None:
+def _warn(line: str) -> None:
     say(sanitize(line))
-
-
-def _ignored(text: str) -> Pointer:
-    try:
-        tokens = pointer(text)
-    except ValueError as error:
-        raise UsageError(f"mock: --ignore {text}: {error}", "like /params/arguments/now") from None
-    if tokens[0] != "params":
-        raise UsageError(f"mock: --ignore {text}: only /params/… is compared", "like /params/arguments/now")
-    return tokens

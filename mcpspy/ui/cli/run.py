@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the wrapper; it ends the process itself, as the server ended."""
+    """Run the wrapper; it ends this process with the server's exit status."""
     try:
         options = parse(arguments)
     except McpspyError as error:

@@ -84,69 +84,73 @@ def main(args: argparse.Namespace) -> int:
     return change(args, edit, "wrapped", lambda server: server.ours is None or args.all)
 
 
-def change(args: argparse.Namespace, edit: Edit, said: str, meant: Callable[[ServerEntry], bool]) -> int:
-    """Change a configuration, say what became of each server; return the exit code.
+def change(
+    args: argparse.Namespace, edit: Edit, result: str, is_default: Callable[[ServerEntry], bool]
+) -> int:
+    """Change a configuration and report each server; return the exit code.
 
-    `said` is what a changed server is then; `meant` are those a person means who names none.
+    `result` describes a changed server; `is_default` selects servers where the user names none.
     """
     if args.all and args.server:
         raise UsageError("--all and --server exclude each other")
     target = find(args.which)
-    names = chosen(target, args.server, meant, is_all=args.all)
+    names = selected_servers(target, args.server, is_default, is_all=args.all)
     edited = edit(target, names)
     if args.dry_run:
         show_diff(target.file.path, target.file.text, edited.text)
         if edited.text == target.file.text:
             sys.stderr.write(sanitize(f"{target.file.path}: nothing would change") + "\n")
-        for line in _left(edited):
+        for line in _skipped(edited):
             sys.stderr.write(line + "\n")
         return _code(args, edited)
-    kept = target.file.replace(edited.text) if edited.text != target.file.text else None
-    output = _whole_lines()
+    backup = target.file.replace(edited.text) if edited.text != target.file.text else None
+    output = _untruncated()
     for name in edited.done:
-        output.line(f"{sanitize(name)}: {said}", rows.OK)
+        output.line(f"{sanitize(name)}: {result}", rows.OK)
     for name in edited.already:
-        output.line(f"{sanitize(name)}: {'already' if said == 'wrapped' else 'not'} wrapped", rows.QUIET)
-    for line in _left(edited):
+        output.line(f"{sanitize(name)}: {'already' if result == 'wrapped' else 'not'} wrapped", rows.QUIET)
+    for line in _skipped(edited):
         output.line(line)
-    what = "changed" if kept is not None else "unchanged" if names else "it has no servers"
+    what = "changed" if backup is not None else "unchanged" if names else "it has no servers"
     if not names and (others := elsewhere(target.host)):
         what += f"; there are some in {' and '.join(others)}"
     output.line(sanitize(f"{target.file.path}: {what}"))
-    if kept is not None:
-        output.line(sanitize(f"as it was before: {kept}"), rows.QUIET)
+    if backup is not None:
+        output.line(sanitize(f"as it was before: {backup}"), rows.QUIET)
         title = target.host.title.partition(",")[0] if target.host is not None else "the host"
         output.line(f"{title} goes on as before until it, or its servers, are restarted", rows.QUIET)
     return _code(args, edited)
 
 
-def chosen(
-    target: ConfigTarget, named: list[str] | None, meant: Callable[[ServerEntry], bool], *, is_all: bool
+def selected_servers(
+    target: ConfigTarget, typed: list[str] | None, is_default: Callable[[ServerEntry], bool], *, is_all: bool
 ) -> list[str]:
-    """Return the names of the servers that are meant; raise UsageError if that cannot be said."""
+    """Return the names of the selected servers; raise UsageError if the selection is not clear."""
     servers = target.servers()
     names = [server.name for server in servers]
     path = target.file.path
-    if named:
-        for name in named:
+    if typed:
+        for name in typed:
             if name not in names:
-                raise UsageError(f"{path}: no server {sanitize(name)}", _near(name, names, target))
-        return [*dict.fromkeys(named)]
-    mine = [server.name for server in servers if meant(server)] or names
-    if not is_all and len(mine) > 1:
-        listed = sanitize(", ".join(mine))
-        raise UsageError(f"{path}: {len(mine)} servers: {listed}", "name some with --server, or say --all")
-    return [*dict.fromkeys(mine)]
+                raise UsageError(f"{path}: no server {sanitize(name)}", _suggestion(name, names, target))
+        return [*dict.fromkeys(typed)]
+    selected = [server.name for server in servers if is_default(server)] or names
+    if not is_all and len(selected) > 1:
+        listed = sanitize(", ".join(selected))
+        raise UsageError(
+            f"{path}: {len(selected)} servers: {listed}", "name some with --server, or say --all"
+        )
+    return [*dict.fromkeys(selected)]
 
 
 def show_diff(path: Path, old: str, new: str) -> None:
-    """Print a unified diff: safe on a terminal, as it is in a pipe, for `patch`."""
+    """Print a unified diff: sanitized on a terminal, byte for byte in a pipe, for `patch`."""
     lines = list(diff(str(path), old, new))
     if not sys.stdout.isatty():
         sys.stdout.flush()
         sys.stdout.buffer.write("".join(lines).encode("utf-8"))
         return
-    output = _whole_lines()
+    output = _untruncated()
     tones = {"+": rows.OK, "-": rows.BAD, "@": rows.QUIET}
     for line in lines:
         output.line(sanitize(line.removesuffix("\n").removesuffix("\r")), tones.get(line[:1]))
@@ -154,13 +158,13 @@ def show_diff(path: Path, old: str, new: str) -> None:
 
 def diff(path: str, old: str, new: str) -> Iterable[str]:
     """Yield the lines of a unified diff, each with its end."""
-    # Not splitlines: what else it takes for the end of a line is part of one in these files.
+    # Not splitlines: in these files only a newline ends a line.
     before, after = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
     for line in difflib.unified_diff(before, after, path, path):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def _near(name: str, names: list[str], target: ConfigTarget) -> str:
+def _suggestion(name: str, names: list[str], target: ConfigTarget) -> str:
     if others := elsewhere(target.host, name):
         return f"{' and '.join(others)} has it"
     near = difflib.get_close_matches(name, names, 3, 0.5)
@@ -169,17 +173,17 @@ def _near(name: str, names: list[str], target: ConfigTarget) -> str:
     return f"it has {sanitize(', '.join(names))}" if names else "it has no servers"
 
 
-def _left(edited: EditResult) -> list[str]:
+def _skipped(edited: EditResult) -> list[str]:
     return [f"{sanitize(name)}: left alone: {sanitize(why)}" for name, why in edited.left.items()]
 
 
-def _whole_lines() -> Output:
-    """Return where lines are printed whole: the end of a diff, or of a reason, may be what matters."""
+def _untruncated() -> Output:
+    """Return an output that cuts no line: the end of a diff, or of a reason, may matter."""
     output = Output()
     output.width = 0
     return output
 
 
 def _code(args: argparse.Namespace, edited: EditResult) -> int:
-    """Of servers that were asked for by name, one that was left alone is a finding."""
+    """Return FINDINGS if a server that the user named was left alone."""
     return FINDINGS if args.server and edited.left else 0
