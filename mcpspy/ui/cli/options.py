@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Container, Mapping
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from mcpspy.io.recording.recorder import RecordingTarget
 
@@ -206,5 +206,5 @@ def _seconds(flag: str, value: str) -> float:
     raise UsageError(f"{flag} {value}: no time", "like 30, 30s, 500ms or 5min")
 
 
-def _value(args: argparse.Namespace, flag: str) -> object:
+def _value(args: argparse.Namespace, flag: str) -> Any:
     return getattr(args, flag[2:].replace("-", "_"))

@@ -53,17 +53,17 @@ def end(recording: McpRecording) -> str:
 
 def test_what_a_server_said_once_it_says_ever_after(begin: Begin) -> None:
     first = begin("once", *SERVER)
-    assert first.is_anew
+    assert first.records_all
     said = call(first.command, ("open", {}), ("add", {"a": 1, "b": 2}))
     assert end(first) == ""
     assert recorded(first.path) == [first.path]
 
     again = begin("once")
-    assert not again.is_anew
+    assert not again.records_all
     assert call(again.command, ("open", {}), ("add", {"a": 1, "b": 2})) == said
     assert call_over_http(again.url, ("open", {})) == said[:1]
     assert len(again.sessions) == 2
-    assert again.unrecorded() == ""
+    assert again.report_unrecorded() == ""
     assert end(again) == ""
     assert recorded(first.path) == [first.path]
 
@@ -81,12 +81,12 @@ def test_what_was_not_recorded_is_told_once_wherever_it_was_asked(begin: Begin) 
         "not recorded: tools/call add",
         "every recorded answer is used up: tools/call add",
     ]
-    told = second.unrecorded()
+    told = second.report_unrecorded()
     assert told.startswith("mcpspy: 2 requests without an answer in ")
     assert "    /params/arguments/b: 2 was recorded, 3 was asked\n" in told
     assert "every recorded answer is used up: tools/call add\n" in told
     assert told.endswith("  pytest --mcpspy-record=new_episodes 'test_a.py::test_a'")
-    assert second.unrecorded() == ""
+    assert second.report_unrecorded() == ""
 
     call_over_http(second.url, ("subtract", {}))  # In a fixture that ends later, say.
     told = end(second)
@@ -115,7 +115,7 @@ def test_new_episodes_are_added_by_either_transport_and_all_begins_anew(begin: B
     end(first)
 
     second = begin("new_episodes", *SERVER)
-    assert not second.is_anew
+    assert not second.records_all
     assert call(second.command, ("add", {"a": 1, "b": 2}), ("add", {"a": 1, "b": 3})) == ["3", "4"]
     assert call_over_http(second.url, ("add", {"a": 1, "b": 4})) == ["5"]
     assert end(second) == ""
@@ -161,7 +161,7 @@ def test_a_command_cannot_be_recorded_by_a_url(begin: Begin) -> None:
 def test_a_recording_is_not_kept_before_its_server_has_ended(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "ENDING", 0.1)
+    monkeypatch.setattr(module, "END_TIMEOUT", 0.1)
     first = begin("once", *SERVER)
     with subprocess.Popen(first.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None

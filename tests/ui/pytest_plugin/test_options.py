@@ -10,7 +10,7 @@ import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.ui.pytest_plugin import MODES
-from mcpspy.ui.pytest_plugin.options import PluginOptions, read_asked
+from mcpspy.ui.pytest_plugin.options import PluginOptions, read_options
 
 SERVER = ["python", "weather.py"]
 
@@ -76,7 +76,7 @@ def mark(*arguments: Any, **named: Any) -> pytest.MarkDecorator:
 
 
 def read(request: Request) -> PluginOptions:
-    return read_asked(cast(pytest.FixtureRequest, request), MODES)
+    return read_options(cast(pytest.FixtureRequest, request), MODES)
 
 
 @pytest.fixture(autouse=True)
@@ -148,8 +148,8 @@ def test_a_server_is_a_command_or_a_url_wherever_it_is_named(
     ):
         asked = read(request)
         assert (asked.server, asked.upstream) == (server, upstream)
-        assert asked.is_anew
-        assert asked.is_recorded
+        assert asked.records_all
+        assert asked.records
 
 
 def test_the_real_server_is_asked_for_only_when_there_is_something_to_record(
@@ -161,10 +161,10 @@ def test_the_real_server_is_asked_for_only_when_there_is_something_to_record(
     )
 
     assert there.exists()
-    assert not read(served).is_recorded
+    assert not read(served).records
     assert served.asked_for == []
-    assert read(added).is_recorded
-    assert not read(added).is_anew
+    assert read(added).records
+    assert not read(added).records_all
     assert "mcp_recording_server" in added.asked_for
 
 
