@@ -4,7 +4,7 @@ import os
 import signal
 
 
-def say(text: str) -> None:
+def write(text: str) -> None:
     """Say one line, at once, heard or not."""
     try:
         os.write(1, text.encode() + b"\n")
@@ -13,11 +13,11 @@ def say(text: str) -> None:
 
 
 signal.alarm(60)  # A test that fails must not leave it behind for good.
-signal.signal(signal.SIGTERM, lambda *_: say('{"ignored":"SIGTERM"}'))
-say(f'{{"pid":{os.getpid()}}}')
+signal.signal(signal.SIGTERM, lambda *_: write('{"ignored":"SIGTERM"}'))
+write(f'{{"pid":{os.getpid()}}}')
 while data := os.read(0, 65536):
     for line in data.splitlines():
-        say(f'{{"heard":{line.decode()}}}')
-say('{"ignored":"EOF"}')
+        write(f'{{"heard":{line.decode()}}}')
+write('{"ignored":"EOF"}')
 while True:
     signal.pause()
