@@ -199,14 +199,14 @@ async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_n
                 await visit.order(order, ticket=held["ticket"])
             got.append(await client.next_message())
         await visit.close()
-        said = await client.leave()
+        stderr = await client.leave()
     assert got == [
         {"text": "yours"},
         {"error": {"code": 7, "message": "no"}},
         TIMED_OUT,
         {"text": "mine release"},
     ]
-    assert "Failed" not in said
+    assert "Failed" not in stderr
     (read,) = await peers.recorded("r")
     assert [entry for entry in noted(read) if entry[0] == "inject"] == [("inject", "tui")] * 26
     whys = [note.fields["why"] for note in read.notes("rule") if note.fields["action"] == "release"]
@@ -221,15 +221,15 @@ async def test_what_a_misbehaving_server_does_to_a_client_and_what_is_left_of_it
 ) -> None:
     async with driven("--stdout-noise", noise, "--call-timeout", "2s", server=BROKEN) as client:
         client.send_call("ENV101")
-        heard = [await client.next_message()]
+        received = [await client.next_message()]
         if noise == "pass":
-            heard.append(await client.next_message())
+            received.append(await client.next_message())
         hung = await client.call("LIFE201")
-        said = await client.leave()
+        stderr = await client.leave()
     through = [{"heard": "ValidationError"}] if noise == "pass" else []
-    assert heard == [*through, {"text": "fine"}]
-    assert ("input_value='DEBUG: 3 stations in cache'" in said) == (noise == "pass")
-    assert said.splitlines().count("DEBUG: 3 stations in cache") == (noise == "stderr")
+    assert received == [*through, {"text": "fine"}]
+    assert ("input_value='DEBUG: 3 stations in cache'" in stderr) == (noise == "pass")
+    assert stderr.splitlines().count("DEBUG: 3 stations in cache") == (noise == "stderr")
     assert hung["error"]["code"] == -32001
     assert "LIFE201" in hung["error"]["message"]
     (read,) = await peers.recorded("r")

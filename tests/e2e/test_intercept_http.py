@@ -68,9 +68,9 @@ def driven(peers: Peers, runtime: Path) -> Callable[..., Any]:
         process = None
         try:
             async with asyncio.timeout(SECONDS):
-                said = (await spy.stderr.readline()).decode()
-            ready = re.fullmatch(r"mcpspy: (http://\S+) -> \S+\n", said)
-            assert ready is not None, said
+                line = (await spy.stderr.readline()).decode()
+            ready = re.fullmatch(r"mcpspy: (http://\S+) -> \S+\n", line)
+            assert ready is not None, line
             process = await asyncio.create_subprocess_exec(
                 *("python", str(make.CLIENTS / "driven.py"), "--mode", mode, "--", ready[1]),
                 cwd=peers.folder,
@@ -120,7 +120,7 @@ async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_an
             got[text] = await client.call("echo", text=text, timeout=0.5 if text == "lost" else 1.5)
         got["add"] = await client.call("add", a=1, b=2)
         got["hang"] = await client.call("hang")
-        edited = await asked_and_edited(client, await reached(peers, "tui"))
+        edited = await requested_and_edited(client, await reached(peers, "tui"))
         got["slow"] = await client.call("slow", steps=1)
         await client.leave()
 
@@ -165,7 +165,7 @@ async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_an
     assert len(ids) == len(set(ids))
 
 
-async def asked_and_edited(client: Driven, visit: AsyncControlClient) -> list[Any]:
+async def requested_and_edited(client: Driven, visit: AsyncControlClient) -> list[Any]:
     """Ask the server beside the client's load, edit a call, leave with another one held; return what became of these."""
     client.send_call("echo", text="load", times=40)
     *texts, tools = await all_answered(visit, 10, "tools/list")

@@ -100,7 +100,7 @@ def test_a_report_may_be_printed_in_place_of_the_other(capfdbinary: pytest.Captu
     assert orjson.loads(capfdbinary.readouterr().out)["same"] is False
 
 
-def test_a_report_that_cannot_be_written_is_said_after_the_one_that_is_printed(
+def test_a_report_that_cannot_be_written_is_reported_after_the_one_that_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(CannotStart) as error:

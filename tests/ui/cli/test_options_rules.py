@@ -26,7 +26,7 @@ def by_hand(*arguments: str) -> InterceptionOptions:
 
 
 @pytest.mark.parametrize("parse", [by_argparse, by_hand])
-def test_both_ways_to_read_them_say_the_same(parse: Callable[..., InterceptionOptions]) -> None:
+def test_argparse_and_run_read_them_alike(parse: Callable[..., InterceptionOptions]) -> None:
     given = ["--rules", "a", "--rule", "x => drop", "--rules", "b", "--call-timeout", "30", "--slow", "500ms"]
     found = parse(*given, "--hold-timeout", "2min")
 

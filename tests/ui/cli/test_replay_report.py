@@ -86,7 +86,7 @@ def test_ctrl_c_reports_on_what_was_done(recorded: Path, capfd: pytest.CaptureFi
     assert ran.err == "mcpspy: 1 request was not made\n"
 
 
-def test_a_server_that_wants_a_token_is_said_to_want_one() -> None:
+def test_a_server_that_wants_a_token_reports_that() -> None:
     played = ReplayRun(
         Session(), None, [], [], [], failed="http://x: initialize: HTTP 401 Unauthorized\x1b[2J"
     )
