@@ -16,7 +16,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would stand in for the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bench.measure import Report, Row, machine  # noqa: E402 - the line above has to come first.
@@ -69,7 +69,7 @@ def measured(name: str, *, quick: bool) -> list[Row] | None:
 
 
 def append_history(path: Path, report: Report, *, quick: bool) -> None:
-    """Append the figures, one line each: what a later run is compared with."""
+    """Append the figures, one line each, for comparison with later runs."""
     same = {
         "at": datetime.now(UTC).strftime("%Y-%m-%d"),
         "version": __version__,

@@ -1,7 +1,7 @@
 """Clients that hold a session of calls of `echo`, on pipes and over HTTP: raw, and the same for every server.
 
-Owns what is said, and that what comes back is its answer: each call has a text
-of its own. Refuses to know whose server it is, and what is compared with what.
+Owns the requests and the check of the responses: each call has its own text.
+Knows neither the server nor the comparison.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.measure import MOST, Flow
 
 REVISION = "2025-06-18"
 AT_ONCE = 64
-"""Calls under way at a time, on one pipe or on as many connections."""
+"""Concurrent calls, on one pipe or on as many connections."""
 
 INITIALIZE = (
     b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"%b",'
@@ -36,7 +36,7 @@ _NUMBER = re.compile(rb"call (\d{6}) x")
 
 
 class Session(Protocol):
-    """A conversation with a server."""
+    """A session with a server."""
 
     def post(self, request: bytes) -> bytes:
         """Send a request; return the message that answers it."""
@@ -48,7 +48,7 @@ class Echo:
     def __init__(self, parameter: str, count: int) -> None:
         self.count = count
         self._parameter = parameter.encode()
-        """What the server calls the text."""
+        """The name of the argument with the text."""
         self._ids = itertools.count(1)
 
     def request(self, number: int) -> bytes:
@@ -58,7 +58,7 @@ class Echo:
     def call(self, session: Session, number: int) -> bytes:
         """Make a call; return its answer."""
         answer = session.post(self.request(number))
-        # An error of a mock may quote what was asked.
+        # An error of a mock may quote the request.
         if b'"result"' not in answer or b"call %06d x" % (number % self.count) not in answer:
             raise RuntimeError(f"not an echo of call {number}: {answer[:400]!r}")
         return answer

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would stand in for the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bench.clients import Connection, Echo, Pipe, flood  # noqa: E402 - the line above has to come first.

@@ -31,12 +31,12 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 MOST = 1 << 16
-"""Bytes a read of ours may return: what a pipe holds. More costs page faults and brings nothing."""
+"""Bytes of a read: the capacity of a pipe. More costs page faults and gains nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Processes in a row between our writing end and our reading end. `{}` in an argument is a folder."""
+    """Processes in a row between the writing end and the reading end of the benchmark. `{}` in an argument is a folder."""
 
     name: str
     stages: Sequence[Sequence[str]]
@@ -144,7 +144,7 @@ class Flow:
             raise RuntimeError(f"{self._chain.name} recorded {found} of {count} messages; {self.words()}")
 
     def words(self) -> str:
-        """Return what the chain had to say on stderr."""
+        """Return the stderr of the chain."""
         stderr = (self.folder / "stderr").read_text(errors="replace").strip()
         return stderr or "nothing on stderr"
 

@@ -1,4 +1,4 @@
-"""What is made from the program itself: the help in every command's page, and the manual page.
+"""Generate the help in every command's page, and the manual page.
 
     .venv/bin/python docs/make.py [--check]
 

@@ -29,7 +29,7 @@ def framing(data: bytes) -> None:
 
 
 def recording(data: bytes) -> None:
-    """What was said is what is read back from the file, byte for byte, and events come out of it as they went in."""
+    """Messages are read back from the file byte for byte, and events are read as they were written."""
     cuts, stream = _cut(data)
     encoder = FrameEncoder("client")
     written = b"".join(_joined(encoder.feed(0.0, chunk)) for chunk in cuts) + _joined(encoder.close(0.0))
@@ -63,7 +63,7 @@ def reading(data: bytes) -> None:
 
 
 def filtering(data: bytes) -> None:
-    """A filter is one, or is refused at a place inside it; one that is one can be asked."""
+    """A filter can be evaluated, or is refused at a position inside it."""
     text = data.decode("utf-8", "replace")
     try:
         query = parser.parse(text)

@@ -1,4 +1,4 @@
-"""A server of 2025-11-25 that opens sessions, adds, asks and reports; or one that has changed since: how, it is told.
+"""A server of 2025-11-25 that opens sessions, adds, sends requests and reports. Its argument changes its behavior.
 
 `lost-tool`, `required`, `result`, `error`: what its tools are, or say. `crash`, `hang`: what `add` does.
 `SIGINT`, `SIGTERM`: `add` sends it to the client, and hangs. `mute`, `dies`, `garbage`: what it does at all.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 HUNG = "…"
-"""What a tool says that says nothing."""
+"""The text of a tool that does not respond."""
 
 how = sys.argv[1] if sys.argv[1:] else "same"
 signal.alarm(60)  # A test that fails must not leave it behind for good.
@@ -51,7 +51,7 @@ messages = received()
 
 
 def request(number: int, method: str, **params: Any) -> Any:
-    """Ask the client; return its result."""
+    """Send a request to the client; return its result."""
     send(id=number, method=method, params=params)
     return next(message for message in messages if message.get("id") == number and "method" not in message)[
         "result"
@@ -59,7 +59,7 @@ def request(number: int, method: str, **params: Any) -> Any:
 
 
 def call(name: str, arguments: dict[str, Any], token: Any) -> str | None:
-    """Return what a tool says."""
+    """Return the text of a tool's result."""
     if name == "open":
         return f"session {session} is open"
     if name == "use":

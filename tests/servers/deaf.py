@@ -1,11 +1,11 @@
-"""Ignores EOF, SIGTERM and EPIPE, answers every line, and stays until somebody kills it."""
+"""Ignores EOF, SIGTERM and EPIPE, answers every line, and runs until it is killed."""
 
 import os
 import signal
 
 
 def write(text: str) -> None:
-    """Say one line, at once, heard or not."""
+    """Write one line at once; ignore a closed pipe."""
     try:
         os.write(1, text.encode() + b"\n")
     except OSError:
