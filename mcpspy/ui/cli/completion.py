@@ -1,4 +1,4 @@
-"""`mcpspy completion`: print the code that makes a shell complete mcpspy's commands, and serve that code.
+"""`mcpspy completion`: print the code for a shell's completion, and serve its requests.
 
 Owns which words of a command line are sessions. Completes nothing after `--`, where another command begins, and never
 prints a traceback into the shell.

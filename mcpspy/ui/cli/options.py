@@ -1,4 +1,4 @@
-"""Command-line options that several commands share: names, help texts, and the values they are read into.
+"""Command-line options that several commands share: names, help texts and values.
 
 A table maps a flag (`-q --filter` has two) or an argument to its metavar (None for a switch) and its help. argparse's
 own `parents=` would put these options before a command's own, and change the order of the help.

@@ -1,4 +1,4 @@
-"""`mcpspy show`: a session, one message per line; with --mock, the requests that a mock of it can answer."""
+"""`mcpspy show`: a session, one message per line; --mock: the requests that a mock can answer."""
 
 from __future__ import annotations
 
