@@ -1,4 +1,4 @@
-"""Values of the command line: recordings, filters, addresses, HTTP headers, and parameters of a request.
+"""Values of the command line: recordings, filters, addresses, HTTP headers, request parameters.
 
 Parameters are JSON, `key=value`, `a.b=value`, `@FILE` or `-`; later ones are merged over earlier ones. Variables of
 the environment keep secrets out of the command line; no error shows a value.
