@@ -90,7 +90,7 @@ def test_the_job_for_github(repository: Repository) -> None:
     # A tool that needs more than it did, and a word on stdout that is no message.
     shutil.rmtree(repository.folder / artifact["path"])
     repository.change('else "same"', 'else "required"')
-    repository.change("messages = heard()", "messages = heard()\nprint('ready', flush=True)")
+    repository.change("messages = received()", "messages = received()\nprint('ready', flush=True)")
     del commands["No secrets"]
     found = {name: (repository.run(command), repository.output) for name, command in commands.items()}
     assert [code for code, _ in found.values()] == [1] * len(commands)
