@@ -16,7 +16,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would stand in for the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bench.measure import Report, Row, machine  # noqa: E402 - the line above has to come first.
@@ -46,7 +46,7 @@ def main() -> int:
         else:
             report.add(*rows)
     report.show()
-    keep(arguments.history, report, quick=arguments.quick)
+    append_history(arguments.history, report, quick=arguments.quick)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed or (arguments.check and report.missed) else 0
@@ -68,8 +68,8 @@ def measured(name: str, *, quick: bool) -> list[Row] | None:
     ]
 
 
-def keep(path: Path, report: Report, *, quick: bool) -> None:
-    """Append the figures, one line each: what a later run is compared with."""
+def append_history(path: Path, report: Report, *, quick: bool) -> None:
+    """Append the figures, one line each, for comparison with later runs."""
     same = {
         "at": datetime.now(UTC).strftime("%Y-%m-%d"),
         "version": __version__,
@@ -78,7 +78,7 @@ def keep(path: Path, report: Report, *, quick: bool) -> None:
     }
     with path.open("a", encoding="utf-8") as file:
         for row in report.rows:
-            figure = {"figure": row.figure, "ours": row.ours, "value": row.value, "unit": row.unit}
+            figure = {"figure": row.figure, "ours": row.measured, "value": row.value, "unit": row.unit}
             file.write(json.dumps({**same, **figure, "holds": row.holds}, ensure_ascii=False) + "\n")
 
 

@@ -1,7 +1,7 @@
 """Clients that hold a session of calls of `echo`, on pipes and over HTTP: raw, and the same for every server.
 
-Owns what is said, and that what comes back is its answer: each call has a text
-of its own. Refuses to know whose server it is, and what is compared with what.
+Owns the requests and the check of the responses: each call has its own text.
+Knows neither the server nor the comparison.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from typing import Protocol
 
-from bench.http import Place
+from bench.http import Endpoint
 from bench.measure import MOST, Flow
 
 REVISION = "2025-06-18"
 AT_ONCE = 64
-"""Calls under way at a time, on one pipe or on as many connections."""
+"""Concurrent calls, on one pipe or on as many connections."""
 
 INITIALIZE = (
     b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"%b",'
@@ -36,7 +36,7 @@ _NUMBER = re.compile(rb"call (\d{6}) x")
 
 
 class Session(Protocol):
-    """A conversation with a server."""
+    """A session with a server."""
 
     def post(self, request: bytes) -> bytes:
         """Send a request; return the message that answers it."""
@@ -48,30 +48,30 @@ class Echo:
     def __init__(self, parameter: str, count: int) -> None:
         self.count = count
         self._parameter = parameter.encode()
-        """What the server calls the text."""
+        """The name of the argument with the text."""
         self._ids = itertools.count(1)
 
     def request(self, number: int) -> bytes:
         """Return a call, with an id that no other has had; the texts come again after `count` of them."""
         return _CALL % (next(self._ids), self._parameter, number % self.count, _REST)
 
-    def ask(self, session: Session, number: int) -> bytes:
+    def call(self, session: Session, number: int) -> bytes:
         """Make a call; return its answer."""
         answer = session.post(self.request(number))
-        # An error of a mock may quote what was asked.
+        # An error of a mock may quote the request.
         if b'"result"' not in answer or b"call %06d x" % (number % self.count) not in answer:
             raise RuntimeError(f"not an echo of call {number}: {answer[:400]!r}")
         return answer
 
     def results(self, session: Session) -> list[object]:
         """Make all calls; return the results."""
-        return [json.loads(self.ask(session, number))["result"] for number in range(self.count)]
+        return [json.loads(self.call(session, number))["result"] for number in range(self.count)]
 
     def expect(self, answers: Sequence[bytes]) -> None:
         """Raise if these are not the answers to as many calls from 0 on, in any order."""
         found = Counter(number for answer in answers for number in set(map(int, _NUMBER.findall(answer))))
-        asked = Counter(number % self.count for number in range(len(answers)))
-        if found != asked or not all(b'"result"' in answer for answer in answers):
+        sent = Counter(number % self.count for number in range(len(answers)))
+        if found != sent or not all(b'"result"' in answer for answer in answers):
             raise RuntimeError(f"not the echoes of {len(answers)} calls, as {answers[0][:400]!r}")
 
 
@@ -94,12 +94,12 @@ class Pipe:
     def flood(self, echo: Echo, count: int) -> float:
         """Keep many calls under way; return calls a second."""
         answers: list[bytes] = []
-        asked = 0
+        sent = 0
         start = time.perf_counter()
         while len(answers) < count:
-            more = min(AT_ONCE - (asked - len(answers)), count - asked)
-            self._flow.send(b"".join(echo.request(asked + at) + b"\n" for at in range(more)))
-            asked += more
+            more = min(AT_ONCE - (sent - len(answers)), count - sent)
+            self._flow.send(b"".join(echo.request(sent + at) + b"\n" for at in range(more)))
+            sent += more
             answers += self._answers()
         rate = count / (time.perf_counter() - start)
         echo.expect(answers)
@@ -117,12 +117,12 @@ class Pipe:
 class Connection:
     """A session over HTTP, on a connection that is kept."""
 
-    def __init__(self, place: Place) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", place.port))
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", endpoint.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._got = b""
         self._head = (
-            f"{place.path} HTTP/1.1\r\nHost: 127.0.0.1:{place.port}\r\n"
+            f"{endpoint.path} HTTP/1.1\r\nHost: 127.0.0.1:{endpoint.port}\r\n"
             "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
         ).encode()
         self.post(INITIALIZE)
@@ -156,8 +156,8 @@ class Connection:
         if not head.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 202 ")):
             raise RuntimeError(f"not the answer that is measured: {self._got[:400]!r}")
         length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
-        is_whole = len(body) >= int(length[1]) if length else (b"\r\n" + body).endswith(b"\r\n0\r\n\r\n")
-        return body if is_whole else None
+        is_complete = len(body) >= int(length[1]) if length else (b"\r\n" + body).endswith(b"\r\n0\r\n\r\n")
+        return body if is_complete else None
 
     def close(self) -> None:
         """End the session, so that the server need not keep it, and hang up."""
@@ -167,24 +167,24 @@ class Connection:
         self.socket.close()
 
 
-def flood(place: Place, echo: Echo, count: int) -> float:
+def flood(endpoint: Endpoint, echo: Echo, count: int) -> float:
     """Keep one call under way in each of many sessions, which have begun before; return calls a second."""
     answers: list[bytes] = []
     with ExitStack() as open_ones, selectors.DefaultSelector() as selector:
-        connections = [open_ones.enter_context(closing(Connection(place))) for _ in range(AT_ONCE)]
+        connections = [open_ones.enter_context(closing(Connection(endpoint))) for _ in range(AT_ONCE)]
         for connection in connections:
             selector.register(connection.socket, selectors.EVENT_READ, connection)
         start = time.perf_counter()
-        for asked, connection in enumerate(connections):
-            connection.send(echo.request(asked))
-        asked = AT_ONCE
+        for sent, connection in enumerate(connections):
+            connection.send(echo.request(sent))
+        sent = AT_ONCE
         while len(answers) < count:
             for key, _ in selector.select():
                 if (answer := key.data.hear()) is not None:
                     answers.append(answer)
-                    if asked < count:
-                        key.data.send(echo.request(asked))
-                        asked += 1
+                    if sent < count:
+                        key.data.send(echo.request(sent))
+                        sent += 1
         rate = count / (time.perf_counter() - start)
     echo.expect(answers)
     return rate

@@ -20,11 +20,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would stand in for the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bench.clients import Connection, Echo, Pipe, flood  # noqa: E402 - the line above has to come first.
-from bench.http import PEERS, Place, free_port, sdk_server, started, until_it_listens  # noqa: E402
+from bench.http import PEERS, Endpoint, free_port, sdk_server, started, until_it_listens  # noqa: E402
 from bench.measure import (  # noqa: E402
     Chain,
     Flow,
@@ -41,7 +41,7 @@ from bench.measure import (  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 MCPSPY = mcpspy_command()
-OURS = "mcpspy"
+OWN = "mcpspy"
 DIRECT = "direct"
 SERVER = [sys.executable, "-P", str(HERE / "echo_tool.py")]
 BIG = 5_000_000
@@ -91,7 +91,7 @@ class Recorder:
     """What is in there, in its order."""
 
 
-def _ours(path: Path) -> Iterator[Message]:
+def _mcpspy_messages(path: Path) -> Iterator[Message]:
     for line in path.read_bytes().splitlines()[1:]:
         entry = json.loads(line)
         if "msg" in entry:
@@ -125,7 +125,7 @@ def _hawk(path: Path) -> Iterator[Message]:
 def recorders() -> dict[str, Recorder]:
     """Return the tools that are here."""
     found = {
-        OURS: Recorder([*MCPSPY, "run", "--record", "{}/session.jsonl"], "session.jsonl", _ours),
+        OWN: Recorder([*MCPSPY, "run", "--record", "{}/session.jsonl"], "session.jsonl", _mcpspy_messages),
     }
     if path := rival("mcp-rec"):
         found["mcp-rec"] = Recorder([path, "record", "-o", "{}/session"], "session", _rec)
@@ -171,13 +171,13 @@ def wrapped(name: str, recorder: Recorder | None, size: Size) -> Wrapped:
     """Have a session, and measure it."""
     command = SERVER if recorder is None else [*recorder.command, "--", *SERVER]
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, deadline(SECONDS, name):
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         flow = Flow(Chain(name, [command]), folder, sockets=False)
         try:
             echo = Echo("text", size.calls)
             pipe = Pipe(flow)
-            start = time.perf_counter() - begun
-            p50 = _median(partial(echo.ask, pipe), size.calls)
+            start = time.perf_counter() - started_at
+            p50 = _median(partial(echo.call, pipe), size.calls)
             calls = b"".join(echo.request(number) + b"\n" for number in range(size.pipelined))
             rate = size.pipelined / _seconds(lambda: flow.exchange(calls, size.pipelined))
             big = low([_seconds(lambda: flow.exchange(_BIG, 1)) for _ in range(3)])
@@ -195,25 +195,25 @@ def wrapped(name: str, recorder: Recorder | None, size: Size) -> Wrapped:
 
 
 def _seconds(do: Callable[[], object]) -> float:
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     do()
-    return time.perf_counter() - begun
+    return time.perf_counter() - started_at
 
 
-def _median(ask: Callable[[int], object], count: int) -> float:
-    return sorted(_seconds(partial(ask, number)) for number in range(count))[count // 2]
+def _median(call: Callable[[int], object], count: int) -> float:
+    return sorted(_seconds(partial(call, number)) for number in range(count))[count // 2]
 
 
 def _pending(messages: Iterable[Message]) -> int:
     """Return how many requests of the client have no answer after them."""
     waiting: set[object] = set()
-    for side, said in messages:
-        if not isinstance(said, dict) or "id" not in said:
+    for side, message in messages:
+        if not isinstance(message, dict) or "id" not in message:
             continue
-        if side == "c" and "method" in said:
-            waiting.add(said["id"])
-        elif side == "s" and "method" not in said:
-            waiting.discard(said["id"])
+        if side == "c" and "method" in message:
+            waiting.add(message["id"])
+        elif side == "s" and "method" not in message:
+            waiting.discard(message["id"])
     return len(waiting)
 
 
@@ -238,15 +238,15 @@ def stdio(report: Report, size: Size) -> None:
 
 
 @contextmanager
-def _mcpspy_proxy(upstream: Place, folder: Path) -> Iterator[Place]:
+def _mcpspy_proxy(upstream: Endpoint, folder: Path) -> Iterator[Endpoint]:
     url = f"http://127.0.0.1:{upstream.port}{upstream.path}"
     command = [*MCPSPY, "http", "--upstream", url, "--listen", ":0", "--record", str(folder / "s.jsonl")]
     with started(command, r"http://127\.0\.0\.1:(\d+)/mcp") as process:
-        yield Place(int(process.said), upstream.path)
+        yield Endpoint(int(process.output), upstream.path)
 
 
 @contextmanager
-def _other_proxy(command: list[str], path: str, folder: Path, upstream: Place) -> Iterator[Place]:
+def _other_proxy(command: list[str], path: str, folder: Path, upstream: Endpoint) -> Iterator[Endpoint]:
     port = free_port()
     words = {
         "{url}": f"http://127.0.0.1:{upstream.port}{upstream.path}",
@@ -258,7 +258,7 @@ def _other_proxy(command: list[str], path: str, folder: Path, upstream: Place) -
         command = [each.replace(word, value) for each in command]
     with started(["sh", "-c", 'exec "$@" >/dev/null 2>&1', "sh", *command], HOME=str(folder)):
         until_it_listens(port)
-        yield Place(port, path)
+        yield Endpoint(port, path)
 
 
 def http(report: Report, size: Size) -> None:
@@ -266,7 +266,7 @@ def http(report: Report, size: Size) -> None:
     with ExitStack() as open_ones:
         folder = Path(open_ones.enter_context(tempfile.TemporaryDirectory(prefix="mcpspy-bench-")))
         direct = open_ones.enter_context(sdk_server())
-        places = {DIRECT: direct, OURS: open_ones.enter_context(_mcpspy_proxy(direct, folder))}
+        endpoints = {DIRECT: direct, OWN: open_ones.enter_context(_mcpspy_proxy(direct, folder))}
         commands = {
             "mcphawk": (["proxy", "--target", "{url}", "--port", "{port}"], "/p/server"),
             "mcp-recorder": (
@@ -282,27 +282,28 @@ def http(report: Report, size: Size) -> None:
         for name, (arguments, path) in commands.items():
             if program := rival(name):
                 proxy = _other_proxy([program, *arguments], path, folder, direct)
-                place = open_ones.enter_context(proxy)
+                endpoint = open_ones.enter_context(proxy)
                 try:
-                    Connection(place).close()
+                    Connection(endpoint).close()
                 except RuntimeError as error:
-                    said = str(error).partition("HTTP/1.1 ")[2][:30].partition("\\r")[0]
-                    report.add(Row("HTTP", "", f"{name} is left out: {said or error}", None))
+                    reason = str(error).partition("HTTP/1.1 ")[2][:30].partition("\\r")[0]
+                    report.add(Row("HTTP", "", f"{name} is left out: {reason or error}", None))
                     continue
-                places[name] = place
-        _over_http(report, "HTTP", places, size)
+                endpoints[name] = endpoint
+        _over_http(report, "HTTP", endpoints, size)
 
 
-def _over_http(report: Report, what: str, places: Mapping[str, Place], size: Size) -> None:
+def _over_http(report: Report, what: str, endpoints: Mapping[str, Endpoint], size: Size) -> None:
     echo = Echo("text", size.http_calls)
 
-    def call(place: Place) -> float:
-        with closing(Connection(place)) as connection:
-            return _median(partial(echo.ask, connection), size.http_calls)
+    def call(endpoint: Endpoint) -> float:
+        with closing(Connection(endpoint)) as connection:
+            return _median(partial(echo.call, connection), size.http_calls)
 
-    times = alternate({name: partial(call, place) for name, place in places.items()}, size.rounds)
+    times = alternate({name: partial(call, endpoint) for name, endpoint in endpoints.items()}, size.rounds)
     rates = alternate(
-        {name: partial(flood, place, echo, size.http_flood) for name, place in places.items()}, size.rounds
+        {name: partial(flood, endpoint, echo, size.http_flood) for name, endpoint in endpoints.items()},
+        size.rounds,
     )
     _compare(report, times, f"{what}: a call, p50", lambda seconds: seconds, unit="ms", factor=1e3)
     _compare(report, rates, f"{what}: 64 clients at once", lambda rate: rate, unit="calls/s", best=high)
@@ -311,20 +312,20 @@ def _over_http(report: Report, what: str, places: Mapping[str, Place], size: Siz
 def mocks(report: Report, size: Size) -> None:
     """The same session, served by each from its own recording."""
     serve = {
-        OURS: [*MCPSPY, "mock"],
+        OWN: [*MCPSPY, "mock"],
         "mcp-rec": [rival("mcp-rec") or "", "replay"],
         "mcp-cassette": [rival("mcp-cassette") or "", "serve", "--ordering", "none"],
     }
-    with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as kept:
+    with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as recordings:
         chains = {}
         for name, recorder in recorders().items():
             if name in serve:
-                own = Path(kept) / name
-                own.mkdir()
-                command = [word.replace("{}", str(own)) for word in recorder.command]
+                folder_of_tool = Path(recordings) / name
+                folder_of_tool.mkdir()
+                command = [word.replace("{}", str(folder_of_tool)) for word in recorder.command]
                 with running(Chain(name, [[*command, "--", *SERVER]]), seconds=SECONDS) as flow:
                     Echo("text", size.calls).results(Pipe(flow))
-                chains[name] = Chain(name, [[*serve[name], str(own / recorder.file)]])
+                chains[name] = Chain(name, [[*serve[name], str(folder_of_tool / recorder.file)]])
 
         def answer(chain: Chain) -> float:
             # A process for each round: one of them answers each call once.
@@ -354,22 +355,22 @@ def _compare(
         found = [value for sample in each if (value := of(sample)) is not None]
         if found:
             values[name] = best(found) * factor
-    ours = values.pop(OURS, None)
-    if ours is None:
+    own_value = values.pop(OWN, None)
+    if own_value is None:
         report.add(Row(figure, "not measured on this system", "", None))
         return
     others = sorted(values.items(), key=lambda item: item[1], reverse=best is high)
     shown = "; ".join(f"{name} {_number(value)}" for name, value in others)
     rivals = [value for name, value in others if name != DIRECT]
-    row = partial(Row, figure, f"{_number(ours)} {unit}".rstrip(), shown)
+    row = partial(Row, figure, f"{_number(own_value)} {unit}".rstrip(), shown)
     if not rivals:
         report.add(row(None))
     elif best is max:  # A count of what should not be there.
-        report.add(row(ours, most=0, unit=""))
+        report.add(row(own_value, most=0, unit=""))
     elif best is high:
-        report.add(row(ours / rivals[0], least=1))
+        report.add(row(own_value / rivals[0], least=1))
     else:
-        report.add(row(ours / rivals[0], most=1))
+        report.add(row(own_value / rivals[0], most=1))
 
 
 def _number(value: float) -> str:
@@ -384,6 +385,6 @@ if __name__ == "__main__":
             full=FULL,
             quick=QUICK,
             figures={"stdio": stdio, "http": http, "mocks": mocks},
-            lacks=None if recorders().keys() > {OURS} else "no other tool is here: sh bench/rivals.sh",
+            lacks=None if recorders().keys() > {OWN} else "no other tool is here: sh bench/rivals.sh",
         )
     )

@@ -61,7 +61,7 @@ CONNECTIONS = 32
 
 
 @dataclass(frozen=True)
-class Place:
+class Endpoint:
     """Where a subject listens, and where it records, if it does."""
 
     port: int
@@ -70,7 +70,7 @@ class Place:
     pid: int | None = None
 
 
-Subjects = Mapping[str, Place]
+Subjects = Mapping[str, Endpoint]
 """`direct`, `mcpspy`, and who else is compared."""
 
 
@@ -78,7 +78,7 @@ class Started(NamedTuple):
     """A process, and what its first line on stderr said, if it was to say something."""
 
     pid: int
-    said: str
+    output: str
 
 
 @contextmanager
@@ -91,15 +91,15 @@ def started(command: list[str], pattern: str | None = None, **environment: str) 
         env={**os.environ, **environment},
     )
     try:
-        said = ""
+        output = ""
         if pattern and process.stderr is not None:
             with deadline(SECONDS, command[0]):
                 line = process.stderr.readline().decode()
             found = re.search(pattern, line)
             if found is None:
                 raise RuntimeError(f"{command[0]} did not start: {line.strip() or 'nothing on stderr'}")
-            said = found[1]
-        yield Started(process.pid, said)
+            output = found[1]
+        yield Started(process.pid, output)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -130,37 +130,37 @@ def until_it_listens(port: int) -> None:
 
 
 @contextmanager
-def sdk_server() -> Iterator[Place]:
+def sdk_server() -> Iterator[Endpoint]:
     """Run the Python SDK's server."""
     port = free_port()
     command = [str(PEERS / "venv" / "bin" / "python"), str(SDK_SERVER)]
     with started([*command, "--transport", "streamable-http", "--port", str(port)], "(ready)"):
         until_it_listens(port)  # It says that it is ready before it listens.
-        yield Place(port, "/mcp")
+        yield Endpoint(port, "/mcp")
 
 
 @contextmanager
-def event_server() -> Iterator[Place]:
+def event_server() -> Iterator[Endpoint]:
     """Run the server of one stream."""
     with started([sys.executable, "-P", str(HERE / "sse_server.py")], r"^(\d+)$") as server:
-        yield Place(int(server.said), "/mcp")
+        yield Endpoint(int(server.output), "/mcp")
 
 
 @contextmanager
-def through(upstream: Place) -> Iterator[Subjects]:
+def through(upstream: Endpoint) -> Iterator[Subjects]:
     """Run every proxy in front of a server."""
     origin = f"http://127.0.0.1:{upstream.port}"
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, ExitStack() as running:
         path = Path(folder) / "session.jsonl"
         url = origin + upstream.path
         command = [*mcpspy_command(), "http", "--upstream", url, "--listen", ":0", "--record", str(path)]
-        ours = running.enter_context(started(command, r"mcpspy: http://127\.0\.0\.1:(\d+)/"))
-        subjects = {"direct": upstream, "mcpspy": Place(int(ours.said), upstream.path, path, ours.pid)}
+        own = running.enter_context(started(command, r"mcpspy: http://127\.0\.0\.1:(\d+)/"))
+        subjects = {"direct": upstream, "mcpspy": Endpoint(int(own.output), upstream.path, path, own.pid)}
         for name, rival in {"httpx + starlette": gateway, "mitmproxy": mitmproxy}.items():
             port, path = free_port(), Path(folder) / f"{rival.__name__}.jsonl"
             found = running.enter_context(started(rival(origin, port, path), RECORD=str(path)))
             until_it_listens(port)
-            subjects[name] = Place(port, upstream.path, path, found.pid)
+            subjects[name] = Endpoint(port, upstream.path, path, found.pid)
         yield subjects
 
 
@@ -177,14 +177,14 @@ def mitmproxy(origin: str, port: int, _path: Path) -> list[str]:
     return [str(RIVALS / "bin" / "mitmdump"), "-q", "-s", addon, "--mode", f"reverse:{origin}", *listen]
 
 
-def call(place: Place) -> bytes:
+def call(endpoint: Endpoint) -> bytes:
     """Return a request of `echo`, as a 2026-07-28 client sends it: without a session."""
     about = {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": {}}
     params = {"name": "echo", "arguments": {"text": TEXT}, "_meta": about}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     body = json.dumps(message, separators=(",", ":")).encode()
     head = (
-        f"POST {place.path} HTTP/1.1\r\nHost: 127.0.0.1:{place.port}\r\n"
+        f"POST {endpoint.path} HTTP/1.1\r\nHost: 127.0.0.1:{endpoint.port}\r\n"
         "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
         "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
@@ -195,13 +195,13 @@ def call(place: Place) -> bytes:
 class Connection:
     """A connection that is kept, and what has come of the answer that is under way."""
 
-    def __init__(self, place: Place) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", place.port))
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", endpoint.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._request = call(place)
+        self._request = call(endpoint)
         self._got = b""
 
-    def ask(self) -> None:
+    def send(self) -> None:
         """Send the request."""
         self._got = b""
         self.socket.sendall(self._request)
@@ -243,13 +243,13 @@ class Flood(NamedTuple):
     cpu: float | None
 
 
-def _times(place: Place, count: int) -> Times:
+def _times(endpoint: Endpoint, count: int) -> Times:
     """Ask one call after the other."""
     times = []
-    with closing(Connection(place)) as connection:
+    with closing(Connection(endpoint)) as connection:
         for _ in range(count + 20):
             start = time.perf_counter_ns()
-            connection.ask()
+            connection.send()
             while not connection.hear():
                 pass
             times.append(time.perf_counter_ns() - start)
@@ -257,13 +257,13 @@ def _times(place: Place, count: int) -> Times:
     return Times(times[count // 2] / 1e6, times[count * 95 // 100] / 1e6)
 
 
-def _flood(place: Place, count: int) -> Flood:
+def _flood(endpoint: Endpoint, count: int) -> Flood:
     """Keep one call under way on each of many connections."""
     with ExitStack() as open_ones, selectors.DefaultSelector() as selector:
         for _ in range(CONNECTIONS):
-            connection = open_ones.enter_context(closing(Connection(place)))
+            connection = open_ones.enter_context(closing(Connection(endpoint)))
             selector.register(connection.socket, selectors.EVENT_READ, connection)
-            connection.ask()
+            connection.send()
         answered = -2 * CONNECTIONS  # The first ones open connections upstream.
         start, before = 0.0, None
         while answered < count:
@@ -271,29 +271,31 @@ def _flood(place: Place, count: int) -> Flood:
                 if key.data.hear():
                     answered += 1
                     if answered == 0:
-                        start, before = time.perf_counter(), _cpu(place)
-                    key.data.ask()
+                        start, before = time.perf_counter(), _cpu(endpoint)
+                    key.data.send()
         rate = answered / (time.perf_counter() - start)
-        after = _cpu(place)
+        after = _cpu(endpoint)
         return Flood(rate, None if before is None or after is None else (after - before) / answered)
 
 
-def _cpu(place: Place) -> float | None:
+def _cpu(endpoint: Endpoint) -> float | None:
     """Return the milliseconds a proxy has computed so far, all its threads; None off Linux, or if there is none."""
-    if place.pid is None:
+    if endpoint.pid is None:
         return None
     try:
-        tasks = [path.read_text().split()[0] for path in Path(f"/proc/{place.pid}/task").glob("*/schedstat")]
+        tasks = [
+            path.read_text().split()[0] for path in Path(f"/proc/{endpoint.pid}/task").glob("*/schedstat")
+        ]
     except OSError:
         return None
     return sum(map(int, tasks)) / 1e6 if tasks else None
 
 
-def _delay(place: Place, count: int) -> float:
+def _delay(endpoint: Endpoint, count: int) -> float:
     """Return the median of the time that events are under way, in milliseconds."""
     delays: list[int] = []
-    with closing(socket.create_connection(("127.0.0.1", place.port))) as connection:
-        request = f"GET {place.path}?{count} HTTP/1.1\r\nHost: 127.0.0.1:{place.port}\r\nAccept: text/event-stream\r\n\r\n"
+    with closing(socket.create_connection(("127.0.0.1", endpoint.port))) as connection:
+        request = f"GET {endpoint.path}?{count} HTTP/1.1\r\nHost: 127.0.0.1:{endpoint.port}\r\nAccept: text/event-stream\r\n\r\n"
         connection.sendall(request.encode())
         while len(delays) < count:
             data = connection.recv(1 << 16)
@@ -305,11 +307,13 @@ def _delay(place: Place, count: int) -> float:
 
 
 def measured(
-    measure: Callable[[Place, int], T], subjects: Subjects, count: int, rounds: int
+    measure: Callable[[Endpoint, int], T], subjects: Subjects, count: int, rounds: int
 ) -> dict[str, list[T]]:
     """Measure every subject, in turns."""
     with deadline(SECONDS * 5, "a figure"):
-        return alternate({name: partial(measure, place, count) for name, place in subjects.items()}, rounds)
+        return alternate(
+            {name: partial(measure, endpoint, count) for name, endpoint in subjects.items()}, rounds
+        )
 
 
 def calls(report: Report, size: Size) -> None:
@@ -336,9 +340,9 @@ def events(report: Report, size: Size) -> None:
         _expect_recorded(subjects, size.events * size.rounds, b"notifications/message")
     direct = delays.pop("direct")
     added = {name: value - direct for name, value in delays.items()}
-    ours = f"{added['mcpspy']:.3f} ms"
+    own = f"{added['mcpspy']:.3f} ms"
     base = f"direct takes {direct:.3f} ms"
-    report.add(Row("SSE event: added p50", ours, base, added["mcpspy"], most=0.3, unit="ms"))
+    report.add(Row("SSE event: added p50", own, base, added["mcpspy"], most=0.3, unit="ms"))
     compare(report, "SSE event: added p50", added, "{:.3f} ms")
 
 
@@ -368,9 +372,9 @@ def compare(
 
 def _expect_recorded(subjects: Subjects, count: int, what: bytes) -> None:
     """Raise if less was recorded: a proxy that skips some is fast too."""
-    for name, place in subjects.items():
-        if place.recording is not None:
-            found = place.recording.read_bytes().count(what)
+    for name, endpoint in subjects.items():
+        if endpoint.recording is not None:
+            found = endpoint.recording.read_bytes().count(what)
             if found < count:
                 raise RuntimeError(f"{name} recorded {found} of {count} messages")
 

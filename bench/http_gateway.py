@@ -25,7 +25,7 @@ NOT_PASSED_ON = {"host", "connection", "transfer-encoding", "content-length", "k
 METHODS = ["GET", "POST", "DELETE"]
 
 
-def kept(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+def forwarded(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the headers that go on."""
     return {name: value for name, value in headers if name.lower() not in NOT_PASSED_ON}
 
@@ -49,11 +49,11 @@ def main() -> None:
             if body:
                 record("client", body)
             url = str(request.url.replace(scheme="", netloc=""))
-            asked = client.build_request(
-                request.method, upstream + url, headers=kept(request.headers.items()), content=body
+            forwarded_request = client.build_request(
+                request.method, upstream + url, headers=forwarded(request.headers.items()), content=body
             )
-            response = await client.send(asked, stream=True)
-            headers = kept(response.headers.items())
+            response = await client.send(forwarded_request, stream=True)
+            headers = forwarded(response.headers.items())
             if headers.get("content-type", "").startswith("text/event-stream"):
                 end = BackgroundTask(response.aclose)
                 return StreamingResponse(recorded(response), response.status_code, headers, background=end)

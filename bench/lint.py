@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-# Not this folder: `http.py` beside us would stand in for the standard library's.
+# Not this folder: its `http.py` would stand in for the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bench.measure import Report, Row, main  # noqa: E402 - the line above has to come first.

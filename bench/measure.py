@@ -31,12 +31,12 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 MOST = 1 << 16
-"""Bytes a read of ours may return: what a pipe holds. More costs page faults and brings nothing."""
+"""Bytes of a read: the capacity of a pipe. More costs page faults and gains nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Processes in a row between our writing end and our reading end. `{}` in an argument is a folder."""
+    """Processes in a row between the writing end and the reading end of the benchmark. `{}` in an argument is a folder."""
 
     name: str
     stages: Sequence[Sequence[str]]
@@ -51,21 +51,23 @@ class Flow:
         self.folder = Path(folder)
         self._chain = chain
         self.pids: list[int] = []
-        near, self.write = _channel(sockets=sockets)
+        source, self.write = _channel(sockets=sockets)
         try:
             for number, stage in enumerate(chain.stages):
                 last = number == len(chain.stages) - 1
                 following, out = _channel(sockets=sockets and last)
                 try:
-                    self.pids.append(spawn([word.replace("{}", folder) for word in stage], near, out, folder))
+                    self.pids.append(
+                        spawn([word.replace("{}", folder) for word in stage], source, out, folder)
+                    )
                 finally:
-                    os.close(near)
+                    os.close(source)
                     os.close(out)
-                    near = following
+                    source = following
         except BaseException:
             self.kill()
             raise
-        self.read = near
+        self.read = source
 
     def rate(self, size: int) -> float:
         """Read until `size` bytes came; return bytes a second, counted from the first byte."""
@@ -142,9 +144,9 @@ class Flow:
             raise RuntimeError(f"{self._chain.name} recorded {found} of {count} messages; {self.words()}")
 
     def words(self) -> str:
-        """Return what the chain had to say on stderr."""
-        said = (self.folder / "stderr").read_text(errors="replace").strip()
-        return said or "nothing on stderr"
+        """Return the stderr of the chain."""
+        stderr = (self.folder / "stderr").read_text(errors="replace").strip()
+        return stderr or "nothing on stderr"
 
     def finish(self) -> None:
         """Let the chain end by itself; raise if it did not end well."""
@@ -248,7 +250,7 @@ class Row:
     """One figure: what was measured, against what, and the bar it is held to."""
 
     figure: str
-    ours: str
+    measured: str
     baseline: str
     value: float | None
     """What the bar is about: a ratio unless `unit` says otherwise; None if it cannot be measured here."""
@@ -276,7 +278,7 @@ class Row:
         """The row of the table."""
         value = "-" if self.value is None else f"{self.value:.3g} {self.unit}"
         verdict = {True: "pass", False: "MISS", None: ""}[self.holds]
-        return [self.figure, self.ours, self.baseline, value, self.bar, verdict]
+        return [self.figure, self.measured, self.baseline, value, self.bar, verdict]
 
 
 @dataclass(slots=True)
@@ -359,6 +361,6 @@ def mcpspy_command() -> list[str]:
 
 def _channel(*, sockets: bool) -> tuple[int, int]:
     if sockets:
-        near, far = socket.socketpair()
-        return near.detach(), far.detach()
+        source, destination = socket.socketpair()
+        return source.detach(), destination.detach()
     return os.pipe()

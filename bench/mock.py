@@ -27,7 +27,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bench import sessions  # noqa: E402 - the line above has to come first.
 from bench.clients import AT_ONCE, Connection, Echo, Pipe, Session, flood  # noqa: E402
-from bench.http import PEERS, SDK_SERVER, Place, free_port, sdk_server, started  # noqa: E402
+from bench.http import PEERS, SDK_SERVER, Endpoint, free_port, sdk_server, started  # noqa: E402
 from bench.measure import Chain, Report, Row, alternate, high, low, main, mcpspy_command, running  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -36,7 +36,7 @@ CASSETTE = str(PEERS / "mcp-cassette" / "bin" / "mcp-cassette")
 NODE_SERVER = str(
     PEERS / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
 )
-OURS, OTHER = "mcpspy", "mcp-cassette"
+OWN, OTHER = "mcpspy", "mcp-cassette"
 PYTHON, AIOHTTP, PARSING = "python -c pass", "importing aiohttp", "CPU of json.loads of each line"
 SECONDS = 600
 """A bound for one server's figures."""
@@ -69,17 +69,17 @@ class Server(NamedTuple):
     """What its `echo` calls the text."""
     command: list[str]
     """It on stdio."""
-    listening: Callable[[], AbstractContextManager[Place]]
+    listening: Callable[[], AbstractContextManager[Endpoint]]
     """It over HTTP."""
 
 
 @contextmanager
-def node_server() -> Iterator[Place]:
+def node_server() -> Iterator[Endpoint]:
     """Run server-everything over HTTP. It says on stdout what it is asked, and nobody reads that."""
     port = free_port()
     command = ["sh", "-c", 'exec "$@" >/dev/null', "sh", "node", NODE_SERVER, "streamableHttp"]
     with started(command, "(listening)", PORT=str(port)):
-        yield Place(port, "/mcp")
+        yield Endpoint(port, "/mcp")
 
 
 SERVERS = (
@@ -106,12 +106,12 @@ def _on_pipes(pipe: Pipe, echo: Echo) -> Subject:
     return Subject(lambda: nullcontext(pipe), partial(pipe.flood, echo))
 
 
-def _on_connections(place: Place, echo: Echo) -> Subject:
-    return Subject(partial(_connected, place), partial(flood, place, echo))
+def _on_connections(endpoint: Endpoint, echo: Echo) -> Subject:
+    return Subject(partial(_connected, endpoint), partial(flood, endpoint, echo))
 
 
-def _connected(place: Place) -> AbstractContextManager[Connection]:
-    return closing(Connection(place))
+def _connected(endpoint: Endpoint) -> AbstractContextManager[Connection]:
+    return closing(Connection(endpoint))
 
 
 def stdio(report: Report, size: Size) -> None:
@@ -120,9 +120,9 @@ def stdio(report: Report, size: Size) -> None:
     for server in SERVERS:
         with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, ExitStack() as open_ones:
             echo = Echo(server.parameter, size.distinct)
-            ours, other = str(Path(folder) / "ours.jsonl"), str(Path(folder) / "other.json")
-            results = _recorded([*MCPSPY, "run", "--record", ours, "--", *server.command], echo)
-            commands = {server.name: server.command, OURS: [*MCPSPY, "mock", ours]}
+            recording, other = str(Path(folder) / "ours.jsonl"), str(Path(folder) / "other.json")
+            results = _recorded([*MCPSPY, "run", "--record", recording, "--", *server.command], echo)
+            commands = {server.name: server.command, OWN: [*MCPSPY, "mock", recording]}
             if has_other:
                 _recorded([*_record(other), "--", *server.command], echo)
                 commands[OTHER] = _serve(other)
@@ -140,17 +140,19 @@ def http(report: Report, size: Size) -> None:
     for server in SERVERS:
         with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder, ExitStack() as open_ones:
             echo = Echo(server.parameter, size.distinct)
-            ours, other = str(Path(folder) / "ours.jsonl"), str(Path(folder) / "other.json")
-            places = {server.name: open_ones.enter_context(server.listening())}
-            url = f"http://127.0.0.1:{places[server.name].port}/mcp"
-            with _proxy([*MCPSPY, "http", "--upstream", url, "--listen", ":0", "--record", ours]) as place:
-                results = _results(partial(_connected, place), echo)
-            places[OURS] = open_ones.enter_context(_proxy([*MCPSPY, "mock", ours, "--http", "0"]))
+            recording, other = str(Path(folder) / "ours.jsonl"), str(Path(folder) / "other.json")
+            endpoints = {server.name: open_ones.enter_context(server.listening())}
+            url = f"http://127.0.0.1:{endpoints[server.name].port}/mcp"
+            with _proxy(
+                [*MCPSPY, "http", "--upstream", url, "--listen", ":0", "--record", recording]
+            ) as endpoint:
+                results = _results(partial(_connected, endpoint), echo)
+            endpoints[OWN] = open_ones.enter_context(_proxy([*MCPSPY, "mock", recording, "--http", "0"]))
             if has_other:
-                with _proxy([*_record(other), "--url", url]) as place:
-                    _results(partial(_connected, place), echo)
-                places[OTHER] = open_ones.enter_context(_proxy(_serve(other)))
-            subjects = {name: _on_connections(place, echo) for name, place in places.items()}
+                with _proxy([*_record(other), "--url", url]) as endpoint:
+                    _results(partial(_connected, endpoint), echo)
+                endpoints[OTHER] = open_ones.enter_context(_proxy(_serve(other)))
+            subjects = {name: _on_connections(endpoint, echo) for name, endpoint in endpoints.items()}
             _expect_same(subjects, echo, results)
             _compare(report, f"HTTP, {server.name}'s echo", subjects, echo, size)
 
@@ -180,10 +182,10 @@ def _recorded(command: list[str], echo: Echo) -> list[object]:
 
 
 @contextmanager
-def _proxy(command: list[str]) -> Iterator[Place]:
+def _proxy(command: list[str]) -> Iterator[Endpoint]:
     """Run what says where it listens."""
     with started(command, r"http://127\.0\.0\.1:(\d+)/mcp") as process:
-        yield Place(int(process.said), "/mcp", pid=process.pid)
+        yield Endpoint(int(process.output), "/mcp", pid=process.pid)
 
 
 def _results(session: Sessions, echo: Echo) -> list[object]:
@@ -194,11 +196,11 @@ def _results(session: Sessions, echo: Echo) -> list[object]:
 def _expect_same(subjects: Mapping[str, Subject], echo: Echo, results: list[object]) -> None:
     """Raise if one of them answers anything otherwise than was recorded."""
     for name, subject in subjects.items():
-        for number, (heard, recorded) in enumerate(
+        for number, (response, recorded) in enumerate(
             zip(_results(subject.session, echo), results, strict=True)
         ):
-            if heard != recorded:
-                raise RuntimeError(f"{name} answers call {number} with {heard}, recorded was {recorded}")
+            if response != recorded:
+                raise RuntimeError(f"{name} answers call {number} with {response}, recorded was {recorded}")
 
 
 def _compare(report: Report, what: str, subjects: Mapping[str, Subject], echo: Echo, size: Size) -> None:
@@ -206,14 +208,14 @@ def _compare(report: Report, what: str, subjects: Mapping[str, Subject], echo: E
     rate = alternate({n: partial(s.flood, size.flood) for n, s in subjects.items()}, size.rounds)
     times, rates = {n: low(of) for n, of in p50.items()}, {n: high(of) for n, of in rate.items()}
     shown = {name: f"{value:.3f} ms" for name, value in times.items()}
-    others = [name for name in subjects if name != OURS]
+    others = [name for name in subjects if name != OWN]
     for name in others:
-        ratio = times[OURS] / times[name]
-        report.add(Row(f"{what}: one call, p50", shown[OURS], f"{name} {shown[name]}", ratio, most=1))
+        ratio = times[OWN] / times[name]
+        report.add(Row(f"{what}: one call, p50", shown[OWN], f"{name} {shown[name]}", ratio, most=1))
     shown = {name: f"{value:.0f} calls/s" for name, value in rates.items()}
     for name in others:
-        ratio = rates[OURS] / rates[name]
-        report.add(Row(f"{what}: {AT_ONCE} at once", shown[OURS], f"{name} {shown[name]}", ratio, least=1))
+        ratio = rates[OWN] / rates[name]
+        report.add(Row(f"{what}: {AT_ONCE} at once", shown[OWN], f"{name} {shown[name]}", ratio, least=1))
 
 
 def _p50(session: Sessions, echo: Echo, count: int) -> float:
@@ -222,12 +224,12 @@ def _p50(session: Sessions, echo: Echo, count: int) -> float:
     with session() as open_one:
         for number in range(count):
             start = time.perf_counter_ns()
-            echo.ask(open_one, number)
+            echo.call(open_one, number)
             times.append(time.perf_counter_ns() - start)
     return sorted(times)[count // 2] / 1e6
 
 
-class Asked(NamedTuple):
+class RecordedCall(NamedTuple):
     """A request of a recording, and what answered it."""
 
     request: bytes
@@ -237,9 +239,9 @@ class Asked(NamedTuple):
 class Long(NamedTuple):
     """A long session, recorded."""
 
-    ours: str
+    recording: str
     other: str | None
-    calls: list[Asked]
+    calls: list[RecordedCall]
     """The first and the last."""
 
 
@@ -255,11 +257,11 @@ def start(report: Report, size: Size) -> None:
         with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:
             with_other = has_other and (size.other_is_long or not is_long)
             session = _long(Path(folder), 220_000 if is_long else 11_000, with_other=with_other)
-            mock = [*MCPSPY, "mock", session.ours]
+            mock = [*MCPSPY, "mock", session.recording]
             subjects: dict[str, Callable[[], Seconds]] = {
                 "stdio": partial(_start_stdio, mock, session.calls),
                 "HTTP": partial(_start_http, [*mock, "--http", "0"], session.calls),
-                PARSING: partial(_parse, session.ours),
+                PARSING: partial(_parse, session.recording),
                 PYTHON: partial(_python, "pass"),
                 AIOHTTP: partial(_python, "import aiohttp.web"),
             }
@@ -269,7 +271,7 @@ def start(report: Report, size: Size) -> None:
                 subjects |= {server.name: partial(_start_stdio, server.command, []) for server in SERVERS}
             found = alternate(subjects, size.long_starts if is_long else size.starts)
             best = {name: [low(column) for column in zip(*of, strict=True)] for name, of in found.items()}
-            _add_starts(report, best, Path(session.ours).stat().st_size / 1e6, is_long=is_long)
+            _add_starts(report, best, Path(session.recording).stat().st_size / 1e6, is_long=is_long)
 
 
 def _add_starts(report: Report, best: Mapping[str, list[float]], megabytes: float, *, is_long: bool) -> None:
@@ -300,44 +302,48 @@ def _long(folder: Path, messages: int, *, with_other: bool) -> Long:
     """Have a long session recorded by each, four calls under way at a time."""
     source = folder / "source.jsonl"
     sessions.write_long(source, messages)
-    said: dict[bytes, list[bytes]] = {b"client": [], b"server": []}
+    by_sender: dict[bytes, list[bytes]] = {b"client": [], b"server": []}
     for line in source.read_bytes().splitlines():
         _, found, rest = line.partition(b'"from":"')
         if found:
             sender, _, message = rest.partition(b'","msg":')
-            said[sender].append(message[:-1])
-    asked, answered = said[b"client"], said[b"server"]
+            by_sender[sender].append(message[:-1])
+    requests, answered = by_sender[b"client"], by_sender[b"server"]
     server = ["--", sys.executable, "-P", str(HERE / "recorded_server.py"), str(source)]
-    ours, other = str(folder / "ours.jsonl"), str(folder / "other.json") if with_other else None
-    for command in [[*MCPSPY, "run", "--record", ours]] + ([_record(other)] if other else []):
+    recording, other = str(folder / "ours.jsonl"), str(folder / "other.json") if with_other else None
+    for command in [[*MCPSPY, "run", "--record", recording]] + ([_record(other)] if other else []):
         with running(Chain(command[0], [[*command, *server]]), seconds=SECONDS) as flow:
-            flow.exchange(asked[0] + b"\n", 1)
-            flow.exchange(b"\n".join(asked[1:3]) + b"\n", 1)
-            for at in range(3, len(asked), 4):
-                flow.exchange(b"\n".join(asked[at : at + 4]) + b"\n", 4)
+            flow.exchange(requests[0] + b"\n", 1)
+            flow.exchange(b"\n".join(requests[1:3]) + b"\n", 1)
+            for at in range(3, len(requests), 4):
+                flow.exchange(b"\n".join(requests[at : at + 4]) + b"\n", 4)
     answers = {answer["id"]: answer for answer in map(json.loads, answered)}
-    return Long(ours, other, [Asked(call, answers[json.loads(call)["id"]]) for call in (asked[3], asked[-1])])
+    return Long(
+        recording,
+        other,
+        [RecordedCall(call, answers[json.loads(call)["id"]]) for call in (requests[3], requests[-1])],
+    )
 
 
-def _start_stdio(command: list[str], calls: list[Asked]) -> Seconds:
-    begun = time.perf_counter()
+def _start_stdio(command: list[str], calls: list[RecordedCall]) -> Seconds:
+    started_at = time.perf_counter()
     with running(Chain(command[0], [command]), seconds=120) as flow:
         pipe = Pipe(flow)
-        return _answered(begun, flow.pids[0], pipe, calls)
+        return _answered(started_at, flow.pids[0], pipe, calls)
 
 
-def _start_http(command: list[str], calls: list[Asked]) -> Seconds:
-    begun = time.perf_counter()
-    with _proxy(command) as place, closing(Connection(place)) as connection:
-        return _answered(begun, place.pid, connection, calls)
+def _start_http(command: list[str], calls: list[RecordedCall]) -> Seconds:
+    started_at = time.perf_counter()
+    with _proxy(command) as endpoint, closing(Connection(endpoint)) as connection:
+        return _answered(started_at, endpoint.pid, connection, calls)
 
 
-def _answered(begun: float, pid: int | None, session: Session, calls: list[Asked]) -> Seconds:
+def _answered(started_at: float, pid: int | None, session: Session, calls: list[RecordedCall]) -> Seconds:
     """Make these calls in a session that has just begun, of a process that has."""
-    seconds = [time.perf_counter() - begun, _cpu(pid)]
+    seconds = [time.perf_counter() - started_at, _cpu(pid)]
     for call in calls:
         answer = session.post(call.request)
-        seconds += time.perf_counter() - begun, _cpu(pid)
+        seconds += time.perf_counter() - started_at, _cpu(pid)
         if json.loads(answer) != call.answer:
             raise RuntimeError(f"not what was recorded: {answer[:400]!r}")
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -351,17 +357,17 @@ def _cpu(pid: int | None) -> float:
 
 
 def _parse(path: str) -> Seconds:
-    begun = time.process_time()
+    started_at = time.process_time()
     with open(path, "rb") as file:
         for line in file:
             json.loads(line)
-    return (time.process_time() - begun,)
+    return (time.process_time() - started_at,)
 
 
 def _python(code: str) -> Seconds:
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True)
-    return (time.perf_counter() - begun,)
+    return (time.perf_counter() - started_at,)
 
 
 FIGURES: dict[str, Callable[[Report, Size], None]] = {"stdio": stdio, "http": http, "start": start}

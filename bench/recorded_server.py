@@ -13,10 +13,10 @@ import sys
 answers = {}
 with open(sys.argv[1], "rb") as file:
     for line in file:
-        _, found, said = line.partition(b'"from":"server","msg":')
+        _, found, message = line.partition(b'"from":"server","msg":')
         if found:
-            said = said.rstrip()[:-1]
-            answers[json.loads(said)["id"]] = said + b"\n"
+            message = message.rstrip()[:-1]
+            answers[json.loads(message)["id"]] = message + b"\n"
 
 for line in sys.stdin.buffer:
     request = json.loads(line)

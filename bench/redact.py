@@ -65,13 +65,13 @@ def _wrapped(way: str, *server: str) -> Chain:
 
 def _recorded() -> bytes:
     """Return every line of the recordings, as it was said."""
-    said = [
+    messages = [
         entry.data
         for path in sorted((ROOT / "recordings").glob("*.jsonl"))
         for entry in Recording(path)
         if isinstance(entry, Frame)
     ]
-    return b"\n".join(said) + b"\n"
+    return b"\n".join(messages) + b"\n"
 
 
 def _small() -> bytes:
@@ -133,8 +133,8 @@ def round_trip(report: Report, size: Size) -> None:
         found = alternate({way: partial(_trips, way, ping, size.pings) for way in WAYS}, size.rounds)
     cpu = {way: low(of) for way, of in found.items()}
     ratio = cpu["redacting"] / cpu["not redacting"]
-    ours, base = (f"{cpu[way]:.1f} µs" for way in WAYS)
-    report.add(Row("round trip 200 B, CPU", ours, f"without {base}", ratio, most=1.3))
+    redacted, base = (f"{cpu[way]:.1f} µs" for way in WAYS)
+    report.add(Row("round trip 200 B, CPU", redacted, f"without {base}", ratio, most=1.3))
 
 
 def _trips(way: str, ping: bytes, count: int) -> float:
@@ -170,11 +170,11 @@ def start(report: Report, size: Size) -> None:
 
 
 def _first_byte(way: str) -> float:
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     with running(_wrapped(way, "cat")) as flow:
         os.write(flow.write, b'{"id":1}\n')
         os.read(flow.read, 65536)
-        return time.perf_counter() - begun
+        return time.perf_counter() - started_at
 
 
 HOSTILE: dict[str, Callable[[int], bytes]] = {
@@ -215,9 +215,9 @@ def hostile(report: Report, size: Size) -> None:
 
 
 def _seconds(line: bytes) -> float:
-    begun = time.process_time()
+    started_at = time.process_time()
     Redactor(KEY).lines(line)
-    return time.process_time() - begun
+    return time.process_time() - started_at
 
 
 FIGURES: dict[str, Callable[[Report, Size], None]] = {

@@ -79,7 +79,7 @@ def at_once(report: Report, size: Size) -> None:
             recording.write_bytes(_recorded(size.calls, many))
             subjects = {
                 "replay": partial(_replayed, recording, size.calls),
-                "sdk": partial(_called, size.calls, many),
+                "sdk": partial(_call_all, size.calls, many),
             }
             rates = {name: high(found) for name, found in alternate(subjects, size.rounds).items()}
         report.add(
@@ -131,15 +131,15 @@ def _replayed(path: Path, calls: int) -> float:
     assert played.path is not None
     Path(played.path).unlink()
     sent = played.sent[1:]
-    for one, again in zip(session.exchanges[1:], sent, strict=True):
+    for one, replayed in zip(session.exchanges[1:], sent, strict=True):
         assert isinstance(one.answer, Result)
-        assert isinstance(again.answer, Result)
-        assert one.answer.result == again.answer.result
+        assert isinstance(replayed.answer, Result)
+        assert one.answer.result == replayed.answer.result
     last = max(each.answered_at for each in sent if each.answered_at is not None)
     return calls / (last - sent[0].at)
 
 
-def _called(calls: int, many: int) -> float:
+def _call_all(calls: int, many: int) -> float:
     """Have the bare client make the calls; return requests a second."""
     done = subprocess.run(
         [SDK, "-c", CLIENT, str(calls), str(many), *SERVER],

@@ -53,14 +53,14 @@ def handshake() -> list[bytes]:
         }
         for number in range(TOOLS)
     ]
-    said: list[tuple[bytes, dict[str, object]]] = [
+    messages: list[tuple[bytes, dict[str, object]]] = [
         (_CLIENT, {"id": 0, "method": "initialize", "params": {**version, "clientInfo": _party("host")}}),
         (_SERVER, {"id": 0, "result": {**version, "serverInfo": _party("server")}}),
         (_CLIENT, {"method": "notifications/initialized"}),
         (_CLIENT, {"id": 1, "method": "tools/list", "params": {}}),
         (_SERVER, {"id": 1, "result": {"tools": tools}}),
     ]
-    return [form % (0.001, _json({"jsonrpc": "2.0", **message})) for form, message in said]
+    return [form % (0.001, _json({"jsonrpc": "2.0", **message})) for form, message in messages]
 
 
 def write_empty(path: Path) -> None:
@@ -83,7 +83,7 @@ def write_long(path: Path, messages: int) -> None:
             for id_number in range(number, number + 4):
                 at += 0.000_7
                 meta = b'"_meta":{"progressToken":%d},' % id_number if id_number % 10 == 3 else b""
-                asked = (
+                request = (
                     b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%b"name":"tool_%d","arguments":{"path":"/srv/data/%d","text":"%b"}}}'
                     % (
                         id_number,
@@ -93,7 +93,7 @@ def write_long(path: Path, messages: int) -> None:
                         filler[: len(_LINE) * chance.randrange(8)],
                     )
                 )
-                lines.append(_CLIENT % (at, asked))
+                lines.append(_CLIENT % (at, request))
             for id_number in chance.sample(range(number, number + 4), 4):
                 at += 0.000_9
                 lines.append(_SERVER % (at, _answer(chance, id_number, filler)))
@@ -142,10 +142,10 @@ def grow(path: Path, rate: float) -> None:
     for line in handshake():
         writer.write(line)
     text = _LINE * 8
-    begun = time.monotonic()
+    started_at = time.monotonic()
     written = 0
     while True:
-        while written < (time.monotonic() - begun) * rate:
+        while written < (time.monotonic() - started_at) * rate:
             number = 2 + written // 2
             writer.write(_CLIENT % (writer.now(), _CALL % (number, b"", number % TOOLS, number, b"")))
             writer.write(_SERVER % (writer.now(), _RESULT % (number, text, b"")))

@@ -34,7 +34,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from bench.clients import Connection, Echo  # noqa: E402 - the line above has to come first.
-from bench.http import Place, sdk_server, started  # noqa: E402
+from bench.http import Endpoint, sdk_server, started  # noqa: E402
 from bench.measure import machine, mcpspy_command  # noqa: E402
 from mcpspy.core.recording.decode import Frame, Note, read_entry  # noqa: E402
 
@@ -64,17 +64,17 @@ class Wrapped:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        self.heard: list[bytes] = []
-        self._ear = threading.Thread(target=self._listen, daemon=True)
-        self._ear.start()
+        self.responses: list[bytes] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
-    def _listen(self) -> None:
+    def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.endswith(b"\n"):
-                self.heard.append(line[:-1])
+                self.responses.append(line[:-1])
 
-    def say(self, numbers: range) -> bool:
+    def send(self, numbers: range) -> bool:
         """Send calls; False if nobody takes them any more."""
         assert self.process.stdin is not None
         try:
@@ -85,12 +85,12 @@ class Wrapped:
             return False
         return True
 
-    def hear(self, count: int, seconds: float = 30) -> bool:
+    def wait_for(self, count: int, seconds: float = 30) -> bool:
         """Wait until so many answers came."""
         until = time.monotonic() + seconds
-        while len(self.heard) < count and time.monotonic() < until and self._ear.is_alive():
+        while len(self.responses) < count and time.monotonic() < until and self._reader.is_alive():
             time.sleep(0.01)
-        return len(self.heard) >= count
+        return len(self.responses) >= count
 
     def server(self) -> int:
         """Return the server's pid."""
@@ -108,7 +108,7 @@ class Wrapped:
         except BrokenPipeError:
             pass
         code = self.process.wait(20)
-        self._ear.join(20)
+        self._reader.join(20)
         return code
 
     def entries(self) -> Iterator[Frame | Note]:
@@ -120,10 +120,10 @@ class Wrapped:
 
     def lost(self) -> int:
         """Return how many of the messages that the client heard are not in the file."""
-        said = Counter(
+        recorded = Counter(
             entry.data for entry in self.entries() if isinstance(entry, Frame) and entry.side == "server"
         )
-        return sum((Counter(self.heard) - said).values())
+        return sum((Counter(self.responses) - recorded).values())
 
 
 @dataclass
@@ -143,12 +143,12 @@ Way = Callable[[Path, random.Random, Tally], None]
 def orderly(folder: Path, chance: random.Random, tally: Tally) -> None:
     """A flood, all answers, EOF."""
     session, count = Wrapped(folder), chance.randrange(500, 5000)
-    session.say(range(count))
-    if not session.hear(count):
-        tally.wrong.append(f"{count - len(session.heard)} calls of {count} without an answer")
+    session.send(range(count))
+    if not session.wait_for(count):
+        tally.wrong.append(f"{count - len(session.responses)} calls of {count} without an answer")
     if code := session.end():
         tally.wrong.append(f"exit {code}")
-    _keep(session, count, tally)
+    _add_to(session, count, tally)
 
 
 def killed(folder: Path, chance: random.Random, tally: Tally) -> None:
@@ -156,7 +156,7 @@ def killed(folder: Path, chance: random.Random, tally: Tally) -> None:
     session, server = _struck(folder, chance, tally, lambda session, _: session.process.kill())
     session.end()
     _gone(server, tally)
-    _keep(session, FLOOD, tally)
+    _add_to(session, FLOOD, tally)
 
 
 def bereft(folder: Path, chance: random.Random, tally: Tally) -> None:
@@ -164,7 +164,7 @@ def bereft(folder: Path, chance: random.Random, tally: Tally) -> None:
     session, _ = _struck(folder, chance, tally, lambda _, server: os.kill(server, signal.SIGKILL))
     if (code := session.end()) != -signal.SIGKILL:
         tally.wrong.append(f"exit {code} after the server's SIGKILL")
-    _keep(session, FLOOD, tally)
+    _add_to(session, FLOOD, tally)
 
 
 def _struck(
@@ -172,10 +172,10 @@ def _struck(
 ) -> tuple[Wrapped, int]:
     """Return a session that was struck in the middle of a flood, and its server's pid."""
     session = Wrapped(folder)
-    session.say(range(200))
-    session.hear(chance.randrange(1, 200))
+    session.send(range(200))
+    session.wait_for(chance.randrange(1, 200))
     server = session.server()
-    feeder = threading.Thread(target=session.say, args=(range(200, FLOOD),), daemon=True)
+    feeder = threading.Thread(target=session.send, args=(range(200, FLOOD),), daemon=True)
     feeder.start()
     time.sleep(chance.random() / 20)
     strike(session, server)
@@ -185,41 +185,41 @@ def _struck(
     return session, server
 
 
-def told(folder: Path, chance: random.Random, tally: Tally) -> None:
+def terminated(folder: Path, chance: random.Random, tally: Tally) -> None:
     """SIGTERM in the middle of a flood."""
     session, count = Wrapped(folder), 1000
-    session.say(range(count))
-    session.hear(chance.randrange(1, count))
+    session.send(range(count))
+    session.wait_for(chance.randrange(1, count))
     session.process.terminate()
     session.process.wait(20)  # With its stdin still open: an EOF would end the server first.
     if (code := session.end()) != -signal.SIGTERM:
         tally.wrong.append(f"exit {code} after SIGTERM")
-    _keep(session, count, tally)
+    _add_to(session, count, tally)
 
 
 def full(folder: Path, chance: random.Random, tally: Tally) -> None:
     """The disk is full for a while: traffic goes on, and the file says what is missing."""
     session, count = Wrapped(folder), 1500
-    session.say(range(500))
-    session.hear(500)
+    session.send(range(500))
+    session.wait_for(500)
     resource.prlimit(session.process.pid, resource.RLIMIT_FSIZE, (session.file.stat().st_size, -1))
-    session.say(range(500, 1000))
-    if not session.hear(1000):
+    session.send(range(500, 1000))
+    if not session.wait_for(1000):
         tally.wrong.append("the traffic stopped with the disk")
     resource.prlimit(session.process.pid, resource.RLIMIT_FSIZE, (-1, -1))
     time.sleep(chance.random())
-    session.say(range(1000, count))
-    session.hear(count)
+    session.send(range(1000, count))
+    session.wait_for(count)
     session.end()
-    told_of = sum(
+    reported = sum(
         int(e.fields.get("entries", 0)) for e in session.entries() if isinstance(e, Note) and e.kind == "lost"
     )
     missing = session.lost()
-    if not 0 < missing <= told_of:
-        tally.wrong.append(f"{missing} answers are missing, {told_of} entries are said to be")
+    if not 0 < missing <= reported:
+        tally.wrong.append(f"{missing} answers are missing, {reported} entries are said to be")
     tally.runs += 1
     tally.calls += count
-    tally.answers += len(session.heard)
+    tally.answers += len(session.responses)
 
 
 def faulty(folder: Path, chance: random.Random, tally: Tally) -> None:
@@ -231,38 +231,38 @@ def faulty(folder: Path, chance: random.Random, tally: Tally) -> None:
         *("--rule", f"kind:request tool:echo => 5% seed={seed} error -32000 boom"),
         *("--rule", f"kind:result tool:echo => 5% seed={seed} delay 20ms"),
     )
-    session.say(range(count))
+    session.send(range(count))
     time.sleep(0.5)
-    session.hear(count, 3)
+    session.wait_for(count, 3)
     session.end()
     rules = Counter(
         str(entry.fields.get("action"))
         for entry in session.entries()
         if isinstance(entry, Note) and entry.kind == "rule"
     )
-    if len(session.heard) + rules["drop"] != count:
-        tally.wrong.append(f"{len(session.heard)} answers and {rules['drop']} dropped, of {count}")
+    if len(session.responses) + rules["drop"] != count:
+        tally.wrong.append(f"{len(session.responses)} answers and {rules['drop']} dropped, of {count}")
     if min(rules["drop"], rules["error"], rules["delay"]) == 0:
         tally.wrong.append(f"rules that did nothing: {dict(rules)}")
     tally.runs += 1
     tally.calls += count
-    tally.answers += len(session.heard)
+    tally.answers += len(session.responses)
 
 
 WAYS: dict[str, Way] = {
     "EOF": orderly,
     "kill -9 mcpspy": killed,
     "kill -9 server": bereft,
-    "SIGTERM": told,
+    "SIGTERM": terminated,
     "disk full": full,
     "rules": faulty,
 }
 
 
-def _keep(session: Wrapped, count: int, tally: Tally) -> None:
+def _add_to(session: Wrapped, count: int, tally: Tally) -> None:
     tally.runs += 1
     tally.calls += count
-    tally.answers += len(session.heard)
+    tally.answers += len(session.responses)
     tally.lost += session.lost()
     session.file.unlink()
 
@@ -280,25 +280,25 @@ def _gone(pid: int, tally: Tally) -> None:
 class Steady:
     """A session that is asked all the time, and its memory."""
 
-    def __init__(self, pid: int, ask: Callable[[int], object]) -> None:
+    def __init__(self, pid: int, call: Callable[[int], object]) -> None:
         self.calls = 0
         self.error: Exception | None = None
         self.samples: list[tuple[float, float]] = []
         self._pid = pid
-        self._ask = ask
+        self._call = call
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        begun = sampled = time.monotonic()
+        started_at = sampled = time.monotonic()
         try:
             while not self._over.wait(0.005):
-                self._ask(self.calls)
+                self._call(self.calls)
                 self.calls += 1
                 if (now := time.monotonic()) - sampled >= 1:
                     sampled = now
-                    self.samples.append((now - begun, _resident(self._pid)))
+                    self.samples.append((now - started_at, _resident(self._pid)))
         except Exception as error:
             self.error = error
 
@@ -327,32 +327,32 @@ def on_stdio(folder: Path) -> tuple[Wrapped, Steady]:
     """Begin the session on pipes."""
     session = Wrapped(folder)
 
-    def ask(number: int) -> None:
-        before = len(session.heard)
-        session.say(range(number, number + 1))
-        if not session.hear(before + 1):
+    def call(number: int) -> None:
+        before = len(session.responses)
+        session.send(range(number, number + 1))
+        if not session.wait_for(before + 1):
             raise RuntimeError(f"call {number} has no answer")
-        session.heard.clear()
+        session.responses.clear()
 
-    return session, Steady(session.process.pid, ask)
+    return session, Steady(session.process.pid, call)
 
 
-def over_http(place: Place, pid: int) -> Steady:
+def over_http(endpoint: Endpoint, pid: int) -> Steady:
     """Begin the session over HTTP: a connection is used for a hundred calls, as servers close what rests."""
     echo = Echo("text", 1000)
     for number in range(REMEMBERED):
-        passing = Connection(place)
-        echo.ask(passing, number)
+        passing = Connection(endpoint)
+        echo.call(passing, number)
         passing.close()
-    connection = [Connection(place)]
+    connection = [Connection(endpoint)]
 
-    def ask(number: int) -> None:
+    def call(number: int) -> None:
         if number % 100 == 99:
-            connection.append(Connection(place))
+            connection.append(Connection(endpoint))
             connection.pop(0).close()
-        echo.ask(connection[0], number)
+        echo.call(connection[0], number)
 
-    return Steady(pid, ask)
+    return Steady(pid, call)
 
 
 def main() -> int:
@@ -378,7 +378,7 @@ def main() -> int:
         ]
         proxy = open_ones.enter_context(started(command, r"http://127\.0\.0\.1:(\d+)/mcp"))
         session, stdio = on_stdio(folder)
-        http = over_http(Place(int(proxy.said), upstream.path), proxy.pid)
+        http = over_http(Endpoint(int(proxy.output), upstream.path), proxy.pid)
         until = time.monotonic() + arguments.minutes * 60
         while time.monotonic() < until:
             name = chance.choice(list(WAYS))
@@ -411,10 +411,10 @@ def report(
     grew = False
     for name, session in steady.items():
         slope, sizes = session.slope(), [size for _, size in session.samples] or [0.0]
-        told = "too short to say" if slope is None else f"{slope:+.2f} MB/h"
+        terminated = "too short to say" if slope is None else f"{slope:+.2f} MB/h"
         grew = grew or (slope is not None and slope > SLOPE and session.samples[-1][0] >= ENOUGH)
         print(
-            f"| {name} | {session.calls:,} | {sizes[0]:.1f} MB, {sizes[-1]:.1f} MB | {told} | {session.error or ''} |"
+            f"| {name} | {session.calls:,} | {sizes[0]:.1f} MB, {sizes[-1]:.1f} MB | {terminated} | {session.error or ''} |"
         )
     failed = any(tally.lost or tally.wrong for tally in tallies.values())
     return int(failed or grew or code != 0 or any(session.error for session in steady.values()))

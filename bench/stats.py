@@ -54,31 +54,31 @@ class Cost(NamedTuple):
 
 def run(path: Path, *arguments: str) -> Cost:
     """Count a session; return what that took."""
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     process = subprocess.Popen([*mcpspy_command(), "stats", str(path), *arguments], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"mcpspy stats ended with {process.returncode}")
-    return Cost(time.perf_counter() - begun, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    return Cost(time.perf_counter() - started_at, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def plain(path: Path) -> tuple[float, float]:
     """Return the CPU seconds that the lines take to be read and split, and to be parsed, in plain Python."""
-    begun = time.process_time()
+    started_at = time.process_time()
     count, rest = 0, b""
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             lines = (rest + chunk).split(b"\n")
             rest = lines.pop()
             count += len(lines)
-    split = time.process_time() - begun
+    split = time.process_time() - started_at
     with path.open("rb") as file:
         some = list(islice(file, 50_000))
-    begun = time.process_time()
+    started_at = time.process_time()
     for line in some:
         json.loads(line)
-    return split, split + (time.process_time() - begun) / len(some) * count
+    return split, split + (time.process_time() - started_at) / len(some) * count
 
 
 def over_http(path: Path, to: Path) -> None:

@@ -79,7 +79,7 @@ def tee(*server: str) -> Chain:
     return Chain("tee", [["tee", "{}/client"], server, ["tee", "{}/server"]], 1)
 
 
-def ours(*server: str, way: str = DEFAULT) -> Chain:
+def mcpspy(*server: str, way: str = DEFAULT) -> Chain:
     """Return the server under mcpspy."""
     how = ["--no-redact"] if way == BARE else []
     return Chain(f"mcpspy, {way}", [[*MCPSPY, "run", "--record", "{}/session.jsonl", *how, "--", *server]])
@@ -96,7 +96,7 @@ def round_trips(report: Report, size: Size) -> None:
     chains = {
         "direct": direct("cat"),
         "tee": tee("cat"),
-        **{way: ours("cat", way=way) for way in WAYS},
+        **{way: mcpspy("cat", way=way) for way in WAYS},
     }
     with pinned():
         pipes = alternate(
@@ -157,12 +157,12 @@ def _round_trips(flow: Flow, count: int) -> list[int]:
 
 def _added(figure: str, samples: dict[str, list[Pings]], way: str, most: float | None = None) -> Row:
     p50 = {each: low([sample.percentile(50) for sample in of]) for each, of in samples.items()}
-    ours_adds, tee_adds = p50[way] - p50["direct"], p50["tee"] - p50["direct"]
+    mcpspy_adds, tee_adds = p50[way] - p50["direct"], p50["tee"] - p50["direct"]
     return Row(
         figure,
-        f"{p50[way]:.1f} µs, adds {ours_adds:.1f}",
+        f"{p50[way]:.1f} µs, adds {mcpspy_adds:.1f}",
         f"tee {p50['tee']:.1f} µs, adds {tee_adds:.1f}; direct {p50['direct']:.1f}",
-        ours_adds / tee_adds,
+        mcpspy_adds / tee_adds,
         most=most,
     )
 
@@ -191,7 +191,7 @@ def throughput(report: Report, size: Size) -> None:
     chains: dict[str, Build] = {
         "direct": direct,
         "tee": tee,
-        **{way: partial(ours, way=way) for way in WAYS},
+        **{way: partial(mcpspy, way=way) for way in WAYS},
     }
     for whither, measure in (("server→client", _from_server), ("client→server", _to_server)):
         figure = f"throughput 300 B lines, {whither}"
@@ -248,18 +248,18 @@ def _from_server(chain: Build, data: bytes) -> float:
 def _to_server(chain: Build, data: bytes) -> float:
     with running(chain("sh", "-c", "echo 1; cat >/dev/null; echo 2")) as flow:
         flow.line()
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         flow.send(data)
         flow.end()
         flow.line()
-        rate = len(data) / (time.perf_counter() - begun)
+        rate = len(data) / (time.perf_counter() - started_at)
         flow.expect_recorded(data.count(b"\n"))
     return rate
 
 
 def start(report: Report, size: Size) -> None:
     """Figure 5: from exec to the first byte through it."""
-    script = ours("cat")
+    script = mcpspy("cat")
     module = Chain("module", [[sys.executable, "-m", "mcpspy", *script.stages[0][len(MCPSPY) :]]])
     for chain in (script, module):
         _first_byte(chain)  # Writes the bytecode, if nobody did yet.
@@ -290,23 +290,23 @@ def start(report: Report, size: Size) -> None:
 
 def _bare_python() -> float:
     with tempfile.TemporaryDirectory(prefix="mcpspy-bench-") as folder:
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         pid = spawn([sys.executable, "-I", "-c", "pass"], 0, 1, folder)
         os.waitpid(pid, 0)
-        return time.perf_counter() - begun
+        return time.perf_counter() - started_at
 
 
 def _first_byte(chain: Chain) -> float:
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     with running(chain) as flow:
         flow.send(PING)
         os.read(flow.read, 65536)
-        return time.perf_counter() - begun
+        return time.perf_counter() - started_at
 
 
 def memory(report: Report, _size: Size) -> None:
     """Figure 6: what stays resident after 10,000 messages."""
-    with running(ours("cat")) as flow:
+    with running(mcpspy("cat")) as flow:
         _round_trips(flow, 5000)
         found = flow.memory()
     idle = "import os; os.write(1, b'x'); os.read(0, 1)"
@@ -329,13 +329,13 @@ def memory(report: Report, _size: Size) -> None:
 
 def pairing(report: Report, size: Size) -> None:
     """Figure 7: everything that was asked was answered, and both are in the recording."""
-    asked = [
+    requests = [
         b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"n":%d}}}\n'
         % (n, n)
         for n in range(size.calls)
     ]
-    with running(ours(sys.executable, "-I", str(HERE / "echo_server.py"))) as flow:
-        flow.exchange(b"".join(asked), size.calls)
+    with running(mcpspy(sys.executable, "-I", str(HERE / "echo_server.py"))) as flow:
+        flow.exchange(b"".join(requests), size.calls)
         recorded = (flow.folder / "session.jsonl").read_bytes().splitlines()[1:]
     pending: set[int] = set()
     for line in recorded:
@@ -368,27 +368,27 @@ def fold(report: Report, size: Size) -> None:
         _write_recording(path, size.fold)
 
         def read() -> float:
-            begun = time.perf_counter()
+            started_at = time.perf_counter()
             session = Session()
             for entry in Recording(path):
                 session.add(entry)
-            return time.perf_counter() - begun
+            return time.perf_counter() - started_at
 
         def parse() -> float:
-            begun = time.perf_counter()
+            started_at = time.perf_counter()
             with open(path, "rb") as file:
                 for line in file:
                     json.loads(line)
-            return time.perf_counter() - begun
+            return time.perf_counter() - started_at
 
-        seconds = {name: low(found) for name, found in alternate({"ours": read, "json": parse}, 3).items()}
+        seconds = {name: low(found) for name, found in alternate({"mcpspy": read, "json": parse}, 3).items()}
     shown = {name: f"{value:.2f} s" for name, value in seconds.items()}
     report.add(
         Row(
             figure,
-            shown["ours"],
+            shown["mcpspy"],
             f"json.loads of each line {shown['json']}",
-            seconds["ours"] / seconds["json"],
+            seconds["mcpspy"] / seconds["json"],
         )
     )
 

@@ -34,7 +34,7 @@ KEYS = {
     "enter": b"\r",
 }
 
-_ASKED, _ANSWER = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+_QUERY, _ANSWER = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
 _FRAME_END = b"\x1b[?2026l"
 _TOKEN = re.compile(
     r"\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]P^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]|[\x00-\x1f]|[^\x00-\x1f]+",
@@ -123,14 +123,14 @@ class Terminal:
         if not data:
             raise RuntimeError(f"the program ended:\n{self.screen.text()}\n{self._rest[-2000:]!r}")
         self.sent += len(data)
-        if _ASKED in data:
+        if _QUERY in data:
             self.write(_ANSWER)
         self._rest += data
         end = self._rest.rfind(_FRAME_END)
         if end < 0:
             return False
-        painted, self._rest = self._rest[: end + len(_FRAME_END)], self._rest[end + len(_FRAME_END) :]
-        self.screen.feed(painted)
+        frame, self._rest = self._rest[: end + len(_FRAME_END)], self._rest[end + len(_FRAME_END) :]
+        self.screen.feed(frame)
         self.frames += 1
         self.frame_at = now
         return True
@@ -154,9 +154,9 @@ class Terminal:
         """Press a key; return the seconds to the end of the frame that shows what it did."""
         while self.read(0):
             pass
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         self.write(KEYS.get(key, key.encode()))
-        return self.until(shows, f"what {key} does", seconds=seconds) - begun
+        return self.until(shows, f"what {key} does", seconds=seconds) - started_at
 
     def cpu(self) -> float:
         """Return the seconds all its threads have computed."""

@@ -53,7 +53,7 @@ QUICK = Size(100_000, 3, 20, 4)
 RATE = 1000
 """Messages a second of the live session."""
 
-_PLACE = re.compile(r"([\d,]+)/([\d,]+)")
+_POSITION = re.compile(r"([\d,]+)/([\d,]+)")
 _CALL = re.compile(r"(\d+\.\d{3}) → tools/call")
 
 
@@ -62,9 +62,9 @@ def status(screen: Screen) -> str:
     return screen.line(-2)
 
 
-def place(screen: Screen) -> tuple[int, int]:
+def position(screen: Screen) -> tuple[int, int]:
     """Return the row of the cursor and how many there are, as the status line says them; zeros if it does not."""
-    found = _PLACE.search(status(screen))
+    found = _POSITION.search(status(screen))
     return (int(found[1].replace(",", "")), int(found[2].replace(",", ""))) if found else (0, 0)
 
 
@@ -73,7 +73,7 @@ def listed(screen: Screen) -> list[str]:
     return [screen.line(y)[:90] for y in range(1, 42)]
 
 
-def is_painted(screen: Screen) -> bool:
+def has_frame(screen: Screen) -> bool:
     """Whether there is anything."""
     return bool(screen.text().strip())
 
@@ -85,7 +85,7 @@ def has_rows(screen: Screen) -> bool:
 
 def is_read(screen: Screen) -> bool:
     """Whether the whole file is in the index, and all rows are in the list."""
-    return "ended:" in status(screen) and "ended exit 0" in screen.line(0) and place(screen)[1] > 0
+    return "ended:" in status(screen) and "ended exit 0" in screen.line(0) and position(screen)[1] > 0
 
 
 def long_session(folder: Path, size: Size) -> Path:
@@ -106,7 +106,7 @@ def opened(path: Path) -> Iterator[Terminal]:
         yield terminal
 
 
-def said(samples: list[float], unit: str = "s") -> str:
+def formatted(samples: list[float], unit: str = "s") -> str:
     """Return the better quartile and the median."""
     factor, form = (1000, "{:.0f}") if unit == "ms" else (1, "{:.2f}")
     best, median = (form.format(factor * value) for value in (low(samples), percentile(samples, 50)))
@@ -125,14 +125,14 @@ def start(folder: Path, report: Report, size: Size) -> None:
 
     def paint(path: Path) -> tuple[float, float, float]:
         with running("tui", str(path)) as terminal:
-            painted = terminal.until(is_painted, "a frame") - terminal.started_at
+            first_frame = terminal.until(has_frame, "a frame") - terminal.started_at
             rows = terminal.until(has_rows, "a row") - terminal.started_at
-            return painted, rows, terminal.cpu()
+            return first_frame, rows, terminal.cpu()
 
     def textual() -> tuple[float, float, float]:
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         subprocess.run([sys.executable, "-c", "import textual.app, textual.widgets"], check=True)
-        return (time.perf_counter() - begun,) * 3
+        return (time.perf_counter() - started_at,) * 3
 
     subjects: dict[str, Callable[[], tuple[float, ...]]] = {
         "empty": partial(paint, empty),
@@ -140,17 +140,17 @@ def start(folder: Path, report: Report, size: Size) -> None:
         "textual": textual,
     }
     found = alternate(subjects, size.rounds * 2)
-    own = low([painted for painted, _, _ in found["empty"]])
+    base_frame = low([first_frame for first_frame, _, _ in found["empty"]])
     base = low([seconds for seconds, _, _ in found["textual"]])
     for name in ("empty", "long"):
-        painted = [painted for painted, _, _ in found[name]]
+        first_frame = [first_frame for first_frame, _, _ in found[name]]
         cpu = low([cpu for _, _, cpu in found[name]])
         report.add(
             Row(
                 f"start to first frame, {name} session",
-                f"{said(painted)}, CPU {cpu:.2f} s",
-                f"importing textual {base:.2f} s: {low(painted) / base:.2f} times that",
-                low(painted),
+                f"{formatted(first_frame)}, CPU {cpu:.2f} s",
+                f"importing textual {base:.2f} s: {low(first_frame) / base:.2f} times that",
+                low(first_frame),
                 most=0.7,
                 unit="s",
             )
@@ -159,9 +159,9 @@ def start(folder: Path, report: Report, size: Size) -> None:
     report.add(
         Row(
             "first rows of the long session",
-            said(rows),
-            f"first frame of the empty one {own:.2f} s",
-            low(rows) - own,
+            formatted(rows),
+            f"first frame of the empty one {base_frame:.2f} s",
+            low(rows) - base_frame,
             most=0.5,
             unit="s more",
         )
@@ -175,16 +175,16 @@ def index(folder: Path, report: Report, size: Size) -> None:
 
     def read() -> tuple[float, float, float]:
         with running("tui", str(path)) as terminal:
-            begun, before = terminal.until(has_rows, "a row"), terminal.cpu()
+            started_at, before = terminal.until(has_rows, "a row"), terminal.cpu()
             terminal.until(lambda screen: " %" in status(screen), "how far it has come")
-            seconds = terminal.until(is_read, "the whole session", seconds=120) - begun
+            seconds = terminal.until(is_read, "the whole session", seconds=120) - started_at
             return seconds / per, (terminal.cpu() - before) / per, terminal.resident()
 
-    subjects: dict[str, Callable[[], tuple[float, ...]]] = {"ours": read, "base": partial(_split, path)}
+    subjects: dict[str, Callable[[], tuple[float, ...]]] = {"mcpspy": read, "base": partial(_split, path)}
     found = alternate(subjects, max(size.rounds // 2, 1))
-    wall, cpu, resident = (list(column) for column in zip(*found["ours"], strict=True))
+    wall, cpu, resident = (list(column) for column in zip(*found["mcpspy"], strict=True))
     split, parsed = (low([seconds[at] for seconds in found["base"]]) for at in (0, 1))
-    shown = f"{said(wall)}, CPU {low(cpu):.1f} s"
+    shown = f"{formatted(wall)}, CPU {low(cpu):.1f} s"
     figure = "whole index, a million messages"
     report.add(
         Row(figure, shown, f"reading and splitting {split:.2f} s", low(wall), most=10, unit="s"),
@@ -199,13 +199,13 @@ def index(folder: Path, report: Report, size: Size) -> None:
     )
     with running("tui", str(path)) as terminal:
         terminal.until(has_rows, "a row")
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         times = []
         while not is_read(terminal.screen):
             rows = listed(terminal.screen)
             times.append(terminal.press("down", lambda screen: listed(screen) != rows))  # noqa: B023
             terminal.rest(0.1)
-        seconds = (time.perf_counter() - begun) / per
+        seconds = (time.perf_counter() - started_at) / per
     report.add(
         Row(
             "key to frame while it is read, ten a second",
@@ -218,21 +218,21 @@ def index(folder: Path, report: Report, size: Size) -> None:
 
 def _split(path: Path) -> tuple[float, float]:
     """Return the CPU seconds that a million lines take to be read and split, and to be parsed, in plain Python."""
-    begun = time.process_time()
+    started_at = time.process_time()
     count, rest = 0, b""
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             lines = (rest + chunk).split(b"\n")
             rest = lines.pop()
             count += len(lines)
-    split = (time.process_time() - begun) / count
+    split = (time.process_time() - started_at) / count
     with path.open("rb") as file:
         some = list(islice(file, 50_000))
     gc.disable()
-    begun = time.process_time()
+    started_at = time.process_time()
     for line in some:
         json.loads(line)
-    parsed = (time.process_time() - begun) / len(some)
+    parsed = (time.process_time() - started_at) / len(some)
     gc.enable()
     return split * 1e6, (split + parsed) * 1e6
 
@@ -240,10 +240,10 @@ def _split(path: Path) -> tuple[float, float]:
 def keys(folder: Path, report: Report, size: Size) -> None:
     """Figure 3: from a key to the end of the frame that shows it; and what it costs to show nothing."""
     with opened(long_session(folder, size)) as terminal:
-        before, begun = terminal.cpu(), time.perf_counter()
+        before, started_at = terminal.cpu(), time.perf_counter()
         terminal.rest(size.seconds)
-        idle = (terminal.cpu() - before) / (time.perf_counter() - begun) * 100
-        last = place(terminal.screen)[1]
+        idle = (terminal.cpu() - before) / (time.perf_counter() - started_at) * 100
+        last = position(terminal.screen)[1]
         for name, prepare, pressed in (
             ("down, near the start", "home", ("down",)),
             ("pagedown", "home", ("pagedown",)),
@@ -262,8 +262,8 @@ def keys(folder: Path, report: Report, size: Size) -> None:
 
 
 def _go(terminal: Terminal, row: int, key: str) -> None:
-    if place(terminal.screen)[0] != row:
-        terminal.press(key, lambda screen: place(screen)[0] == row)
+    if position(terminal.screen)[0] != row:
+        terminal.press(key, lambda screen: position(screen)[0] == row)
     terminal.rest(0.5)
 
 
@@ -275,10 +275,10 @@ def _block(
     before = terminal.cpu()
     for number in range(count):
         shown = listed(terminal.screen)
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         key = pressed[number % len(pressed)]
         times.append(terminal.press(key, lambda screen: listed(screen) != shown))  # noqa: B023
-        terminal.rest(max(begun + every - time.perf_counter(), 0) if every else 0.15)
+        terminal.rest(max(started_at + every - time.perf_counter(), 0) if every else 0.15)
     return percentile(times, 50), percentile(times, 95), (terminal.cpu() - before) / count
 
 
@@ -305,10 +305,10 @@ def filters(folder: Path, report: Report, size: Size) -> None:
             reads = text.startswith("text:")
             name = f"`{text}`, {size.messages:,} messages"
             report.add(
-                Row(f"{name}: first matches", said(first, "ms"), "", low(first), most=0.2, unit="s"),
+                Row(f"{name}: first matches", formatted(first, "ms"), "", low(first), most=0.2, unit="s"),
                 Row(
                     f"{name}: all of them",
-                    said(all_of_them),
+                    formatted(all_of_them),
                     f"CPU {low(cpu):.2f} s",
                     low(all_of_them),
                     most=None if reads else 3 * size.messages / 1e6,
@@ -319,14 +319,14 @@ def filters(folder: Path, report: Report, size: Size) -> None:
 
 def _filter(terminal: Terminal, text: str, count: int | None) -> tuple[float, float, float]:
     """Type a filter; return the seconds to the first rows and to all, and the CPU seconds; then take it back."""
-    if place(terminal.screen)[0] != 1:
-        terminal.press("home", lambda screen: place(screen)[0] == 1)
+    if position(terminal.screen)[0] != 1:
+        terminal.press("home", lambda screen: position(screen)[0] == 1)
     terminal.press("/", lambda screen: screen.line(-3).startswith(" /"))
     terminal.write(b"\x15")  # What was typed before is there again.
     terminal.rest(0.5)
     before = terminal.cpu()
-    for letter in text:
-        terminal.write(letter.encode())
+    for character in text:
+        terminal.write(character.encode())
         typed = time.perf_counter()
         terminal.rest(0.02)
     first = terminal.until(lambda screen: "shown of" in status(screen), f"matches of {text}")
@@ -336,11 +336,11 @@ def _filter(terminal: Terminal, text: str, count: int | None) -> tuple[float, fl
         seconds=120,
     )
     cpu = terminal.cpu() - before
-    found = place(terminal.screen)[1]
+    found = position(terminal.screen)[1]
     if count is not None and found != count:
         raise RuntimeError(f"{text} found {found:,}, not {count:,}")
     terminal.press(
-        "escape", lambda screen: "rows" not in status(screen) and place(screen)[1] > found, seconds=60
+        "escape", lambda screen: "rows" not in status(screen) and position(screen)[1] > found, seconds=60
     )
     terminal.rest(1.5)
     return first - typed - DEBOUNCE, last - typed - DEBOUNCE, cpu
@@ -364,7 +364,7 @@ def live(folder: Path, report: Report, size: Size) -> None:
             terminal.press("up", lambda screen: "paused" in status(screen))
             terminal.rest(1)
             paused, _ = _watch(terminal, size.seconds, epoch)
-            came = place(terminal.screen)[1]
+            came = position(terminal.screen)[1]
     finally:
         writer.kill()
         writer.communicate()
@@ -397,11 +397,11 @@ def live(folder: Path, report: Report, size: Size) -> None:
 
 def _watch(terminal: Terminal, seconds: float, epoch: float) -> tuple[float, list[float]]:
     """Return the CPU seconds a second, and of each frame with new rows how old the oldest of them was."""
-    before, begun = terminal.cpu(), time.perf_counter()
+    before, started_at = terminal.cpu(), time.perf_counter()
     lags: list[float] = []
     newest = 0.0
-    while (now := time.perf_counter()) < begun + seconds:
-        if not terminal.read(begun + seconds - now):
+    while (now := time.perf_counter()) < started_at + seconds:
+        if not terminal.read(started_at + seconds - now):
             continue
         at = time.monotonic() - (time.perf_counter() - terminal.frame_at) - epoch
         shown = max(map(float, _CALL.findall(terminal.screen.text())), default=0.0)
@@ -409,7 +409,7 @@ def _watch(terminal: Terminal, seconds: float, epoch: float) -> tuple[float, lis
             # The next call was written right after the newest one so far, and is shown only now.
             lags.append(at - newest)
         newest = max(newest, shown)
-    return (terminal.cpu() - before) / (time.perf_counter() - begun), lags
+    return (terminal.cpu() - before) / (time.perf_counter() - started_at), lags
 
 
 def huge(folder: Path, report: Report, size: Size) -> None:
@@ -422,20 +422,20 @@ def huge(folder: Path, report: Report, size: Size) -> None:
         report.add(
             Row(
                 f"a message of 20 MB, {name}: shown",
-                f"{said(opened_in, 'ms')}, CPU {low(cpu) * 1e3:.0f} ms",
+                f"{formatted(opened_in, 'ms')}, CPU {low(cpu) * 1e3:.0f} ms",
                 f"resident {low(resident):.0f} MB",
                 low(opened_in),
                 most=1,
                 unit="s",
             ),
-            Row(f"a message of 20 MB, {name}: its end", said(to_end, "ms"), "", None),
+            Row(f"a message of 20 MB, {name}: its end", formatted(to_end, "ms"), "", None),
         )
 
 
 def _open_huge(path: Path, shows: str) -> tuple[float, float, float, float]:
     with opened(path) as terminal:
         for row in (2, 3):
-            terminal.press("down", lambda screen: place(screen)[0] == row)  # noqa: B023
+            terminal.press("down", lambda screen: position(screen)[0] == row)  # noqa: B023
         terminal.rest(0.5)
         before = terminal.cpu()
         shown = terminal.press("down", lambda screen: shows in screen.text())

@@ -1,4 +1,4 @@
-"""What is made from the program itself: the help in every command's page, and the manual page.
+"""Generate the help in every command's page, and the manual page.
 
     .venv/bin/python docs/make.py [--check]
 
@@ -52,21 +52,21 @@ def with_help(page: str, name: str) -> str:
 
 def manual() -> str:
     """Return the manual page, roff."""
-    whole = argparse.ArgumentParser(
+    parser_of_all = argparse.ArgumentParser(
         prog="mcpspy",
         description="Stands between an MCP host and an MCP server: passes every byte on unchanged, records the "
         "session, shows it. `mcpspy` alone opens the list of sessions.",
         epilog="exit codes: 0 fine, 1 findings or differences, 2 usage, 3 could not start; `run`: the server's own",
     )
-    whole.formatter_class = partial(argparse.HelpFormatter, width=WIDTH)
-    commands = whole.add_subparsers(metavar="COMMAND", title="commands")
+    parser_of_all.formatter_class = partial(argparse.HelpFormatter, width=WIDTH)
+    commands = parser_of_all.add_subparsers(metavar="COMMAND", title="commands")
     for name, (path, text) in COMMANDS.items():
         module = import_module(path)
         command = commands.add_parser(name, help=text, **described(name, module))
         command.formatter_class = partial(HelpFormatter, width=WIDTH)
         module.configure(command)
     page = Manpage(
-        whole,
+        parser_of_all,
         _data={
             "description": "the traffic inspector and record/replay proxy for the Model Context Protocol",
             "project_name": "mcpspy",
@@ -102,11 +102,11 @@ def stale() -> list[Path]:
 
 def main() -> int:
     """Write the files that are stale, or name them."""
-    old = stale()
-    for path in old:
+    outdated = stale()
+    for path in outdated:
         print(path.relative_to(DOCS.parent))
     if "--check" in sys.argv[1:]:
-        return bool(old)
+        return bool(outdated)
     for path, text in made():
         path.write_text(text, encoding="utf-8")
     return 0

@@ -29,10 +29,10 @@ def framing(data: bytes) -> None:
 
 
 def recording(data: bytes) -> None:
-    """What was said is what is read back from the file, byte for byte, and events come out of it as they went in."""
+    """Messages are read back from the file byte for byte, and events are read as they were written."""
     cuts, stream = _cut(data)
-    lane = FrameEncoder("client")
-    written = b"".join(_joined(lane.feed(0.0, chunk)) for chunk in cuts) + _joined(lane.close(0.0))
+    encoder = FrameEncoder("client")
+    written = b"".join(_joined(encoder.feed(0.0, chunk)) for chunk in cuts) + _joined(encoder.close(0.0))
     entries = [read_entry(line) for line in written.split(b"\n")[:-1]]
     read = [entry for entry in entries if isinstance(entry, Frame)]
     assert len(read) == len(entries)
@@ -63,16 +63,16 @@ def reading(data: bytes) -> None:
 
 
 def filtering(data: bytes) -> None:
-    """A filter is one, or is refused at a place inside it; one that is one can be asked."""
+    """A filter can be evaluated, or is refused at a position inside it."""
     text = data.decode("utf-8", "replace")
     try:
-        asked = parser.parse(text)
+        query = parser.parse(text)
     except parser.QueryError as error:
         if not 0 <= error.start <= error.end <= len(text) + 1:
             raise AssertionError(f"{error} at {error.start} to {error.end}") from error
         return
     for item in _ITEMS:
-        assert asked.matches(item) in (True, False)
+        assert query.matches(item) in (True, False)
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
@@ -86,8 +86,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 def _cut(data: bytes) -> tuple[list[bytes], bytes]:
     """Return the chunks and the whole: the first byte says how many cuts the next bytes name."""
     count, data = (data[0] % 8, data[1:]) if data else (0, b"")
-    places, stream = sorted(data[:count]), data[count:]
-    bounds = [0, *(place * len(stream) // 256 for place in places), len(stream)]
+    positions, stream = sorted(data[:count]), data[count:]
+    bounds = [0, *(position * len(stream) // 256 for position in positions), len(stream)]
     return [stream[a:b] for a, b in pairwise(bounds)], stream
 
 
@@ -107,15 +107,15 @@ def _joined(lines: bytes | Iterable[bytes | bytearray]) -> bytes:
 
 
 def _items() -> list[ChangeItem]:
-    said = Session()
+    session = Session()
     for line in (
         b'{"t":0.1,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}}',
         b'{"t":0.2,"from":"server","msg":{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}}',
         b'{"t":0.3,"from":"server","why":"not a JSON object or array","raw":"DEBUG"}',
         b'{"t":0.4,"note":"stderr","text":"Traceback"}',
     ):
-        said.add(read_entry(line))
-    return [ChangeItem(change) for change in said.changes]
+        session.add(read_entry(line))
+    return [ChangeItem(change) for change in session.changes]
 
 
 _ITEMS = _items()

@@ -1,8 +1,4 @@
-"""The `mcpspy` command.
-
-Owns the choice between the one command that must start at once and the rest,
-and the last line a person sees when something failed.
-"""
+"""The `mcpspy` command: starts `run` at once, and every other command through argparse."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Every error a person can meet, with its exit code and the way out.
+"""Every error that a user can see, with its exit code and a hint.
 
     McpspyError            1
     ├── UsageError         2   the command line, or a file named on it, is wrong
-    └── CannotStart        3   the command was right, the world was not
+    └── CannotStart        3   the command line is right, but something it needs is missing
 
 Bad traffic is never an error: it is a value (`core.protocol.message.Malformed`). An
 error here ends a command; it never ends a recording or the traffic.
@@ -13,11 +13,11 @@ FINDINGS = 1
 
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
-"""What a shell answers for a command it cannot execute, or cannot find."""
+"""The exit codes of shells for a command that they cannot execute, or cannot find."""
 
 
 class McpspyError(Exception):
-    """What happened and where, in one line; `hint` says what to do next."""
+    """The event and its place, in one line; `hint` is the next step."""
 
     exit_code = 1
 
@@ -31,12 +31,12 @@ class McpspyError(Exception):
 
 
 class UsageError(McpspyError):
-    """The command line, or a file named on it, is not what the command takes."""
+    """The command line, or a file named on it, is wrong."""
 
     exit_code = 2
 
 
 class CannotStart(McpspyError):  # noqa: N818 - reads as what it says at every raise.
-    """The command line was right, but something it needs is not there."""
+    """The command line is right, but something it needs is missing."""
 
     exit_code = 3

@@ -49,7 +49,7 @@ ADA = "/home/ada/demo"
 
 NEUTRAL = (f"/private{DEMO}", str(DEMO), ADA)
 
-PLACES = (
+FOLDERS = (
     "bin boot dev etc home lib media mnt nix opt private proc root run sbin snap srv sys tmp Users usr var "
     "Volumes work workspace workspaces"
 )
@@ -95,9 +95,9 @@ class Machine(NamedTuple):
 
 def traces(text: str, machine: Machine) -> Iterator[str]:
     """Yield what a recording tells of the machine it was made on. None of it should be there."""
-    for place in NEUTRAL:
-        text = text.replace(place, "")
-    for found in re.finditer(rf"/(?:{PLACES.replace(' ', '|')})(?![\w.-])[^\s\"\\]*", text):
+    for folder in NEUTRAL:
+        text = text.replace(folder, "")
+    for found in re.finditer(rf"/(?:{FOLDERS.replace(' ', '|')})(?![\w.-])[^\s\"\\]*", text):
         yield f"the path {found[0]}"
     for found in re.finditer(rf"\b(?:{VARIABLES.replace(' ', '|')})(?:=|\\*\" *:)", text):
         yield f"the variable {found[0]}"
@@ -163,8 +163,8 @@ async def ended(path: Path) -> None:
 
 def environment(home: Path) -> dict[str, str]:
     """Return an environment in which commands are found, and nothing else is."""
-    places = (PEERS / "venv" / "bin", PEERS / "node_modules" / ".bin", Path(sys.executable).parent)
-    path = os.pathsep.join([*map(str, places), os.environ["PATH"]])
+    folders = (PEERS / "venv" / "bin", PEERS / "node_modules" / ".bin", Path(sys.executable).parent)
+    path = os.pathsep.join([*map(str, folders), os.environ["PATH"]])
     return {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}
 
 
@@ -182,13 +182,13 @@ def main() -> None:
     names = [recipe.name for recipe in RECIPES]
     parser = argparse.ArgumentParser(description="Make the recordings again.")
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"one of {', '.join(names)}; default: all")
-    wanted = parser.parse_args().names
-    if unknown := set(wanted) - set(names):
+    selected = parser.parse_args().names
+    if unknown := set(selected) - set(names):
         parser.error(f"no such recording: {', '.join(sorted(unknown))}")
     if not (PEERS / "installed").exists():
         parser.error("the peers are not installed: run make peers")
     for recipe in RECIPES:
-        if not wanted or recipe.name in wanted:
+        if not selected or recipe.name in selected:
             make(recipe)
     shutil.rmtree(DEMO, ignore_errors=True)
     before, start, rest = README.read_text(encoding="utf-8").partition("<!-- table -->\n")

@@ -1,4 +1,4 @@
-"""What every test may lean on: a reader of recordings that shares no code with mcpspy."""
+"""Helpers of every test: a reader of recordings that shares no code with mcpspy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# What `nohup` and a shell's `&` ignore, our children would ignore too, and some tests are about signals.
+# Child processes would inherit the signals that `nohup` and a shell's `&` ignore; some tests need them.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

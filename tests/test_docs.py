@@ -1,4 +1,4 @@
-"""What is made from the program is what it says today: the help in the pages of the commands, the manual page."""
+"""Generated pages are current: the help in the pages of the commands, the manual page."""
 
 from __future__ import annotations
 

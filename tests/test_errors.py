@@ -1,4 +1,4 @@
-"""Errors: one page, an exit code each, and a way out."""
+"""Errors have an exit code and a hint."""
 
 from __future__ import annotations
 

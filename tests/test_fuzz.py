@@ -1,4 +1,4 @@
-"""The targets of `make fuzz`, on their corpus: what once broke them, and what their search begins with."""
+"""The targets of `make fuzz` on their corpus: past failures, and seeds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The built wheel, alone in an environment that has nothing else: what a user gets.
 
 Builds it, installs it with its own dependencies and no extra, and uses it as a
-stranger would: wrap a command, list, show. Run by `make wheel`; needs no peer.
+user would: wrap a command, list, show. Run by `make wheel`; needs no peer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MESSAGE = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 
 
 def run(*command: str | Path, stdin: bytes = b"", cwd: Path = ROOT, **environment: str) -> bytes:
-    """Run a command to its end; stop with what it said if it failed."""
+    """Run a command to its end; exit with its output if it failed."""
     done = subprocess.run(
         command, input=stdin, capture_output=True, timeout=300, cwd=cwd, env={**os.environ, **environment}
     )

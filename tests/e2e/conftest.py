@@ -48,8 +48,8 @@ class Played(NamedTuple):
     @classmethod
     def of(cls, out: str, err: str, code: int) -> Played:
         """Return it without the SDK client's working folder, a new one each time."""
-        said = re.sub(r"/\S*/peer-\w+", "{dir}", err)
-        return cls(out, "\n".join(sorted(said.splitlines())), code)
+        text = re.sub(r"/\S*/peer-\w+", "{dir}", err)
+        return cls(out, "\n".join(sorted(text.splitlines())), code)
 
 
 class Read(NamedTuple):
@@ -190,9 +190,9 @@ class Peers:
         assert process.stderr is not None
         try:
             async with asyncio.timeout(SECONDS):
-                said = (await process.stderr.readline()).decode()
-                ready = re.fullmatch(r"mcpspy: (http://\S+) -> (\S+)\n", said)
-                assert ready is not None, said
+                text = (await process.stderr.readline()).decode()
+                ready = re.fullmatch(r"mcpspy: (http://\S+) -> (\S+)\n", text)
+                assert ready is not None, text
                 assert ready[2] == upstream
                 yield ready[1]
                 process.terminate()
@@ -204,7 +204,7 @@ class Peers:
                 await process.communicate()
 
     @asynccontextmanager
-    async def mocked(self, *arguments: str, says: str = "") -> AsyncIterator[str]:
+    async def mocked(self, *arguments: str, expected: str = "") -> AsyncIterator[str]:
         """Run `mcpspy mock … --http 0`; yield its URL. `says`: a pattern of all it says after that."""
         process = await asyncio.create_subprocess_exec(
             *("mcpspy", "mock", *arguments, "--http", "0"),
@@ -217,14 +217,14 @@ class Peers:
         try:
             async with asyncio.timeout(SECONDS):
                 while True:
-                    said = (await process.stderr.readline()).decode()
-                    if (ready := re.fullmatch(r"mcpspy: (http://\S+) plays .+\n", said)) is not None:
+                    text = (await process.stderr.readline()).decode()
+                    if (ready := re.fullmatch(r"mcpspy: (http://\S+) plays .+\n", text)) is not None:
                         break
-                    assert said.startswith("mcpspy: "), said
+                    assert text.startswith("mcpspy: "), text
                 yield ready[1]
                 process.terminate()
                 _, rest = await process.communicate()
-            assert re.fullmatch(says, rest.decode(), re.DOTALL), rest.decode()
+            assert re.fullmatch(expected, rest.decode(), re.DOTALL), rest.decode()
             assert process.returncode == 0
         finally:
             if process.returncode is None:

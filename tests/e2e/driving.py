@@ -1,4 +1,4 @@
-"""The SDK's client doing what a test tells it, and a viewer that reaches into its session."""
+"""The SDK's client, driven by a test, and a viewer of its session."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Peers
 
 TIMED_OUT = {"error": {"code": -32001, "message": "Request 'tools/call' timed out"}}
-"""What the client's code gets when the client itself gave up."""
+"""The error that the client's code gets when the client itself times out."""
 
 
 class Driven:
-    """The SDK's client, doing what it is told."""
+    """The SDK's client, which executes commands."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
-    async def heard(self) -> dict[str, Any]:
-        """Return what it says next."""
+    async def next_message(self) -> dict[str, Any]:
+        """Return its next message."""
         assert self._process.stdout is not None
         async with asyncio.timeout(SECONDS):
-            said: dict[str, Any] = json.loads(await self._process.stdout.readline())
-        return said
+            message: dict[str, Any] = json.loads(await self._process.stdout.readline())
+        return message
 
-    def tell(self, tool: str, *, timeout: float = 30, times: int = 1, **arguments: Any) -> None:
-        """Have it call a tool."""
+    def send_call(self, tool: str, *, timeout: float = 30, times: int = 1, **arguments: Any) -> None:
+        """Command it to call a tool."""
         assert self._process.stdin is not None
-        order = {"tool": tool, "arguments": arguments, "timeout": timeout, "times": times}
-        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        command = {"tool": tool, "arguments": arguments, "timeout": timeout, "times": times}
+        self._process.stdin.write(json.dumps(command).encode() + b"\n")
 
     async def call(self, tool: str, *, timeout: float = 30, **arguments: Any) -> dict[str, Any]:  # noqa: ASYNC109
-        """Return what its code got of a call; what its handler was told before is left out."""
-        self.tell(tool, timeout=timeout, **arguments)
-        while "heard" in (got := await self.heard()):
+        """Return the result of a call that its code got; skip the notifications of its handler."""
+        self.send_call(tool, timeout=timeout, **arguments)
+        while "heard" in (got := await self.next_message()):
             pass
         return got
 
     async def leave(self) -> str:
-        """Have it leave; return what was said on stderr meanwhile."""
+        """End it; return its stderr."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         async with asyncio.timeout(SECONDS):
@@ -63,7 +63,7 @@ def noted(read: Read) -> list[tuple[str, Any]]:
 
 
 async def reached(peers: Peers, viewer: str) -> AsyncControlClient:
-    """Reach into the session, once it has been quiet for a moment."""
+    """Connect to the session once its socket exists."""
     async with asyncio.timeout(SECONDS):
         while True:
             try:
@@ -72,21 +72,21 @@ async def reached(peers: Peers, viewer: str) -> AsyncControlClient:
                 await asyncio.to_thread(select.select, [], [], [], 0.01)
 
 
-async def answered(visit: AsyncControlClient, order: str, **fields: Any) -> dict[str, Any]:
-    """Return the answer of a peer to an order that nobody else waits for."""
-    asked = await visit.order(order, **fields)
+async def answered(visit: AsyncControlClient, command: str, **fields: Any) -> dict[str, Any]:
+    """Return the response of a peer to a command that only this viewer waits for."""
+    request = await visit.order(command, **fields)
     async with asyncio.timeout(SECONDS):
         async for event in visit.events():
-            if event["event"] == "answer" and event["id"] == asked["id"]:
+            if event["event"] == "answer" and event["id"] == request["id"]:
                 message: dict[str, Any] = event["message"]
                 return message
     raise AssertionError("the session has ended")
 
 
 async def all_answered(visit: AsyncControlClient, texts: int, last: str) -> list[dict[str, Any]]:
-    """Call `echo` so often, and ask one thing more, all at once; return the answers in the order of asking."""
+    """Call `echo` `texts` times and send one more request, concurrently; return the responses in that order."""
     calls = [{"name": "echo", "arguments": {"text": str(n)}} for n in range(texts)]
-    asked = await asyncio.gather(
+    requests = await asyncio.gather(
         *(visit.order("request", method="tools/call", params=params) for params in calls),
         visit.order("request", method=last),
     )
@@ -95,9 +95,9 @@ async def all_answered(visit: AsyncControlClient, texts: int, last: str) -> list
         async for event in visit.events():
             if event["event"] == "answer":
                 found[event["id"]] = event["message"]
-                if len(found) == len(asked):
+                if len(found) == len(requests):
                     break
-    return [found[answer["id"]] for answer in asked]
+    return [found[answer["id"]] for answer in requests]
 
 
 async def next_of(visit: AsyncControlClient, kind: str) -> dict[str, Any]:

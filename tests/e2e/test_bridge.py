@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from recordings import make
-from tests.e2e.test_http import heard, serving
+from tests.e2e.test_http import received, serving
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Peers
@@ -62,7 +62,7 @@ async def test_a_host_hears_what_a_client_of_the_server_hears_and_all_of_it_is_r
             direct, bridged = await asyncio.gather(
                 peers.play(client, url), peers.play(client.replace(" --transport sse", ""), *bridge)
             )
-            assert heard(bridged) == heard(direct)
+            assert received(bridged) == received(direct)
             assert bridged.code == 0
             (read,) = await peers.recorded(folder)
             assert read.header.upstream == url

@@ -46,7 +46,7 @@ class Repository:
             capture_output=True,
             timeout=60,
         )
-        self.said = done.stdout.decode()
+        self.output = done.stdout.decode()
         assert "Traceback" not in done.stderr.decode()
         return done.returncode
 
@@ -90,11 +90,11 @@ def test_the_job_for_github(repository: Repository) -> None:
     # A tool that needs more than it did, and a word on stdout that is no message.
     shutil.rmtree(repository.folder / artifact["path"])
     repository.change('else "same"', 'else "required"')
-    repository.change("messages = heard()", "messages = heard()\nprint('ready', flush=True)")
+    repository.change("messages = received()", "messages = received()\nprint('ready', flush=True)")
     del commands["No secrets"]
-    found = {name: (repository.run(command), repository.said) for name, command in commands.items()}
+    found = {name: (repository.run(command), repository.output) for name, command in commands.items()}
     assert [code for code, _ in found.values()] == [1] * len(commands)
-    answered, broken, annotated, _ = (said for _, said in found.values())
+    answered, broken, annotated, _ = (output for _, output in found.values())
     assert "breaking" in answered
     assert "breaking" in repository.text("summary.md")
     assert "c is required now" in broken

@@ -58,7 +58,7 @@ def through(folder: str, pki: Pki, tmp_path: Path) -> Peers:
     return Peers(tmp_path, commands, make.environment(tmp_path))
 
 
-def own(played: Played) -> Played:
+def without_note(played: Played) -> Played:
     """Return what a client said, without the line that tells of the recording."""
     lines = played.complaints.splitlines()
     kept = [line for line in lines if not line.startswith("mcpspy: https://")]
@@ -73,7 +73,7 @@ async def test_a_client_of_either_era_hears_the_same_and_its_recording_serves_li
     spying = through("recorded", pki, tmp_path)
     client = f"sdk.py --script sdk --mode {mode} --transport http"
     plain, spied = await asyncio.gather(direct.play(client, url), spying.play(client, url))
-    assert own(spied) == plain
+    assert without_note(spied) == plain
     assert plain.code == 0
     (read,) = await spying.recorded("recorded")
     assert read.header.upstream == url
@@ -86,8 +86,8 @@ async def test_a_client_of_either_era_hears_the_same_and_its_recording_serves_li
             assert (await direct.play(client, mocked)).transcript == plain.transcript
     else:
         replay = ("replay", recording, "--no-record", "--upstream", url, "--cacert", pki.authority)
-        said, code = await ran(tmp_path, "mcpspy", *replay)
-        assert code == 0, said
+        output, code = await ran(tmp_path, "mcpspy", *replay)
+        assert code == 0, output
 
 
 async def ran(folder: Path, *command: object) -> tuple[str, int]:
@@ -101,8 +101,8 @@ async def ran(folder: Path, *command: object) -> tuple[str, int]:
         stderr=asyncio.subprocess.STDOUT,
     )
     async with asyncio.timeout(SECONDS):
-        said, _ = await process.communicate()
-    return said.decode(), process.returncode or 0
+        output, _ = await process.communicate()
+    return output.decode(), process.returncode or 0
 
 
 def states(read: Read) -> set[State]:
@@ -114,7 +114,7 @@ async def test_a_client_on_the_typescript_sdk_is_recorded_where_node_heeds_the_e
 ) -> None:
     spying = through("ts", pki, tmp_path)
     typescript = "ts_client.mjs --mode auto"
-    spied = own(await spying.play(typescript, url))
+    spied = without_note(await spying.play(typescript, url))
     assert (spied.complaints, spied.code, '"hi"' in spied.transcript) == ("", 0, True)
     (read,) = await spying.recorded("ts")
     assert str(read.session.client) == "ts-client 1.0.0"

@@ -180,7 +180,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         yield {name: running.enter_context(serving(name, *SERVERS[name], folder)) for name in SERVERS}
 
 
-def heard(played: Played) -> Played:
+def received(played: Played) -> Played:
     """Return what is the same in every run: server-everything names its sessions, and when it says
     that its tools changed is a matter of timing.
     """
@@ -199,11 +199,11 @@ def flaws(read: Read) -> set[str]:
 async def test_a_client_hears_the_same_with_mcpspy_between_and_all_of_it_is_recorded(
     pair: Pair, peers: Peers, urls: dict[str, str]
 ) -> None:
-    async with peers.proxied(urls[pair.server]) as ours:
+    async with peers.proxied(urls[pair.server]) as through_mcpspy:
         direct, spied = await asyncio.gather(
-            peers.play(pair.played, urls[pair.server]), peers.play(pair.played, ours)
+            peers.play(pair.played, urls[pair.server]), peers.play(pair.played, through_mcpspy)
         )
-    assert heard(spied) == heard(direct)
+    assert received(spied) == received(direct)
     assert spied.code == (1 if pair.refused else 0)
     (read,) = await peers.recorded("recorded")
     assert flaws(read) == pair.flaws, read.complaints()
@@ -225,8 +225,10 @@ async def test_a_client_of_the_other_transport_is_refused_in_the_servers_own_wor
     server: str, peers: Peers, urls: dict[str, str]
 ) -> None:
     client = "sdk.py --script sdk --mode legacy"
-    async with peers.proxied(urls[server]) as ours:
-        direct, spied = await asyncio.gather(peers.play(client, urls[server]), peers.play(client, ours))
+    async with peers.proxied(urls[server]) as through_mcpspy:
+        direct, spied = await asyncio.gather(
+            peers.play(client, urls[server]), peers.play(client, through_mcpspy)
+        )
     assert spied == direct
     assert spied.code == 1
     (read,) = await peers.recorded("recorded")
@@ -310,8 +312,8 @@ async def test_a_refusal_is_the_servers_own(
 ) -> None:
     direct = await asyncio.to_thread(ByHand(urls[server]).refusals)
     assert " ".join(str(answer.status) for answer in direct.values()) == statuses
-    async with peers.proxied(urls[server]) as ours:
-        assert await asyncio.to_thread(ByHand(ours).refusals) == direct
+    async with peers.proxied(urls[server]) as through_mcpspy:
+        assert await asyncio.to_thread(ByHand(through_mcpspy).refusals) == direct
     (read,) = await peers.recorded("recorded")
     codes = [note.fields["status"] for note in read.notes("http")]
     assert [codes[at] for at in (*range(9), 10, 11)] == [answer.status for answer in direct.values()]
@@ -324,11 +326,11 @@ async def test_two_clients_that_both_count_from_1_are_kept_apart(
     server: str, mode: str, peers: Peers, urls: dict[str, str]
 ) -> None:
     pair = Pair("sdk", server, mode)
-    async with peers.proxied(urls[server]) as ours:
+    async with peers.proxied(urls[server]) as through_mcpspy:
         direct, *spied = await asyncio.gather(
             peers.play(pair.played, urls[server]),
-            peers.play(pair.played, ours),
-            peers.play(pair.played, ours),
+            peers.play(pair.played, through_mcpspy),
+            peers.play(pair.played, through_mcpspy),
         )
     assert spied == [direct, direct]
     (read,) = await peers.recorded("recorded")
@@ -359,15 +361,15 @@ def origin(url: str) -> str:
 async def test_a_client_that_knows_only_our_address_is_authorized(
     server: str, mode: str, peers: Peers, guarded: dict[str, str]
 ) -> None:
-    async with peers.proxied(guarded[server]) as ours:
+    async with peers.proxied(guarded[server]) as through_mcpspy:
         direct, spied = await asyncio.gather(
             peers.play(f"oauth.py --mode {mode}", guarded[server]),
-            peers.play(f"oauth.py --mode {mode}", ours),
+            peers.play(f"oauth.py --mode {mode}", through_mcpspy),
         )
     assert direct.code == 0, direct.complaints
     assert (spied.complaints, spied.code) == (direct.complaints, 0)
-    assert f"{origin(ours)}/.well-known/" in spied.transcript
-    assert spied.transcript.replace(origin(ours), origin(guarded[server])) == direct.transcript
+    assert f"{origin(through_mcpspy)}/.well-known/" in spied.transcript
+    assert spied.transcript.replace(origin(through_mcpspy), origin(guarded[server])) == direct.transcript
     (read,) = await peers.recorded("recorded")
     assert read.notes("http")[0].fields["status"] == 401
     assert read.exchanges("tools/call")[-1].state == State.OK
@@ -379,14 +381,14 @@ async def test_a_client_that_knows_only_our_address_is_authorized(
 async def test_a_token_for_the_servers_address_only_takes_a_server_that_knows_ours(
     peers: Peers, guarded: dict[str, str], tmp_path: Path
 ) -> None:
-    async with peers.proxied(guarded["bound"]) as ours:
-        refused = await peers.play("oauth.py", ours)
+    async with peers.proxied(guarded["bound"]) as through_mcpspy:
+        refused = await peers.play("oauth.py", through_mcpspy)
     assert refused.code == 1
     port = free_port()
     command = f"{AUTH} --bound --public-url http://127.0.0.1:{port} --port"
     with serving("public", command, "/mcp", tmp_path) as url:
-        async with peers.proxied(url, f":{port}", "second") as ours:
-            admitted = await peers.play("oauth.py", ours)
+        async with peers.proxied(url, f":{port}", "second") as through_mcpspy:
+            admitted = await peers.play("oauth.py", through_mcpspy)
     assert (admitted.complaints, admitted.code) == ("", 0)
     assert origin(url) not in admitted.transcript
     (read,) = await peers.recorded("second")

@@ -54,7 +54,7 @@ def driven(peers: Peers, runtime: Path) -> Callable[..., Any]:
         )
         try:
             client = Driven(process)
-            assert "ready" in await client.heard()
+            assert "ready" in await client.next_message()
             yield client
         finally:
             if process.returncode is None:
@@ -152,8 +152,8 @@ async def test_chaos_under_a_seed_is_the_same_chaos_again(driven: Callable[..., 
 
     async def run() -> list[dict[str, Any]]:
         async with driven("--rules", "chaos.toml", server=BROKEN) as client:
-            client.tell("any", times=200)
-            got = [await client.heard() for _ in range(200)]
+            client.send_call("any", times=200)
+            got = [await client.next_message() for _ in range(200)]
             await client.leave()
         return got
 
@@ -174,20 +174,20 @@ async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_n
 ) -> None:
     async with driven(mode="2026-07-28") as client:
         visit = await reached(peers, "tui")
-        client.tell(
+        client.send_call(
             "echo", text="load"
         )  # What is said before the client speaks would choose the server's era.
-        assert await client.heard() == {"text": "load"}
-        client.tell("echo", text="load", times=200)
+        assert await client.next_message() == {"text": "load"}
+        client.send_call("echo", text="load", times=200)
         *texts, tools = await all_answered(visit, 25, "tools/list")
-        assert [await client.heard() for _ in range(200)] == [{"text": "load"}] * 200
+        assert [await client.next_message() for _ in range(200)] == [{"text": "load"}] * 200
         assert [answer["result"]["content"][0]["text"] for answer in texts] == [str(n) for n in range(25)]
         assert "echo" in [tool["name"] for tool in tools["result"]["tools"]]
 
         await visit.order("hold", query="tool:echo text:mine from:client")
         got = []
         for order in ("edited", "answer", "drop", "release"):
-            client.tell("echo", text=f"mine {order}", timeout=2 if order == "drop" else 30)
+            client.send_call("echo", text=f"mine {order}", timeout=2 if order == "drop" else 30)
             held = await next_of(visit, "held")
             if order == "edited":
                 message = json.loads(held["text"])
@@ -197,16 +197,16 @@ async def test_a_viewer_asks_holds_and_edits_in_a_session_and_the_host_notices_n
                 await visit.order("answer", ticket=held["ticket"], error={"code": 7, "message": "no"})
             else:
                 await visit.order(order, ticket=held["ticket"])
-            got.append(await client.heard())
+            got.append(await client.next_message())
         await visit.close()
-        said = await client.leave()
+        stderr = await client.leave()
     assert got == [
         {"text": "yours"},
         {"error": {"code": 7, "message": "no"}},
         TIMED_OUT,
         {"text": "mine release"},
     ]
-    assert "Failed" not in said
+    assert "Failed" not in stderr
     (read,) = await peers.recorded("r")
     assert [entry for entry in noted(read) if entry[0] == "inject"] == [("inject", "tui")] * 26
     whys = [note.fields["why"] for note in read.notes("rule") if note.fields["action"] == "release"]
@@ -220,16 +220,16 @@ async def test_what_a_misbehaving_server_does_to_a_client_and_what_is_left_of_it
     noise: str, driven: Callable[..., Any], peers: Peers
 ) -> None:
     async with driven("--stdout-noise", noise, "--call-timeout", "2s", server=BROKEN) as client:
-        client.tell("ENV101")
-        heard = [await client.heard()]
+        client.send_call("ENV101")
+        received = [await client.next_message()]
         if noise == "pass":
-            heard.append(await client.heard())
+            received.append(await client.next_message())
         hung = await client.call("LIFE201")
-        said = await client.leave()
+        stderr = await client.leave()
     through = [{"heard": "ValidationError"}] if noise == "pass" else []
-    assert heard == [*through, {"text": "fine"}]
-    assert ("input_value='DEBUG: 3 stations in cache'" in said) == (noise == "pass")
-    assert said.splitlines().count("DEBUG: 3 stations in cache") == (noise == "stderr")
+    assert received == [*through, {"text": "fine"}]
+    assert ("input_value='DEBUG: 3 stations in cache'" in stderr) == (noise == "pass")
+    assert stderr.splitlines().count("DEBUG: 3 stations in cache") == (noise == "stderr")
     assert hung["error"]["code"] == -32001
     assert "LIFE201" in hung["error"]["message"]
     (read,) = await peers.recorded("r")

@@ -68,9 +68,9 @@ def driven(peers: Peers, runtime: Path) -> Callable[..., Any]:
         process = None
         try:
             async with asyncio.timeout(SECONDS):
-                said = (await spy.stderr.readline()).decode()
-            ready = re.fullmatch(r"mcpspy: (http://\S+) -> \S+\n", said)
-            assert ready is not None, said
+                line = (await spy.stderr.readline()).decode()
+            ready = re.fullmatch(r"mcpspy: (http://\S+) -> \S+\n", line)
+            assert ready is not None, line
             process = await asyncio.create_subprocess_exec(
                 *("python", str(make.CLIENTS / "driven.py"), "--mode", mode, "--", ready[1]),
                 cwd=peers.folder,
@@ -80,7 +80,7 @@ def driven(peers: Peers, runtime: Path) -> Callable[..., Any]:
                 stderr=asyncio.subprocess.PIPE,
             )
             client = Driven(process)
-            assert "ready" in await client.heard()
+            assert "ready" in await client.next_message()
             yield client
             spy.terminate()
             async with asyncio.timeout(SECONDS):
@@ -120,7 +120,7 @@ async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_an
             got[text] = await client.call("echo", text=text, timeout=0.5 if text == "lost" else 1.5)
         got["add"] = await client.call("add", a=1, b=2)
         got["hang"] = await client.call("hang")
-        edited = await asked_and_edited(client, await reached(peers, "tui"))
+        edited = await requested_and_edited(client, await reached(peers, "tui"))
         got["slow"] = await client.call("slow", steps=1)
         await client.leave()
 
@@ -165,24 +165,24 @@ async def test_the_clients_code_gets_what_rules_and_viewers_make_of_its_calls_an
     assert len(ids) == len(set(ids))
 
 
-async def asked_and_edited(client: Driven, visit: AsyncControlClient) -> list[Any]:
+async def requested_and_edited(client: Driven, visit: AsyncControlClient) -> list[Any]:
     """Ask the server beside the client's load, edit a call, leave with another one held; return what became of these."""
-    client.tell("echo", text="load", times=40)
+    client.send_call("echo", text="load", times=40)
     *texts, tools = await all_answered(visit, 10, "tools/list")
-    assert [await client.heard() for _ in range(40)] == [{"text": "load"}] * 40
+    assert [await client.next_message() for _ in range(40)] == [{"text": "load"}] * 40
     assert [answer["result"]["content"][0]["text"] for answer in texts] == [str(n) for n in range(10)]
     assert "echo" in [tool["name"] for tool in tools["result"]["tools"]]
     await visit.order("hold", query="tool:echo params.arguments.text:mine kind:request")
-    client.tell("echo", text="mine")
+    client.send_call("echo", text="mine")
     held = await next_of(visit, "held")
     message = json.loads(held["text"])
     message["params"]["arguments"]["text"] = "yours"
     await visit.order("release", ticket=held["ticket"], message=message)
-    got = [await client.heard()]
-    client.tell("echo", text="mine")
+    got = [await client.next_message()]
+    client.send_call("echo", text="mine")
     await next_of(visit, "held")
     await visit.close()
-    return [*got, await client.heard()]
+    return [*got, await client.next_message()]
 
 
 CHAOS = (
@@ -196,8 +196,8 @@ async def test_a_run_of_chaos_is_what_its_seed_says(
 ) -> None:
     options = [word for rule in CHAOS for word in ("--rule", rule)]
     async with driven(urls["json"], *options) as client:
-        client.tell("echo", times=200, text="fine")
-        got = [await client.heard() for _ in range(200)]
+        client.send_call("echo", times=200, text="fine")
+        got = [await client.next_message() for _ in range(200)]
         await client.leave()
     refused = got.count({"error": {"code": -32000, "message": "chaos"}})
     mad = got.count({"text": "mad"})
@@ -232,12 +232,12 @@ async def test_a_call_of_ours_and_an_edited_one_have_the_headers_that_a_real_ser
             params = {"name": "where", "arguments": {"region": "Köln", "floor": 4}}
             ours = await answered(visit, "request", method="tools/call", params=params)
             await visit.order("hold", query="kind:request")
-            client.tell("where", region="Rome")
+            client.send_call("where", region="Rome")
             held = await next_of(visit, "held")
             message = json.loads(held["text"])
             message["params"]["arguments"]["floor"] = 5
             await visit.order("release", ticket=held["ticket"], message=message)
-            edited = await client.heard()
+            edited = await client.next_message()
             await visit.close()
             await client.leave()
 

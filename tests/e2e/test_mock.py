@@ -42,7 +42,9 @@ async def test_the_client_that_made_a_recording_prints_what_it_printed_at_the_re
     recipe: make.Recipe, peers: Peers
 ) -> None:
     client = recipe.client.replace("--dir graph", "")
-    async with peers.mocked(*(str(make.HERE / name) for name in recipe.files), says=NEVER_ANSWERED) as url:
+    async with peers.mocked(
+        *(str(make.HERE / name) for name in recipe.files), expected=NEVER_ANSWERED
+    ) as url:
         direct, *mocked = await asyncio.gather(
             peers.play(client, *real(recipe)),
             peers.play(client, *mock(recipe)),
@@ -86,11 +88,11 @@ async def test_a_client_of_another_era_finds_its_way_to_a_legacy_recording(peers
 
 async def test_a_client_that_was_never_recorded_is_answered_and_told_what_was_not(peers: Peers) -> None:
     recording = str(make.HERE / "peer-sdk-legacy.jsonl")
-    said = await peers.play(
+    played = await peers.play(
         "inspector.sh --method tools/call --tool-name add --tool-arg a=1 b=2", "mcpspy", "mock", recording
     )
-    assert said.code != 0
-    assert "not recorded: tools/call add" in said.transcript + said.complaints
+    assert played.code != 0
+    assert "not recorded: tools/call add" in played.transcript + played.complaints
 
 
 async def test_a_recording_of_two_clients_over_http_serves_each_of_them_on_stdio(peers: Peers) -> None:
@@ -105,7 +107,7 @@ async def test_a_recording_of_two_clients_over_http_serves_each_of_them_on_stdio
         assert "mcpspy" not in mocked.complaints
 
 
-async def test_a_real_server_is_asked_for_what_was_not_recorded_and_then_needed_no_more(peers: Peers) -> None:
+async def test_a_real_server_answers_unrecorded_requests_and_is_then_not_needed(peers: Peers) -> None:
     client, server = "sdk.py --script sdk --mode 2026-07-28", ("python", str(make.SDK_SERVER))
     recording = str(make.HERE / "peer-ts-auto-2.jsonl")
     forward = ("--on-miss", "forward", "--append", "learned.jsonl", "--", *server)
@@ -124,7 +126,7 @@ async def test_over_http_each_client_has_the_real_server_to_itself(peers: Peers)
     with serving("peer", command, "/mcp", peers.folder) as upstream:
         forward = ("--on-miss", "forward", "--upstream", upstream)
         asked = "(mcpspy: not recorded: tools/call add; the server is asked\n){2}"
-        async with peers.mocked(str(make.HERE / "peer-sdk-legacy.jsonl"), *forward, says=asked) as mocked:
+        async with peers.mocked(str(make.HERE / "peer-sdk-legacy.jsonl"), *forward, expected=asked) as mocked:
             direct, *played = await asyncio.gather(
                 *(peers.play(client, url) for url in (upstream, mocked, mocked))
             )

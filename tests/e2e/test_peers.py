@@ -149,7 +149,7 @@ async def test_a_client_that_starts_the_command_twice_gets_two_recordings_under_
         ("--method tools/list --format json --protocol-era auto", 0),
     ],
 )
-async def test_the_inspector_says_the_same_and_exits_the_same(asked: str, code: int, peers: Peers) -> None:
+async def test_the_inspector_prints_and_exits_the_same(asked: str, code: int, peers: Peers) -> None:
     client, served = f"inspector.sh {asked}", SERVERS["peer"].split()
     direct, spied = await asyncio.gather(
         peers.play(client, *served), peers.play(client, "mcpspy", "run", "--dir", "recorded", "--", *served)

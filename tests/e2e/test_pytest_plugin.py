@@ -60,12 +60,12 @@ class Suite:
         )
         try:
             async with asyncio.timeout(SECONDS):
-                said, _ = await process.communicate()
+                output, _ = await process.communicate()
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        return said.decode()
+        return output.decode()
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def suite(tmp_path: Path) -> Suite:
 async def test_a_suite_is_recorded_then_served_offline_and_fails_for_what_is_new(suite: Suite) -> None:
     recordings = suite.folder / "mcp_recordings" / "test_sums"
 
-    said = await suite.run("mcp2")
-    assert "3 passed" in said, said
+    output = await suite.run("mcp2")
+    assert "3 passed" in output, output
     made = {path.name: Recording(path) for path in recordings.iterdir()}
     assert set(made) == {
         "test_a_sum.jsonl",
@@ -98,10 +98,10 @@ async def test_a_suite_is_recorded_then_served_offline_and_fails_for_what_is_new
         if not (Path(place) / "mcp-server-everything").exists()
     )
     suite.add_changed()
-    said = await suite.run("mcp1", PATH=without_servers, CI="true")
-    assert "2 failed, 3 passed" in said, said
-    assert "test_sums.py ..." in said, "as it was recorded, all of it is served"
+    output = await suite.run("mcp1", PATH=without_servers, CI="true")
+    assert "2 failed, 3 passed" in output, output
+    assert "test_sums.py ..." in output, "as it was recorded, all of it is served"
     (example,) = re.findall(r"^```\n(mcpspy: 1 request .+?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert example.replace("test_sums.py::", "test_changed.py::") in said
-    assert "    /params/arguments/b: 5 was recorded, 6 was asked\n" in said
+    assert example.replace("test_sums.py::", "test_changed.py::") in output
+    assert "    /params/arguments/b: 5 was recorded, 6 was asked\n" in output
     assert {path.name: path.read_bytes() for path in recordings.iterdir()} == before

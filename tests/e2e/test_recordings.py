@@ -155,7 +155,7 @@ def test_progress_belongs_to_its_call(name: str, tool: str, recording: Recording
 
 
 @pytest.mark.parametrize("name", ["everything-sdk-legacy", "everything-sdk-auto"])
-def test_the_ways_to_fail_are_told_apart(name: str, recording: Recordings) -> None:
+def test_the_ways_to_fail_are_distinguished(name: str, recording: Recordings) -> None:
     read = recording(name)
     assert code(the(read.exchanges("resources/read", "demo://resource/none"))) == -32602
     accepted, refused = read.exchanges("tools/call", "trigger-url-elicitation")

@@ -53,7 +53,7 @@ def replay(recording: object, *options: str) -> int:
 
 
 @EVERY_FILE
-def test_the_server_it_came_from_says_the_same(recipe: make.Recipe, name: str) -> None:
+def test_the_server_it_came_from_gives_the_same_results(recipe: make.Recipe, name: str) -> None:
     assert replay(make.HERE / f"{name}.jsonl", "--no-record", "--", *recipe.server.split()) == 0
 
 

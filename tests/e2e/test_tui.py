@@ -59,9 +59,9 @@ class Host(NamedTuple):
         """Have a tool called; return how that went."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{tool} {text}\n".encode())
-        return await self.said()
+        return await self.next_line()
 
-    async def said(self) -> str:
+    async def next_line(self) -> str:
         """Return the next line that the client prints."""
         assert self.process.stdout is not None
         async with asyncio.timeout(SECONDS):
@@ -86,7 +86,7 @@ async def hosted(folder: Path, *before: str) -> AsyncIterator[Host]:
     )
     host = Host(process)
     try:
-        assert await host.said() == "ready"
+        assert await host.next_line() == "ready"
         yield host
         assert process.stdin is not None
         process.stdin.close()
@@ -185,7 +185,9 @@ async def test_a_session_is_watched_that_began_long_before(terminal: Tmux, peers
     until(lambda: not set(pid) & set(processes("-m mcpspy tui")), "a process is left")
 
 
-async def test_a_proxy_that_is_killed_while_it_is_watched_is_said_to_be(terminal: Tmux, peers: Peers) -> None:
+async def test_a_proxy_that_is_killed_while_it_is_watched_is_shown_as_such(
+    terminal: Tmux, peers: Peers
+) -> None:
     async with hosted(peers.folder) as host:
         assert await host.call("echo", "before") == "done"
         terminal.start("last")

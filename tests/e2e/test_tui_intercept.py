@@ -65,8 +65,8 @@ async def test_a_call_is_edited_repeated_and_not_lost_with_its_viewer(
         await shows(terminal, "0 held", "answer: ok after", "held (tui); edited after")
         (released,) = notes(path, "release")
         assert (released["why"], released["viewer"]) == ("edited", "tui")
-        said = [line for line in path.read_text(encoding="utf-8").splitlines() if '"from":"server"' in line]
-        assert '"text":"after"' in said[-2], "what the server was asked for"
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if '"from":"server"' in line]
+        assert '"text":"after"' in lines[-2], "what the server was asked for"
 
         terminal.press("i")
         await shows(terminal, "nothing is held any more")

@@ -43,8 +43,8 @@ def test_a_suite_is_recorded_then_served_and_fails_for_what_is_new(tmp_path: Pat
     recordings = tmp_path / "recordings"
     recordings.mkdir()
 
-    code, said = run(tmp_path)
-    assert code == 0, said
+    code, output = run(tmp_path)
+    assert code == 0, output
     assert Recording(recordings / "sum.jsonl").state is RecordingState.ENDED
     before = (recordings / "sum.jsonl").read_bytes()
 
@@ -53,12 +53,12 @@ def test_a_suite_is_recorded_then_served_and_fails_for_what_is_new(tmp_path: Pat
     text = suite.read_text(encoding="utf-8")
     assert text.count("2, 3)") == 2
     suite.write_text("2, 4).catch(() => '5')".join(text.rsplit("2, 3)", 1)), encoding="utf-8")
-    code, said = run(tmp_path, CI="1")
-    assert code == 1, said
-    assert "\nok 1 - a sum\n" in said
-    assert "\nnot ok 2 - the same over HTTP\n" in said
+    code, output = run(tmp_path, CI="1")
+    assert code == 1, output
+    assert "\nok 1 - a sum\n" in output
+    assert "\nnot ok 2 - the same over HTTP\n" in output
     assert (
         "mcpspy: not recorded: tools/call get-sum; nearest: tools/call get-sum differs at /params/arguments/b"
-        in said
+        in output
     )
     assert [path.read_bytes() for path in recordings.iterdir()] == [before]

@@ -152,14 +152,16 @@ async def test_wrapped_entries_serve_a_client_in_a_bare_environment_and_are_reco
     assert {read.header.name for read in reads} == {server for _, _, server, _ in CONFIGS.values()}
     for read in reads:
         # The SDK's server answers a cancelled request over HTTP (-32800).
-        assert [said for said in read.complaints() if "Request cancelled" not in said] == []
+        assert [hosts for hosts in read.complaints() if "Request cancelled" not in hosts] == []
         assert len(read.exchanges("tools/call")) > 5
         assert "k3y" not in read.path.read_text(encoding="utf-8")
 
     out, _ = await ran(MCPSPY, "hosts", "--json", home=home, cwd=elsewhere)
-    said = [json.loads(line) for line in out.splitlines()]
-    assert [host["host"] for host in said] == ["cursor", "codex", "gemini", "continue"]
-    assert [server["last"]["state"] for host in said for server in host["servers"]] == ["fine"] * len(CONFIGS)
+    hosts = [json.loads(line) for line in out.splitlines()]
+    assert [host["host"] for host in hosts] == ["cursor", "codex", "gemini", "continue"]
+    assert [server["last"]["state"] for host in hosts for server in host["servers"]] == ["fine"] * len(
+        CONFIGS
+    )
 
     await asyncio.gather(*(ran(MCPSPY, "unwrap", path, home=home, cwd=elsewhere) for path in before))
     assert {path: path.read_bytes() for path in before} == before

@@ -1,4 +1,4 @@
-"""A server of 2025-11-25 that opens sessions, adds, asks and reports; or one that has changed since: how, it is told.
+"""A server of 2025-11-25 that opens sessions, adds, sends requests and reports. Its argument changes its behavior.
 
 `lost-tool`, `required`, `result`, `error`: what its tools are, or say. `crash`, `hang`: what `add` does.
 `SIGINT`, `SIGTERM`: `add` sends it to the client, and hangs. `mute`, `dies`, `garbage`: what it does at all.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 HUNG = "…"
-"""What a tool says that says nothing."""
+"""The text of a tool that does not respond."""
 
 how = sys.argv[1] if sys.argv[1:] else "same"
 signal.alarm(60)  # A test that fails must not leave it behind for good.
@@ -36,42 +36,42 @@ if how == "lost-tool":
 session = f"s-{os.getpid():08}"  # A short text may be equal by chance, and a pid may be 7.
 
 
-def say(**members: Any) -> None:
+def send(**members: Any) -> None:
     """Send one message."""
     os.write(1, json.dumps({"jsonrpc": "2.0", **members}).encode() + b"\n")
 
 
-def heard() -> Iterator[Any]:
+def received() -> Iterator[Any]:
     """Yield the messages of the client."""
     for line in sys.stdin:
         yield json.loads(line)
 
 
-messages = heard()
+messages = received()
 
 
-def ask(number: int, method: str, **params: Any) -> Any:
-    """Ask the client; return its result."""
-    say(id=number, method=method, params=params)
+def request(number: int, method: str, **params: Any) -> Any:
+    """Send a request to the client; return its result."""
+    send(id=number, method=method, params=params)
     return next(message for message in messages if message.get("id") == number and "method" not in message)[
         "result"
     ]
 
 
 def call(name: str, arguments: dict[str, Any], token: Any) -> str | None:
-    """Return what a tool says."""
+    """Return the text of a tool's result."""
     if name == "open":
         return f"session {session} is open"
     if name == "use":
         return "used" if arguments["session"] == session else None
     if name == "slow":
         for step in (1, 2):
-            say(method="notifications/progress", params={"progressToken": token, "progress": step})
+            send(method="notifications/progress", params={"progressToken": token, "progress": step})
         return "done"
     if name == "ask":
-        roots = ask(0, "roots/list")["roots"]
-        colour = ask(1, "elicitation/create", message="Which colour?")["content"]["colour"]
-        words = ask(2, "sampling/createMessage", maxTokens=5)["content"]["text"]
+        roots = request(0, "roots/list")["roots"]
+        colour = request(1, "elicitation/create", message="Which colour?")["content"]["colour"]
+        words = request(2, "sampling/createMessage", maxTokens=5)["content"]["text"]
         return f"{len(roots)} {colour} {words}"
     if how == "crash":
         sys.stderr.write("out of numbers\n")
@@ -98,22 +98,22 @@ for message in messages:
     number, method, params = message["id"], message["method"], message.get("params", {})
     if method == "initialize":
         info = {"name": "changing", "version": "1"}
-        say(
+        send(
             id=number,
             result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info},
         )
     elif method == "tools/list":
-        say(id=number, result={"tools": list(TOOLS.values())})
+        send(id=number, result={"tools": list(TOOLS.values())})
     else:
         try:
-            said = call(
+            text = call(
                 params["name"], params.get("arguments", {}), params.get("_meta", {}).get("progressToken")
             )
         except ValueError as error:
-            say(id=number, error={"code": -32603, "message": str(error)})
+            send(id=number, error={"code": -32603, "message": str(error)})
             continue
-        if said is not HUNG:
-            content = [{"type": "text", "text": said or "no such session"}]
-            say(id=number, result={"content": content, "isError": said is None})
+        if text is not HUNG:
+            content = [{"type": "text", "text": text or "no such session"}]
+            send(id=number, result={"content": content, "isError": text is None})
 while how == "deaf":
     signal.pause()

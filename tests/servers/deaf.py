@@ -1,11 +1,11 @@
-"""Ignores EOF, SIGTERM and EPIPE, answers every line, and stays until somebody kills it."""
+"""Ignores EOF, SIGTERM and EPIPE, answers every line, and runs until it is killed."""
 
 import os
 import signal
 
 
-def say(text: str) -> None:
-    """Say one line, at once, heard or not."""
+def write(text: str) -> None:
+    """Write one line at once; ignore a closed pipe."""
     try:
         os.write(1, text.encode() + b"\n")
     except OSError:
@@ -13,11 +13,11 @@ def say(text: str) -> None:
 
 
 signal.alarm(60)  # A test that fails must not leave it behind for good.
-signal.signal(signal.SIGTERM, lambda *_: say('{"ignored":"SIGTERM"}'))
-say(f'{{"pid":{os.getpid()}}}')
+signal.signal(signal.SIGTERM, lambda *_: write('{"ignored":"SIGTERM"}'))
+write(f'{{"pid":{os.getpid()}}}')
 while data := os.read(0, 65536):
     for line in data.splitlines():
-        say(f'{{"heard":{line.decode()}}}')
-say('{"ignored":"EOF"}')
+        write(f'{{"heard":{line.decode()}}}')
+write('{"ignored":"EOF"}')
 while True:
     signal.pause()

@@ -1,4 +1,4 @@
-"""Sends back every byte as it comes, and exits at EOF with the code it was given (0)."""
+"""Sends every byte back, and exits at EOF with the code of its argument (0)."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Writes so many bytes of lines and leaves at once: with an exit code, or by the signal it is told."""
+"""Writes N bytes of lines and ends at once: with an exit code, or by a signal."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Keeps all it reads in the file it is given; whenever a line has ended, says how much that is by now."""
+"""Writes all input to the file of its argument; after each line, prints the number of bytes so far."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Tells as JSON what a process is given by the one that starts it, and exits."""
+"""Prints as JSON what a process inherits from its parent, and exits."""
 
 import fcntl
 import json
@@ -8,7 +8,7 @@ import sys
 
 
 def is_open(fd: int) -> bool:
-    """Whether the descriptor is open."""
+    """Return whether the descriptor is open."""
     try:
         os.fstat(fd)
     except OSError:

@@ -10,7 +10,7 @@ import threading
 
 
 def flood() -> None:
-    """Write numbers until nobody reads them."""
+    """Write numbers until the pipe is closed."""
     number = 0
     try:
         while True:

@@ -1,17 +1,7 @@
-"""What a command line means: which recordings, and which of their messages.
+"""Values of the command line: recordings, filters, addresses, HTTP headers, request parameters.
 
-Owns the words for what cannot be meant.
-
-Where to listen, as a person writes it.
-
-A server's URL, and headers for it: `Name: value`, with variables of the environment.
-
-Owns that no secret has to stand in a command line. Never shows a value.
-
-The parameters of a request, as a person types them.
-
-Owns the small language: JSON, `key=value`, `a.b=value`, `@FILE`, `-`. What is
-given later is put over what was given before.
+Parameters are JSON, `key=value`, `a.b=value`, `@FILE` or `-`; later ones are merged over earlier ones. Variables of
+the environment keep secrets out of the command line; no error shows a value.
 """
 
 from __future__ import annotations
@@ -25,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from mcpspy.core.jsontools import Pointer, pointer
 from mcpspy.core.protocol.http_headers import Upstream, read_upstream
 from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.recording.decode import Header
@@ -32,13 +23,16 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.reader import find, sessions, summarize
 
+HINT = """like '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
 
 def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path]]:
-    """Yield the recordings that are meant, each once, as a person named them; those of a folder oldest first.
+    """Yield each recording once, with its name on the command line; those of a folder oldest first.
 
-    Raise UsageError for what is none.
+    Raise UsageError for what is not a recording.
     """
-    seen: set[Path] = set()
+    yielded: set[Path] = set()
     for name in names or ["last"]:
         found = [name]
         if Path(name).is_dir():
@@ -47,15 +41,15 @@ def recordings(names: list[str], folder: str | None) -> Iterator[tuple[str, Path
                 raise UsageError(sanitize(f"{name}: no recording in it"), "record one: mcpspy run -- COMMAND")
         for which in found:
             path = find(which, folder)
-            if path not in seen:
-                seen.add(path)
+            if path not in yielded:
+                yielded.add(path)
                 yield which, path
 
 
 def query_of(text: str | None, *, linted: bool = False) -> Query | None:
-    """Return the filter, None if there is none; raise UsageError with the place where it cannot be read.
+    """Return the filter, None without one; raise UsageError with the position of the error.
 
-    `linted`: it may ask for findings.
+    `linted` allows terms on findings.
     """
     try:
         return None if text is None else parse(text, linted=linted)
@@ -65,14 +59,19 @@ def query_of(text: str | None, *, linted: bool = False) -> Query | None:
         ) from None
 
 
+def title_of(which: str) -> str:
+    """Return the title of a session that was named `which`: of a file, its name without the suffix."""
+    return Path(which).stem if which.endswith(".jsonl") else which
+
+
 def counted_back(query: Query | None, path: Path, header: Header) -> None:
-    """Tell a filter when the recording ends as it is now, if it counts back from there."""
+    """Set the current end of the recording, if the filter counts back from it."""
     if query is not None and query.counts_back:
         query.end = summarize(path, header, counts=False).last
 
 
 def listen_address(option: str, text: str) -> tuple[str, int]:
-    """Return host and port of `PORT`, `:PORT`, `HOST:PORT` or `[::1]:PORT`; loopback if no host is named."""
+    """Return host and port of `PORT`, `:PORT`, `HOST:PORT` or `[::1]:PORT`; loopback without a host."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isdecimal() or int(port) > 65535:
@@ -80,11 +79,8 @@ def listen_address(option: str, text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
-
-
 def read_header(option: str, text: str) -> tuple[str, str]:
-    """Return name and value; raise UsageError, in the name of `option`."""
+    """Return name and value; raise UsageError, which names the option."""
     name, colon, value = text.partition(":")
     if not colon or not name.strip() or "\n" in text or "\r" in text:
         raise UsageError(f"{option} takes 'Name: value'")
@@ -92,22 +88,22 @@ def read_header(option: str, text: str) -> tuple[str, str]:
 
 
 def read_headers(option: str, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return names and values; raise UsageError, in the name of `option`."""
+    """Return names and values; raise UsageError, which names the option."""
     return tuple(read_header(option, text) for text in texts)
 
 
-def read_endpoint(option: str, url: str, given: str | None = None) -> Upstream:
-    """Return the server that a URL names, `given` with variables; raise UsageError, in the name of `option`."""
+def read_endpoint(option: str, url: str, typed: str | None = None) -> Upstream:
+    """Return the server of a URL, which was `typed` with variables; raise UsageError, which names the option."""
     upstream = read_upstream(url)
     if upstream is None:
         raise UsageError(
-            f"{option} {given or url} is not a URL of a server", "like http://localhost:3001/mcp"
+            f"{option} {typed or url} is not a URL of a server", "like http://localhost:3001/mcp"
         )
     return upstream
 
 
 def filled(option: str, text: str) -> str:
-    """Return the text with each `${NAME}` replaced by that variable of the environment."""
+    """Return the text with the variables of the environment for each `${NAME}`."""
     missing = [variable for variable in _VARIABLE.findall(text) if variable not in os.environ]
     if missing:
         raise UsageError(
@@ -116,21 +112,29 @@ def filled(option: str, text: str) -> str:
     return _VARIABLE.sub(lambda found: os.environ[found[1]], text)
 
 
-HINT = """like '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
+def ignored_parameter(label: str, text: str) -> Pointer:
+    """Return the pointer below /params that a mock ignores; raise UsageError, which begins with the label."""
+    try:
+        tokens = pointer(text)
+    except ValueError as error:
+        raise UsageError(f"{label}: {error}", "like /params/arguments/now") from None
+    if tokens[0] != "params":
+        raise UsageError(f"{label}: only /params/… is compared", "like /params/arguments/now")
+    return tokens
 
 
 def read_parameters(words: list[str]) -> dict[str, Any] | None:
-    """Return the object that the words make; None if there are none. Raises UsageError or CannotStart."""
+    """Return the merged object of all words; None without any. Raises UsageError or CannotStart."""
     if not words:
         return None
     found: dict[str, Any] = {}
     for word in words:
         if word == "-":
-            _lay_over(found, _object(sys.stdin.read(), "stdin"))
+            _merge(found, _object(sys.stdin.read(), "stdin"))
         elif word.startswith("@"):
-            _lay_over(found, _object(_read(word[1:]), word[1:]))
+            _merge(found, _object(_read(word[1:]), word[1:]))
         elif word.lstrip().startswith(("{", "[")):
-            _lay_over(found, _object(word, "PARAMS"))
+            _merge(found, _object(word, "PARAMS"))
         else:
             _set(found, word)
     return found
@@ -161,7 +165,7 @@ def _set(found: dict[str, Any], word: str) -> None:
 
 
 def _value(text: str) -> Any:
-    """Return what a value means: JSON, if it is any; else itself."""
+    """Return the value of JSON; other text is itself."""
     if text.startswith("@"):
         text = _read(text[1:])
     try:
@@ -170,11 +174,11 @@ def _value(text: str) -> Any:
         return text
 
 
-def _lay_over(found: dict[str, Any], more: dict[str, Any]) -> None:
+def _merge(found: dict[str, Any], more: dict[str, Any]) -> None:
     for key, value in more.items():
         inner = found.get(key)
         if isinstance(inner, dict) and isinstance(value, dict):
-            _lay_over(inner, value)
+            _merge(inner, value)
         else:
             found[key] = value
 

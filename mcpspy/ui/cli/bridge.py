@@ -1,12 +1,18 @@
-"""`mcpspy bridge`: a server that speaks HTTP, in a host that starts its servers."""
+"""`mcpspy bridge`: a stdio server for the host, backed by a server that speaks HTTP."""
 
 from __future__ import annotations
 
 import argparse
 
-from mcpspy.ui.cli import redact_options
 from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers
-from mcpspy.ui.cli.options import CERTIFICATES, SESSION, VARIABLE, describe
+from mcpspy.ui.cli.options import (
+    CERTIFICATES,
+    SESSION,
+    VARIABLE,
+    describe,
+    describe_redaction,
+    set_recording,
+)
 
 EPILOG = """\
 examples:
@@ -37,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     }
     describe(parser, header, repeated=header)
     describe(parser, {"--sse": (None, "the server speaks HTTP+SSE of 2024-11-05"), **SESSION})
-    redact_options.configure(parser)
+    describe_redaction(parser)
     describe(parser, CERTIFICATES)
 
 
@@ -45,11 +51,11 @@ def main(args: argparse.Namespace) -> int:
     url = filled("bridge: --upstream", args.upstream)
     upstream = read_endpoint("bridge: --upstream", url, args.upstream)
     headers = read_headers("bridge: --header", args.header)
-    # Not at the top: the help of this command should not wait for aiohttp.
+    # Not at the top: the help of this command does not wait for aiohttp.
     from mcpspy.io.bridge import BridgeOptions, run
     from mcpspy.io.client import ServerAddress
 
     address = ServerAddress(url, headers, args.cacert, args.insecure, True if args.sse else None)
     options = BridgeOptions(address, args.name or upstream.host)
-    redact_options.record(options, args, "bridge")
+    set_recording(options, args, "bridge")
     return run(options)

@@ -1,4 +1,4 @@
-"""`mcpspy ca`: the authority that a forward proxy speaks by, and how programs come to trust it."""
+"""`mcpspy ca`: the certificate authority of the forward proxy, and how programs are made to trust it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HOSTS = (
     ),
     ("Claude Desktop", "its connectors do not pass this machine: mcpspy bridge brings it such a server"),
 )
-"""Hosts: how they come to be led through the proxy, and to trust it."""
+"""Hosts, and how to make each use the proxy and trust the authority."""
 
 STORES = (
     (
@@ -54,7 +54,7 @@ STORES = (
     ),
     ("Windows", "certutil -user -addstore Root {cert}", "certutil -user -delstore Root {sha1}"),
 )
-"""Systems: how the authority gets into the store, and out again."""
+"""Systems, and the commands that add the authority to the store and remove it."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -72,40 +72,40 @@ def main(args: argparse.Namespace) -> int:
     need("ca")
     from mcpspy.io.forward.ca import authority
 
-    ours = authority()
+    ca = authority()
     if args.cert or args.bundle:
-        text = f"{ours.certificate if args.cert else ours.bundle}\n"
+        text = f"{ca.certificate if args.cert else ca.bundle}\n"
     elif args.json:
-        text = orjson.dumps(_document(ours), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2).decode()
+        text = orjson.dumps(_document(ca), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2).decode()
     else:
-        text = _page(ours)
+        text = _page(ca)
     sys.stdout.write(text)
     return 0
 
 
-def _document(ours: CertificateAuthority) -> dict[str, str]:
+def _document(ca: CertificateAuthority) -> dict[str, str]:
     return {
-        "name": ours.name,
-        "key": str(ours.key),
-        "certificate": str(ours.certificate),
-        "bundle": str(ours.bundle),
-        "sha256": ours.fingerprint("SHA256"),
-        "sha1": ours.fingerprint("SHA1"),
-        "until": ours.until.isoformat(),
+        "name": ca.name,
+        "key": str(ca.key),
+        "certificate": str(ca.certificate),
+        "bundle": str(ca.bundle),
+        "sha256": ca.fingerprint("SHA256"),
+        "sha1": ca.fingerprint("SHA1"),
+        "until": ca.until.isoformat(),
     }
 
 
-def _page(ours: CertificateAuthority) -> str:
+def _page(ca: CertificateAuthority) -> str:
     from mcpspy.io.forward.child import BESIDES, INSTEAD
 
     width = max(map(len, (*INSTEAD, *BESIDES)))
     lines = [
-        f"{ours.name}, until {ours.until:%Y-%m-%d}",
+        f"{ca.name}, until {ca.until:%Y-%m-%d}",
         "",
-        f"  its certificate          {ours.certificate}",
-        f"  the system's and it      {ours.bundle}",
-        f"  its key, for you alone   {ours.key}",
-        f"  SHA-256                  {ours.fingerprint('SHA256')}",
+        f"  its certificate          {ca.certificate}",
+        f"  the system's and it      {ca.bundle}",
+        f"  its key, for you alone   {ca.key}",
+        f"  SHA-256                  {ca.fingerprint('SHA256')}",
         "",
         "One program is made to trust it by its environment; mcpspy exec -- COMMAND sets all of these:",
         "",
@@ -120,7 +120,7 @@ def _page(ours: CertificateAuthority) -> str:
         "All programs trust it through the system's store; mcpspy runs none of this:",
         "",
     ]
-    for system, there, back in STORES:
-        places = {"cert": ours.certificate, "sha1": ours.fingerprint("SHA1").replace(":", "")}
-        lines += [f"  {system}", f"    {there.format(**places)}", f"    {back.format(**places)}   (and out)"]
+    for system, add, remove in STORES:
+        values = {"cert": ca.certificate, "sha1": ca.fingerprint("SHA1").replace(":", "")}
+        lines += [f"  {system}", f"    {add.format(**values)}", f"    {remove.format(**values)}   (and out)"]
     return "\n".join(lines) + "\n"

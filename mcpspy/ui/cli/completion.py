@@ -1,13 +1,7 @@
-"""`mcpspy completion`: what a shell runs to complete our command lines.
+"""`mcpspy completion`: print the code for a shell's completion, and serve its requests.
 
-Owns nothing but the choice of a shell: the code is argcomplete's, what can
-stand where is `ui.cli.completion`'s.
-
-What could stand at the cursor, for a shell that asks.
-
-Owns which words of a command line are sessions and which are nobody's business
-of ours: behind `--` a command of its own begins. Never fails: a shell that asks
-wants words, and no traceback.
+Owns which words of a command line are sessions. Completes nothing after `--`, where another command begins, and never
+prints a traceback into the shell.
 """
 
 from __future__ import annotations
@@ -34,6 +28,15 @@ examples:
 
 SHELLS = ("bash", "zsh", "fish")
 
+SESSIONS = frozenset({"session", "sessions", "recording", "recordings", "old", "new"})
+"""Names of the arguments that are sessions."""
+
+Parsers: TypeAlias = Callable[[str | None], tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]]
+"""Typed command → a parser of every command, and the parser of that command, which has its options."""
+
+MOST = 50
+"""Number of sessions to offer: the latest."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS, help="which shell")
@@ -46,28 +49,17 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-SESSIONS = frozenset({"session", "sessions", "recording", "recordings", "old", "new"})
-"""What arguments that name a session are called in the parsers."""
-
-Parsers: TypeAlias = Callable[[str | None], tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]]
-"""The command that is typed → a parser of every command, and that command's own, which knows its options."""
-
-MOST = 50
-"""Sessions that are offered: the latest."""
-
-
 def complete(parsers: Parsers) -> int:
-    """Answer the shell, as the environment says; return the exit code."""
+    """Print completions for the command line in the environment; return the exit code."""
     words = _words()
     if "--" in words[:-1]:
-        # The server's command line: the shell completes files by itself if we say nothing.
-        return 1
+        return 1  # The server's command line: the shell completes files itself.
     argcomplete.autocomplete(_parser(words, parsers), append_space=False, always_complete_options=False)
-    return 0  # Only if the environment was no shell's: autocomplete leaves by itself.
+    return 0  # Not reached under a shell: autocomplete exits.
 
 
 def _words() -> list[str]:
-    """Return the words up to the cursor, the last one as far as it is typed."""
+    """Return the words up to the cursor; the last one may be incomplete."""
     line = os.environ.get("COMP_LINE", "")
     try:
         _, _, prefix, words, _ = split_line(line, int(os.environ.get("COMP_POINT", len(line))))
@@ -77,25 +69,25 @@ def _words() -> list[str]:
 
 
 def _parser(words: list[str], parsers: Parsers) -> argparse.ArgumentParser:
-    """Return a parser of every command, of which the one that is typed completes sessions, too."""
+    """Return a parser of every command; the typed one also completes sessions."""
     parser, command = parsers(words[0] if len(words) > 1 else None)
     for action in command._actions if command is not None else ():
         if action.dest in SESSIONS:
-            action.completer = _sessions  # type: ignore[attr-defined]  # What argcomplete looks for.
+            action.completer = _sessions  # type: ignore[attr-defined]  # argcomplete reads it.
     return parser
 
 
 def _sessions(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Iterable[str]:
-    """Return the ids of the latest sessions, each with its name; files if a path is begun."""
+    """Return the ids of the latest sessions, each with its name; files if the prefix is a path."""
     if os.sep in prefix or prefix.startswith((".", "~")):
         return FilesCompleter(("jsonl",))(prefix)
     try:
-        return dict(_named(getattr(parsed_args, "dir", None)))
+        return dict(_offered(getattr(parsed_args, "dir", None)))
     except (McpspyError, OSError):
         return {}
 
 
-def _named(folder: str | None) -> Iterator[tuple[str, str]]:
+def _offered(folder: str | None) -> Iterator[tuple[str, str]]:
     yield "last", "the newest session"
     for summary in sessions(folder)[:MOST]:
         yield summary.header.id, f"{summary.header.name} {summary.header.started}"

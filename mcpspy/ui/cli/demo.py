@@ -1,4 +1,4 @@
-"""`mcpspy demo`: a real session, recorded and shown, in five seconds."""
+"""`mcpspy demo`: record a real session in five seconds, and show it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def main(args: argparse.Namespace) -> int:
     screen = sys.stdout.isatty() and sys.stdin.isatty() and not args.plain
     shown = mcpspy(["tui", path] if screen else ["show", path])
     sys.stdout.write(f"\nRecorded to {path}. Next:\n")
-    mcpspy_here = _own_command()
+    program = _program()
     for words, text in NEXT:
-        command = f"{mcpspy_here} {words.format(id=recorded.header.id)}"
-        sys.stdout.write(f"  {command:{len(mcpspy_here) + 18}} {text}\n")
+        command = f"{program} {words.format(id=recorded.header.id)}"
+        sys.stdout.write(f"  {command:{len(program) + 18}} {text}\n")
     return shown or code
 
 
-def _own_command() -> str:
-    """Return what to type to start us: as short as it works here."""
+def _program() -> str:
+    """Return the shortest command that starts mcpspy here."""
     return "mcpspy" if shutil.which("mcpspy") else os.path.relpath(sys.argv[0])

@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the program; it ends the process itself, as the program ended."""
+    """Run the program; it ends this process with the program's exit status."""
     if not args.command:
         raise UsageError("exec: no program to start", "mcpspy exec -- COMMAND ARGS…")
     from mcpspy.io.forward.proxy import need

@@ -16,7 +16,7 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
-from mcpspy.ui.cli.arguments import counted_back, query_of, read_headers, recordings
+from mcpspy.ui.cli.arguments import counted_back, query_of, read_headers, recordings, title_of
 from mcpspy.ui.cli.options import CACERT, FOLDER, VARIABLE, describe
 from mcpspy.ui.filter_items import kept
 from mcpspy.ui.terminal import Output, scanned
@@ -66,11 +66,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     form = _format(args)
     query = query_of(args.filter)
-    found = list(recordings(args.sessions, args.dir))
-    if len(found) > 1 and not form.several:
+    paths = list(recordings(args.sessions, args.dir))
+    if len(paths) > 1 and not form.several:
         several = ", ".join(each.name for each in FORMATS.values() if each.several)
-        raise UsageError(f"{form.name} holds one session, and these are {len(found)}", f"{several} hold more")
-    sessions = _Sessions(found, query)
+        raise UsageError(f"{form.name} holds one session, and these are {len(paths)}", f"{several} hold more")
+    sessions = _Sessions(paths, query)
     if args.endpoint is not None:
         _send(args, sessions)
         return 0
@@ -81,14 +81,14 @@ def main(args: argparse.Namespace) -> int:
         if args.force:
             _refuse_recording(Path(args.output))
         size = save(args.output, pieces, force=args.force, way_out="name another, or --force")
-        Output().line(sanitize(f"{args.output}: {sessions.told}, {size:,} bytes"))
+        Output().line(sanitize(f"{args.output}: {sessions.summary}, {size:,} bytes"))
     if not sessions.exchanges:
-        sys.stderr.write(f"mcpspy: nothing to export: {sessions.told}\n")
+        sys.stderr.write(f"mcpspy: nothing to export: {sessions.summary}\n")
     return 0
 
 
 def _format(args: argparse.Namespace) -> ExportFormat:
-    """Return the format that is meant; raise UsageError if it is not clear, or an option is not for it."""
+    """Return the format of the options; raise UsageError if it is not clear, or an option does not fit it."""
     is_file = args.output not in (None, STDOUT)
     if args.endpoint is not None:
         if args.output is not None or args.format not in (None, "otlp"):
@@ -108,32 +108,32 @@ def _format(args: argparse.Namespace) -> ExportFormat:
 
 
 class _Sessions:
-    """The sessions that are meant, each read when it is its turn, and how many requests were wanted."""
+    """The selected sessions, each read when it is reached, and the number of their selected requests."""
 
-    def __init__(self, found: Iterable[tuple[str, Path]], query: Query | None) -> None:
-        self._found = found
+    def __init__(self, paths: Iterable[tuple[str, Path]], query: Query | None) -> None:
+        self._paths = paths
         self._query = query
         self.exchanges = 0
         self.count = 0
 
     def __iter__(self) -> Iterator[RecordedSession]:
-        for which, path in self._found:
+        for which, path in self._paths:
             recorded = _read(which, path, self._query)
             self.count += 1
             self.exchanges += sum(1 for _ in recorded.exchanges())
             yield recorded
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         requests = f"{self.exchanges or 'no'} request{'s' * (self.exchanges != 1)}"
         found = " that the filter finds" if self._query is not None else ""
         return f"{requests}{found} in {self.count} session{'s' * (self.count != 1)}"
 
 
 def _read(which: str, path: Path, query: Query | None) -> RecordedSession:
-    """Read a session as it is now."""
+    """Return a session as it is now."""
     recording = Recording(path)
-    # Before it is read: what ends meanwhile was live then, and may yet be answered.
+    # Before it is read: a session that ends meanwhile was live, and its requests may still be answered.
     is_live = recording.state is RecordingState.LIVE
     counted_back(query, path, recording.header)
     session = Session(recording.header)
@@ -142,12 +142,11 @@ def _read(which: str, path: Path, query: Query | None) -> RecordedSession:
             session.add_all(map(read_entry, block.lines))
     if not is_live:
         session.end()
-    title = Path(which).stem if which.endswith(".jsonl") else which
-    return RecordedSession(recording.header, title, session.changes, kept(query))
+    return RecordedSession(recording.header, title_of(which), session.changes, kept(query))
 
 
 def _refuse_recording(path: Path) -> None:
-    """Raise UsageError if a recording would be replaced: nothing can make it again."""
+    """Raise UsageError if a recording would be replaced: it cannot be made again."""
     try:
         read_header_of(path)
     except (UsageError, CannotStart):
@@ -156,7 +155,7 @@ def _refuse_recording(path: Path) -> None:
 
 
 def _print(pieces: Iterable[str]) -> None:
-    """Write to stdout; to a terminal only what it does not act on."""
+    """Write to stdout; sanitize on a terminal."""
     if sys.stdout.isatty():
         for piece in pieces:
             sys.stdout.write("\n".join(sanitize(line.rstrip("\r")) for line in piece.split("\n")))
@@ -180,4 +179,4 @@ def _send(args: argparse.Namespace, sessions: _Sessions) -> None:
                 f"{args.endpoint}: {sent.rejected} of {sent.spans + sent.rejected} spans were rejected{why}"
             )
         )
-    Output().line(sanitize(f"{args.endpoint}: {sent.spans} spans sent, {sessions.told}"))
+    Output().line(sanitize(f"{args.endpoint}: {sent.spans} spans sent, {sessions.summary}"))

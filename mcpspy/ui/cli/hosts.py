@@ -51,11 +51,11 @@ def main(args: argparse.Namespace) -> int:
         if found is None and not args.all:
             continue
         shown += 1
-        said = _described(host, found, sessions, args.dir)
+        document = _document(host, found, sessions, args.dir)
         if args.json:
-            sys.stdout.buffer.write(orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE))
+            sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
         else:
-            _print(output, said)
+            _print(output, document)
     if not shown and not args.json:
         output.line("No configuration of a host is here. mcpspy hosts --all says where they would be.")
         output.line("  mcpspy wrap FILE   for one of another host")
@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _read(host: Host) -> ConfigTarget | McpspyError | None:
-    """Return a host's configuration, why it cannot be read, or None if it is not there."""
+    """Return a host's configuration, the error that it cannot be read with, or None if it does not exist."""
     if not any(os.path.lexists(path) for path in host.paths()):
         return None
     try:
@@ -72,11 +72,10 @@ def _read(host: Host) -> ConfigTarget | McpspyError | None:
         return error
 
 
-def _described(
+def _document(
     host: Host, found: ConfigTarget | McpspyError | None, sessions: SessionsByName, folder: str | None
 ) -> dict[str, Any]:
-    """Return all there is to say of a host."""
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "host": host.name,
         "title": host.title,
         "path": os.path.abspath(found.file.path if isinstance(found, ConfigTarget) else host.paths()[0]),
@@ -87,22 +86,22 @@ def _described(
     }
     if isinstance(found, ConfigTarget):
         try:
-            said["servers"] = [_server(server, sessions, folder) for server in found.servers()]
+            document["servers"] = [_server(server, sessions, folder) for server in found.servers()]
         except McpspyError as error:
-            said["trouble"] = str(error)
-    return said
+            document["trouble"] = str(error)
+    return document
 
 
 def _server(server: ServerEntry, sessions: SessionsByName, folder: str | None) -> dict[str, Any]:
-    ours = server.ours
+    wrapped = server.ours
     last = None
-    gone = False
-    if ours is not None:
-        name = ours.option("--name")
-        last = sessions.last(name, ours.option("--dir") or folder) if name else None
+    is_gone = False
+    if wrapped is not None:
+        name = wrapped.option("--name")
+        last = sessions.last(name, wrapped.option("--dir") or folder) if name else None
         program = server.argv[0]
-        gone = os.path.isabs(program) and not os.path.exists(program)
-    command = server.argv if ours is None else server.argv[ours.at :]
+        is_gone = os.path.isabs(program) and not os.path.exists(program)
+    command = server.argv if wrapped is None else server.argv[wrapped.at :]
     return {
         "name": server.name,
         "type": str(server.what),
@@ -110,8 +109,8 @@ def _server(server: ServerEntry, sessions: SessionsByName, folder: str | None) -
         "url": origin(server.url) if server.what is EntryKind.URL else None,
         "why": server.why or None,
         "disabled": server.disabled,
-        "wrapped": ours is not None,
-        "mcpspy_is_gone": gone,
+        "wrapped": wrapped is not None,
+        "mcpspy_is_gone": is_gone,
         "last": _session(last) if last is not None else None,
     }
 
@@ -129,11 +128,11 @@ def _session(last: LastSession) -> dict[str, Any]:
     }
 
 
-def _print(output: Output, said: dict[str, Any]) -> None:
-    output.line(sanitize(f"{said['host']}  {said['path']}"), None if said["installed"] else rows.QUIET)
-    if said["trouble"]:
-        output.line(sanitize(f"  {said['trouble']}"), rows.BAD)
-    servers = said["servers"]
+def _print(output: Output, host: dict[str, Any]) -> None:
+    output.line(sanitize(f"{host['host']}  {host['path']}"), None if host["installed"] else rows.QUIET)
+    if host["trouble"]:
+        output.line(sanitize(f"  {host['trouble']}"), rows.BAD)
+    servers = host["servers"]
     width = max((len(sanitize(server["name"])) for server in servers), default=0)
     for server in servers:
         last = server["last"]
@@ -141,11 +140,11 @@ def _print(output: Output, said: dict[str, Any]) -> None:
         if server["mcpspy_is_gone"]:
             tone = rows.BAD
         state = "wrapped" if server["wrapped"] else ""
-        cells = [f"  {sanitize(server['name'])}", state, _went(server), sanitize(_what(server))]
+        cells = [f"  {sanitize(server['name'])}", state, _outcome(server), sanitize(_command(server))]
         output.line(columns(cells, (min(width, 30) + 2, 7, 26, 0)), tone)
 
 
-def _went(server: dict[str, Any]) -> str:
+def _outcome(server: dict[str, Any]) -> str:
     last = server["last"]
     if server["mcpspy_is_gone"]:
         return "its mcpspy is gone"
@@ -157,6 +156,6 @@ def _went(server: dict[str, Any]) -> str:
     return sanitize(f"died, {ending}" if (last["signal"], last["exit"]) != (None, None) else "died")
 
 
-def _what(server: dict[str, Any]) -> str:
+def _command(server: dict[str, Any]) -> str:
     off = "(disabled) " if server["disabled"] else ""
     return off + str(" ".join(server["command"]) if server["command"] else server["url"] or server["why"])

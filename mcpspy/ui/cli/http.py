@@ -1,4 +1,4 @@
-"""`mcpspy http`: put the inspector in front of an MCP server that speaks HTTP."""
+"""`mcpspy http`: a recording proxy for MCP servers that speak HTTP."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.errors import UsageError
-from mcpspy.ui.cli import redact_options, rule_options
 from mcpspy.ui.cli.arguments import listen_address, read_endpoint
-from mcpspy.ui.cli.options import CERTIFICATES, SESSION, describe
+from mcpspy.ui.cli.options import (
+    CERTIFICATES,
+    SESSION,
+    check_rules,
+    describe,
+    describe_redaction,
+    describe_rules,
+    read_rules,
+    set_recording,
+)
 
 if TYPE_CHECKING:
     from mcpspy.io.http.proxy import HttpOptions
@@ -52,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_hosts(parser: argparse.ArgumentParser, of: str = "") -> None:
-    """Describe which hosts a forward proxy looks into."""
+    """Add the options for which hosts a forward proxy decrypts."""
     hosts = {
         "--allow": ("GLOB", f"{of}look into these hosts only; with :PORT, at that port only"),
         "--ignore": ("GLOB", f"{of}never look into these hosts"),
@@ -61,10 +69,10 @@ def configure_hosts(parser: argparse.ArgumentParser, of: str = "") -> None:
 
 
 def configure_traffic(parser: argparse.ArgumentParser) -> None:
-    """Describe what is done with the traffic of a server, whichever way it comes."""
+    """Add the options for recording, redaction, rules and certificates."""
     describe(parser, SESSION)
-    redact_options.configure(parser)
-    rule_options.configure(parser)
+    describe_redaction(parser)
+    describe_rules(parser)
     describe(parser, CERTIFICATES)
 
 
@@ -75,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
         return _forward(args, host, port)
     if args.allow or args.ignore:
         raise UsageError("http: --allow and --ignore are for --forward")
-    # Not at the top: the help of this command should not wait for aiohttp.
+    # Not at the top: the help of this command does not wait for aiohttp.
     from mcpspy.io.http.proxy import HttpOptions, run
 
     options = HttpOptions(upstream, host, port)
@@ -101,12 +109,12 @@ def _forward(args: argparse.Namespace, host: str, port: int) -> int:
 
 
 def take_traffic(options: HttpOptions, args: argparse.Namespace, command: str) -> None:
-    """Set what `configure_traffic` describes. Raises UsageError."""
+    """Set the options of `configure_traffic`. Raises UsageError."""
     options.name = args.name
     options.cacert, options.insecure = args.cacert, args.insecure
-    redact_options.record(options, args, command)
-    options.interception = rule_options.asked(args)
-    rule_options.check(options.interception)
+    set_recording(options, args, command)
+    options.interception = read_rules(args)
+    check_rules(options.interception)
 
 
 def _warn(host: str, what: str) -> None:

@@ -1,8 +1,9 @@
-"""`mcpspy import`: the file of another tool, as a recording."""
+"""`mcpspy import`: turn the file of another tool into a recording."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -15,12 +16,11 @@ from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.importing import STDIN, check, header, read, write
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import redactor
-from mcpspy.ui.cli import redact_options
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, check_redaction, describe, describe_redaction, read_redaction
 from mcpspy.ui.terminal import Output
 
 SHOWN = 8
-"""Sessions that an error names."""
+"""Number of sessions that an error names."""
 
 _FORMATS = "\n".join(f"  {each.name:18}{each.about}" for each in FORMATS.values())
 
@@ -53,66 +53,66 @@ def configure(parser: argparse.ArgumentParser) -> None:
         **FOLDER,
     }
     describe(parser, options)
-    redact_options.configure(parser)
+    describe_redaction(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Read all of it, then write; say where, and what is missing."""
+    """Read the whole file before anything is written."""
     check(args.out)
-    redact_options.check(redact_options.asked(args))
+    check_redaction(read_redaction(args))
     format, found = read(args.file, args.format)  # noqa: A001 - it is one.
-    sessions = _chosen(args, found)
+    sessions = _selected(args, found)
     if args.name is not None:
         for session in sessions:
             session.name = args.name
     heads = [
         header(session, format.name if args.file == STDIN else Path(args.file).stem) for session in sessions
     ]
-    told: list[dict[str, object]] = []
+    written: list[dict[str, object]] = []
     lost = 0
     for session, head in zip(sessions, heads, strict=True):
-        redacting = redactor(redact_options.asked(args), say)
+        redacting = redactor(read_redaction(args), say)
         path = write(head, session.lines, args.dir, args.out, redacting)
         lost += redacting.lost if redacting is not None else 0
         about = {"out": str(path), "session": session.key or None, "messages": session.messages}
-        told.append({**about, "lacks": session.lacks, "changed": session.changed})
-    for line in _said(format, sessions):
+        written.append({**about, "lacks": session.lacks, "changed": session.changed})
+    for line in _remarks(format, sessions):
         say(sanitize(line))
     if lost:
         say(f"{lost} entries could not be redacted and are left out")
     if args.json:
-        summary = {"in": args.file, "format": format.name, "sessions": told, "lost": lost}
+        summary = {"in": args.file, "format": format.name, "sessions": written, "lost": lost}
         sys.stdout.buffer.write(orjson.dumps(summary, option=orjson.OPT_APPEND_NEWLINE))
     else:
         output = Output()
-        for one in told:
+        for one in written:
             output.line(sanitize(f"{one['out']}: {one['messages']} messages"))
     return FINDINGS if lost else 0
 
 
-def _chosen(args: argparse.Namespace, found: list[ImportedSession]) -> list[ImportedSession]:
-    """Return the sessions to import; raise UsageError if that is not clear."""
+def _selected(args: argparse.Namespace, found: list[ImportedSession]) -> list[ImportedSession]:
+    """Return the sessions to import; raise UsageError if the selection is not clear."""
     shown = "stdin" if args.file == STDIN else args.file
     keys = sanitize(", ".join([session.key for session in found[:SHOWN]] + ["…"] * (len(found) > SHOWN)))
     if args.session is not None:
-        chosen = [session for session in found if session.key == args.session]
-        if not chosen:
+        selected = [session for session in found if session.key == args.session]
+        if not selected:
             raise UsageError(f"{shown}: no session {args.session}", f"there are {keys or 'none with an id'}")
-        return chosen
-    said = [session for session in found if session.messages]
-    if args.out is not None and len(said) > 1 and not _is_folder(args.out):
-        raise UsageError(f"{shown}: {len(said)} sessions do not go into one file", f"--session ID: {keys}")
-    return said
+        return selected
+    with_messages = [session for session in found if session.messages]
+    if args.out is not None and len(with_messages) > 1 and not _is_folder(args.out):
+        raise UsageError(
+            f"{shown}: {len(with_messages)} sessions do not go into one file", f"--session ID: {keys}"
+        )
+    return with_messages
 
 
 def _is_folder(out: str) -> bool:
-    from os import path, sep
-
-    return out.endswith(("/", sep)) or path.isdir(out)
+    return out.endswith(("/", os.sep)) or os.path.isdir(out)
 
 
-def _said(format: ImportFormat, sessions: list[ImportedSession]) -> list[str]:  # noqa: A002 - it is one.
-    """Return what people should know: in a line what the format lacks, in another what was changed."""
+def _remarks(format: ImportFormat, sessions: list[ImportedSession]) -> list[str]:  # noqa: A002 - it is one.
+    """Return one line on what the format lacks, and one on what was changed."""
     lacks = list(dict.fromkeys(lack for session in sessions for lack in session.lacks))
     changed = list(dict.fromkeys(change for session in sessions for change in session.changed))
     lines = [f"{format.name} does not keep: {'; '.join(lacks)}"] if lacks else []

@@ -1,4 +1,4 @@
-"""`mcpspy lint`: what a session does that the protocol does not allow."""
+"""`mcpspy lint`: check sessions for protocol violations."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ def main(args: argparse.Namespace) -> int:
         ) from None
     fail_on = Severity(args.fail_on)
     query = query_of(args.filter)
-    meant = [(title, Recording(path).path) for title, path in recordings(args.sessions, args.dir)]
+    paths = [(title, Recording(path).path) for title, path in recordings(args.sessions, args.dir)]
     counts: Counter[Severity] = Counter()
     linted = []
-    report = _Text(args.all) if args.format == "text" else None
-    gc.disable()  # What is made of a line is gone with it: there is nothing to look for.
+    report = _TextReport(args.all) if args.format == "text" else None
+    gc.disable()  # The objects of a line are freed with it: there are no cycles to collect.
     try:
-        for title, path in meant:
-            looked = LintScan(path, rules)
+        for title, path in paths:
+            scan = LintScan(path, rules)
             findings: list[Finding] = []
-            linted.append(LintedRecording(title, looked.parts, findings))
-            for finding in _findings(looked, path, query, report):
+            linted.append(LintedRecording(title, scan.parts, findings))
+            for finding in _findings(scan, path, query, report):
                 counts[finding.severity] += 1
                 if report is not None:
                     report.finding(finding, linted[-1].path(finding))
@@ -90,7 +90,7 @@ def main(args: argparse.Namespace) -> int:
     finally:
         gc.enable()
     if report is not None:
-        report.end(counts, len(meant))
+        report.end(counts, len(paths))
     else:
         _write(args.format, linted, fail_on)
     return FINDINGS if any(severity.rank <= fail_on.rank for severity in counts) else 0
@@ -110,60 +110,55 @@ def _explain(code: str) -> int:
     return 0
 
 
-def _findings(looked: LintScan, path: Path, query: Query | None, report: _Text | None) -> Iterator[Finding]:
-    """Yield what is found on what the filter finds, and say if the last line is torn."""
+def _findings(
+    scan: LintScan, path: Path, query: Query | None, report: _TextReport | None
+) -> Iterator[Finding]:
+    """Yield the findings that the filter selects; warn if the last line is torn."""
     with ProgressBar(path.name) as progress:
         if report is not None:
             report.progress = progress
         if query is None:
-            yield from looked.findings(progress.show)
+            yield from scan.findings(progress.show)
         else:
             from mcpspy.ui.report.lint_filter import LintRowFilter
 
-            with closing(LintRowFilter(path, query, progress.show)) as chosen:
-                for finding in looked.findings(progress.show):
-                    if chosen.has(finding.number):
+            with closing(LintRowFilter(path, query, progress.show)) as selection:
+                for finding in scan.findings(progress.show):
+                    if selection.has(finding.number):
                         yield finding
-        if looked.torn:
+        if scan.torn:
             progress.clear()
-            warn_torn(path, looked.torn)
+            warn_torn(path, scan.torn)
 
 
 def _write(form: str, linted: list[LintedRecording], fail_on: Severity) -> None:
-    if form == "github":
-        from mcpspy.ui.report.lint_json import github
+    from mcpspy.ui.report.junit import lint_junit
+    from mcpspy.ui.report.lint_json import document, github, sarif
 
+    if form == "github":
         text = "".join(line + "\n" for recording in linted for line in github(recording))
     elif form == "junit":
-        from mcpspy.ui.report.junit import lint_junit
-
         text = lint_junit(linted, fail_on=fail_on)
-    elif form == "sarif":
-        from mcpspy.ui.report.lint_json import sarif
-
-        text = sarif(linted)
     else:
-        from mcpspy.ui.report.lint_json import document
-
-        text = document(linted)
+        text = sarif(linted) if form == "sarif" else document(linted)
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
     sys.stdout.buffer.flush()
 
 
-class _Text:
-    """Findings as they come."""
+class _TextReport:
+    """Prints findings as they are found."""
 
-    def __init__(self, every: bool) -> None:
-        self._every = every
+    def __init__(self, is_complete: bool) -> None:
+        self._is_complete = is_complete
         self._output = Output()
         self._shown: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
         self.progress: ProgressBar | None = None
 
     def finding(self, finding: Finding, path: str) -> None:
-        """Print one, unless there were many of its kind."""
+        """Print a finding, unless MOST of its rule were printed."""
         self._shown[finding.code] += 1
-        if self._shown[finding.code] > MOST and not self._every:
+        if self._shown[finding.code] > MOST and not self._is_complete:
             self._left_out[finding.code] += 1
             return
         if self.progress is not None:

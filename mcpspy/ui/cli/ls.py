@@ -41,12 +41,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """List the sessions, the newest last: nearest to the prompt."""
+    """List the sessions, the newest last, next to the prompt."""
     found = sessions(args.dir)[::-1]
     if args.json:
         for summary in found:
-            said = as_json(summary) | (_counts(summary) if args.count else {})
-            sys.stdout.buffer.write(orjson.dumps(said, option=orjson.OPT_APPEND_NEWLINE))
+            document = as_json(summary) | (_counts(summary) if args.count else {})
+            sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
         return 0
     output = Output()
     if not found:
@@ -72,7 +72,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
-    """Return what a program may want to know of a session."""
+    """Return a session as `--json` prints it."""
     header, note = summary.header, summary.exit
     return {
         "id": header.id,
@@ -114,7 +114,7 @@ def _cells(summary: Summary) -> list[str]:
 def _counts(summary: Summary) -> dict[str, int | None]:
     try:
         return count(summary)._asdict()
-    except (OSError, McpspyError):  # Deleted while we counted.
+    except (OSError, McpspyError):  # Deleted meanwhile.
         return dict.fromkeys(SessionCounts._fields)
 
 
@@ -126,6 +126,6 @@ def _local(started: str) -> str:
 
 
 def _fit(most: int, cells: list[str]) -> int:
-    """Return the width of a column: of its widest cell, but not more than it may have."""
+    """Return the width of a column: of its widest cell, at most `most`."""
     width = min(abs(most), max(map(len, cells)))
     return width if most > 0 else -width

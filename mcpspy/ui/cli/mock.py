@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from mcpspy.core.jsontools import Pointer, pointer
 from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
 from mcpspy.core.mock.selector import MatchMode, Selector
 from mcpspy.core.mock.session import MockOptions
@@ -15,7 +14,7 @@ from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.mock.stdio import EndedBySignal, end_by_signals, serve
 from mcpspy.io.recording.reader import find
 from mcpspy.io.recording.recorder import say
-from mcpspy.ui.cli.arguments import listen_address, read_endpoint, read_headers
+from mcpspy.ui.cli.arguments import ignored_parameter, listen_address, read_endpoint, read_headers
 from mcpspy.ui.cli.options import FOLDER, VARIABLE, describe, speed
 
 TYPE_CHECKING = False
@@ -100,8 +99,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    ignored = [_ignored(text) for text in args.ignore]
-    loader = RecordingsLoader([find(which, args.dir) for which in args.recordings], ignored, merge=args.merge)
+    ignored = [ignored_parameter(f"mock: --ignore {text}", text) for text in args.ignore]
+    served = RecordingsLoader([find(which, args.dir) for which in args.recordings], ignored, merge=args.merge)
     real = _real(args)
     options = MockOptions(
         match=MatchMode(args.match),
@@ -111,33 +110,33 @@ def main(args: argparse.Namespace) -> int:
         speed=args.speed,
     )
     if args.http is not None:
-        selectors, code = _serve_http(loader, options, args, real), 0
+        selectors, code = _serve_http(served, options, args, real), 0
     else:
-        selectors, code = _serve(loader, options, real)
+        selectors, code = _serve(served, options, real)
     if args.strict:
-        loader.recordings()  # A client that was quick may have left before all of it was read.
-        if _reports(selectors):
+        served.recordings()  # The client may have left before the whole file was read.
+        if _report_strict(selectors):
             return FINDINGS
     return code
 
 
 def _real(args: argparse.Namespace) -> RealServer | None:
-    """Return the real server that the options name, if they ask for one."""
-    named = [*(["--upstream"] if args.upstream else []), *(["-- COMMAND"] if args.command else [])]
+    """Return the real server that the options name, None without --on-miss forward. Raises UsageError."""
+    used = {
+        "--append": args.append,
+        "--header": args.header,
+        "--upstream": args.upstream,
+        "-- COMMAND": args.command,
+    }
     if args.on_miss != "forward":
-        for option, given in (
-            ("--append", args.append),
-            ("--header", args.header),
-            *((name, name) for name in named),
-        ):
-            if given:
-                raise UsageError(f"mock: {option} is for --on-miss forward")
+        for option in filter(used.get, used):
+            raise UsageError(f"mock: {option} is for --on-miss forward")
         return None
-    if len(named) != 1:
+    if bool(args.upstream) == bool(args.command):
         raise UsageError(
             "mock: --on-miss forward asks one server", "--upstream URL, or -- COMMAND at the end"
         )
-    # Not at the top: without a real server nobody should wait for asyncio.
+    # Not at the top: without a real server the mock does not wait for asyncio.
     from mcpspy.io.client import ServerAddress, ServerCommand
     from mcpspy.io.mock.upstream import RealServer
     from mcpspy.io.settings import session_name
@@ -152,72 +151,61 @@ def _real(args: argparse.Namespace) -> RealServer | None:
 
 
 def _serve(
-    loader: RecordingsLoader, options: MockOptions, real: RealServer | None
+    served: RecordingsLoader, options: MockOptions, real: RealServer | None
 ) -> tuple[list[Selector], int]:
     end_by_signals()
     try:
-        return [serve(loader, options, _complain, real)], 0
+        return [serve(served, options, _warn, real)], 0
     except EndedBySignal as ended:
         return [] if ended.selector is None else [ended.selector], 128 + ended.number
 
 
 def _serve_http(
-    loader: RecordingsLoader, options: MockOptions, args: argparse.Namespace, real: RealServer | None
+    served: RecordingsLoader, options: MockOptions, args: argparse.Namespace, real: RealServer | None
 ) -> list[Selector]:
     host, port = listen_address("mock: --http", args.http)
-    # Not at the top: on stdio nobody should wait for aiohttp.
+    # Not at the top: on stdio the mock does not wait for aiohttp.
     import asyncio
 
     from mcpspy.io.http.listener import listening
     from mcpspy.io.mock import http
 
     def read_on() -> bool:
-        is_more = loader.read_on()
-        for line in loader.take_remarks():
-            _complain(line)
+        is_more = served.read_on()
+        for line in served.take_remarks():
+            _warn(line)
         return is_more
 
     with listening(host, port, "another port, or 0 for any that is free") as listener:
         if host not in LOOPBACK:
-            _complain(f"warning: listening on {host}, so other machines can ask for what was recorded")
-        recordings = loader.begin()
-        for line in loader.take_remarks():
-            _complain(line)
+            _warn(f"warning: listening on {host}, so other machines can ask for what was recorded")
+        recordings = served.begin()
+        for line in served.take_remarks():
+            _warn(line)
         allowed = [*args.allow_host, *(() if host in LOOPBACK else (host,))]
-        mock = http.Mock(recordings, options, _complain, allowed, real)
+        mock = http.Mock(recordings, options, _warn, allowed, real)
         asyncio.run(http.serve(mock, listener, host, read_on))
     return mock.selectors
 
 
-def _reports(selectors: list[Selector]) -> bool:
-    """Say what --strict does not let pass; whether there was any."""
+def _report_strict(selectors: list[Selector]) -> bool:
+    """Print misses and recorded requests that were not sent; return whether there are any."""
     misses = [line for selector in selectors for line in selector.misses]
-    # What one client asked for has been asked for.
-    still = [{interaction.order for interaction in selector.unused()} for selector in selectors[1:]]
+    # A request that one client sent counts as sent.
+    others = [{interaction.order for interaction in selector.unused()} for selector in selectors[1:]]
     unused = [
         interaction
         for interaction in (selectors[0].unused() if selectors else [])
-        if all(interaction.order in orders for orders in still)
+        if all(interaction.order in orders for orders in others)
     ]
     for line in misses:
-        _complain(f"strict: {line}")
+        _warn(f"strict: {line}")
     for interaction in unused:
-        if interaction.key is not None:
-            _complain(
-                f"strict: never asked for: {interaction.key.about} (request {interaction.number} of {interaction.recording})"
-            )
+        if (request := interaction.key) is not None:
+            number = f"request {interaction.number} of {interaction.recording}"
+            _warn(f"strict: never asked for: {request.about} ({number})")
     return bool(misses or unused)
 
 
-def _complain(line: str) -> None:
+def _warn(line: str) -> None:
     say(sanitize(line))
-
-
-def _ignored(text: str) -> Pointer:
-    try:
-        tokens = pointer(text)
-    except ValueError as error:
-        raise UsageError(f"mock: --ignore {text}: {error}", "like /params/arguments/now") from None
-    if tokens[0] != "params":
-        raise UsageError(f"mock: --ignore {text}: only /params/… is compared", "like /params/arguments/now")
-    return tokens

@@ -1,18 +1,28 @@
-"""Command-line options that several commands share, described once.
+"""Command-line options that several commands share: names, help texts and values.
 
-Owns their names and help texts, and how a table of options becomes argparse's. An option is a flag (`-q --filter`
-has two) with a metavar, or None for a switch, and its help. argparse's own `parents=` would put these options
-before a command's own, and the help in another order.
+A table maps a flag (`-q --filter` has two) or an argument to its metavar (None for a switch) and its help. argparse's
+own `parents=` would put these options before a command's own, and change the order of the help.
+
+Imports next to nothing: `mcpspy run` reads its options by hand, from the same tables, before it starts the server.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
-from collections.abc import Container, Mapping
-from typing import TypeAlias
 
-Options: TypeAlias = Mapping[str, tuple[str | None, str]]
+from mcpspy.errors import UsageError
+from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.recording.redaction import RedactionOptions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Container, Mapping
+    from typing import Any, TypeAlias
+
+    from mcpspy.io.recording.recorder import RecordingTarget
+
+    Options: TypeAlias = Mapping[str, tuple[str | None, str]]
 
 VARIABLE = "${NAME} is a variable of the environment"
 
@@ -34,6 +44,41 @@ CACERT: Options = {"--cacert": ("FILE", "trust this authority's certificates as 
 
 CERTIFICATES: Options = {**CACERT, "--insecure": (None, "do not check the server's certificate")}
 
+RULES: Options = {
+    "--rules": ("FILE", "rules for what to delay, drop, answer, change or hold, as TOML; may be given again"),
+    "--rule": ("RULE", "one of them: 'tool:echo => delay 2s'; may be given again"),
+    "--call-timeout": ("S", "answer a request that hangs for so many seconds with an error"),
+    "--slow": ("S", "mark in the recording what takes longer than so many seconds"),
+    "--hold-timeout": ("S", "let a held message go on after so many seconds (default: 300)"),
+}
+
+REDACTION: Options = {
+    "--no-redact": (None, "keep secrets in the recording, which then says so"),
+    "--redact-key": ("NAME", "what stands under this key is secret, too; may be given again"),
+    "--redact-pattern": (
+        "REGEX",
+        "what this finds in any text is secret, or its first group; may be given again",
+    ),
+    "--redact-pointer": (
+        "POINTER",
+        "what stands there in a message: /params/arguments/pin; may be given again",
+    ),
+    "--redact-env": ("NAME", "the value of this variable, wherever it shows up; may be given again"),
+    "--config": ("FILE", "settings (default: mcpspy.toml in the user's config folder)"),
+}
+
+# Option: attribute of InterceptionOptions or RedactionOptions.
+_RULE_LISTS = {"--rules": "files", "--rule": "flags"}
+_RULE_TIMES = {"--call-timeout": "call_timeout", "--slow": "slow", "--hold-timeout": "hold_timeout"}
+_REDACTION_LISTS = {
+    "--redact-key": "keys",
+    "--redact-pattern": "patterns",
+    "--redact-pointer": "pointers",
+    "--redact-env": "env",
+}
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
 
 def describe(parser: argparse._ActionsContainer, options: Options, *, repeated: Container[str] = ()) -> None:
     """Add options to a parser, in order; those of `repeated` collect their values in a list."""
@@ -46,12 +91,120 @@ def describe(parser: argparse._ActionsContainer, options: Options, *, repeated: 
             parser.add_argument(*flags.split(), metavar=metavar, help=text)
 
 
+def describe_rules(parser: argparse.ArgumentParser) -> None:
+    describe(parser, RULES, repeated=_RULE_LISTS)
+
+
+def describe_redaction(parser: argparse.ArgumentParser, *, can_be_off: bool = True) -> None:
+    options = {flag: REDACTION[flag] for flag in REDACTION if can_be_off or flag != "--no-redact"}
+    describe(parser, options, repeated=_REDACTION_LISTS)
+
+
+def set_rule_option(options: InterceptionOptions, flag: str, value: str) -> bool:
+    """Set one of `RULES`; return False for any other option. Raises UsageError."""
+    if flag in _RULE_LISTS:
+        getattr(options, _RULE_LISTS[flag]).append(value)
+    elif flag in _RULE_TIMES:
+        setattr(options, _RULE_TIMES[flag], _seconds(flag, value))
+    else:
+        return False
+    return True
+
+
+def set_redaction_option(options: RedactionOptions, flag: str, value: str) -> bool:
+    """Set one of `REDACTION`; return False for any other option."""
+    if flag in _REDACTION_LISTS:
+        getattr(options, _REDACTION_LISTS[flag]).append(value)
+    elif flag == "--no-redact":
+        options.off = True
+    elif flag == "--config":
+        options.config = value
+    else:
+        return False
+    return True
+
+
+def read_rules(args: argparse.Namespace) -> InterceptionOptions:
+    """Return the options of `RULES`. Raises UsageError."""
+    options = InterceptionOptions()
+    for flag in RULES:
+        value = _value(args, flag)
+        for each in value if isinstance(value, list) else [value]:
+            if each is not None:
+                set_rule_option(options, flag, each)
+    return options
+
+
+def check_rules(options: InterceptionOptions) -> None:
+    """Raise UsageError or CannotStart for rules that cannot be read."""
+    if options.files or options.flags:
+        options.rules()
+
+
+def read_redaction(args: argparse.Namespace) -> RedactionOptions:
+    options = RedactionOptions()
+    for flag, name in _REDACTION_LISTS.items():
+        setattr(options, name, _value(args, flag))
+    options.off = getattr(args, "no_redact", False)
+    options.config = args.config
+    return options
+
+
+def check_redaction(options: RedactionOptions) -> None:
+    """Raise UsageError or CannotStart for wrong options. `run` does not call it: its server starts first."""
+    from mcpspy.io.recording.redaction import redactor
+
+    redactor(options, lambda _: None)
+
+
+def set_recording(target: RecordingTarget, args: argparse.Namespace, command: str) -> None:
+    """Set where to record and what to redact, by `RECORDING` and `REDACTION`. Raises UsageError or CannotStart."""
+    target.recording, target.record, target.folder = not args.no_record, args.record, args.dir
+    target.redaction = read_redaction(args)
+    check_redaction(target.redaction)
+    if getattr(args, "max_size", None) is not None:
+        target.max_size = read_size(f"{command}: --max-size", args.max_size)
+
+
+def read_size(flag: str, text: str) -> int:
+    """Return the bytes of `500k`, `100M` or `2G`; raise UsageError, which names the flag."""
+    small = text.lower().removesuffix("b")
+    number = small.rstrip("kmg")
+    unit = small[len(number) :]
+    if not number.isdecimal() or unit not in _UNITS or int(number) == 0:
+        raise UsageError(f"{flag} {text} is not a size", "like 500k, 100M or 2G")
+    return int(number) * _UNITS[unit]
+
+
 def speed(text: str) -> float:
     """Return a factor of the recorded speed; raise argparse.ArgumentTypeError."""
+    number = finite(text)
+    if number is None or number < 0:
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"{text} is no speed: 0 is at once, 1 as it was recorded")
+    return number
+
+
+def finite(text: str) -> float | None:
+    """Return a finite number, None for any other text."""
     try:
         number = float(text)
     except ValueError:
-        number = -1.0
-    if not (math.isfinite(number) and number >= 0):
-        raise argparse.ArgumentTypeError(f"{text} is no speed: 0 is at once, 1 as it was recorded")
-    return number
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _seconds(flag: str, value: str) -> float:
+    from mcpspy.core.rules.model import seconds
+
+    try:
+        if number := seconds(value):
+            return number
+    except ValueError:
+        pass
+    raise UsageError(f"{flag} {value}: no time", "like 30, 30s, 500ms or 5min")
+
+
+def _value(args: argparse.Namespace, flag: str) -> Any:
+    return getattr(args, flag[2:].replace("-", "_"))

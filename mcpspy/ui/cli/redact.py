@@ -1,4 +1,4 @@
-"""`mcpspy redact`: a recording that exists, cleaned of its secrets."""
+"""`mcpspy redact`: redact secrets from a recording."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import find
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import clean, redactor
-from mcpspy.ui.cli import redact_options
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, describe, describe_redaction, read_redaction
 from mcpspy.ui.terminal import Output, columns
 
 EPILOG = """\
@@ -44,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         **FOLDER,
     }
     describe(parser, options)
-    redact_options.configure(parser, can_be_off=False)
+    describe_redaction(parser, can_be_off=False)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -52,30 +51,31 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("redact: needs OUT, or --check and no OUT", "mcpspy redact IN OUT")
     source = str(find(args.session, args.dir))
     counts: Counter[tuple[str, str]] = Counter()
-    cleaning = redactor(
-        redact_options.asked(args),
+    redacting = redactor(
+        read_redaction(args),
         say,
         lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))]),
     )
-    assert cleaning is not None
-    torn = clean(source, args.out, cleaning)
+    assert redacting is not None
+    torn = clean(source, args.out, redacting)
     if args.json:
         found = [
-            {"rule": rule, "pointer": place, "count": count} for (rule, place), count in counts.most_common()
+            {"rule": rule, "pointer": pointer, "count": count}
+            for (rule, pointer), count in counts.most_common()
         ]
-        told = {"in": source, "out": args.out, "secrets": counts.total(), "found": found}
-        sys.stdout.buffer.write(orjson.dumps({**told, "lost": cleaning.lost, "torn": torn}) + b"\n")
+        document = {"in": source, "out": args.out, "secrets": counts.total(), "found": found}
+        sys.stdout.buffer.write(orjson.dumps({**document, "lost": redacting.lost, "torn": torn}) + b"\n")
     else:
-        _tell(source, args.out, counts, cleaning.lost, torn)
-    return FINDINGS if cleaning.lost or (args.check and counts) else 0
+        _print(source, args.out, counts, redacting.lost, torn)
+    return FINDINGS if redacting.lost or (args.check and counts) else 0
 
 
-def _tell(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
+def _print(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
     output = Output()
     secrets = f"{counts.total()} secret{'s' * (counts.total() != 1)}"
     output.line(sanitize(f"{source}: {secrets}" if out is None else f"{out}: {secrets} redacted"))
-    for (rule, place), count in counts.most_common():
-        output.line(columns((str(count), sanitize(rule), sanitize(place) or "(no JSON)"), (-7, 20, 0)))
+    for (rule, pointer), count in counts.most_common():
+        output.line(columns((str(count), sanitize(rule), sanitize(pointer) or "(no JSON)"), (-7, 20, 0)))
     if lost:
         output.line(f"{lost} could not be redacted and are left out: a note in the file says so for each")
     if torn:

@@ -1,35 +1,55 @@
-"""`mcpspy replay`: play a recorded client against a live server, and compare."""
+"""`mcpspy replay`: play a recorded client against a live server, and compare.
+
+Owns the choice of the run that is reported, the lines on stderr beside the report, and the exit code. `mcpspy diff`
+owns how sessions are compared.
+"""
 
 from __future__ import annotations
 
 import argparse
-import math
 import os
+import sys
+from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from mcpspy.analysis.diff import ChangeSeverity, SessionDiff, compare
+from mcpspy.analysis.rows import duration
+from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Note
+from mcpspy.core.replay.carry_hints import suggestions
 from mcpspy.core.replay.plan import plans
 from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
-from mcpspy.core.replay.subset import needed, reduced
+from mcpspy.core.replay.subset import as_recorded, needed, reduced
 from mcpspy.core.replay.substitution import SubstitutionRule, rule
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.correlation import event_of
 from mcpspy.core.session.session import Session
-from mcpspy.errors import UsageError
+from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.reader import Recording, find
-from mcpspy.io.recording.recorder import RecordingTarget
-from mcpspy.ui.cli import redact_options
+from mcpspy.io.recording.recorder import RecordingTarget, say
 from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers
-from mcpspy.ui.cli.diff_options import configure_comparison, options_of
-from mcpspy.ui.cli.options import CERTIFICATES, RECORDING, VARIABLE, describe, speed
-from mcpspy.ui.cli.replay_report import compared, complain, raise_failure, tell, update
+from mcpspy.ui.cli.diff import describe_comparison, read_comparison, report
+from mcpspy.ui.cli.options import (
+    CERTIFICATES,
+    RECORDING,
+    VARIABLE,
+    describe,
+    describe_redaction,
+    finite,
+    set_recording,
+    speed,
+)
 from mcpspy.ui.filter_items import exchange_item
-from mcpspy.ui.terminal import StatusLine
+from mcpspy.ui.terminal import Output, StatusLine, columns
 
 if TYPE_CHECKING:
+    from mcpspy.core.replay.player import SentRequest
     from mcpspy.io.client import ServerTarget
+    from mcpspy.io.recording.atomic import Replacement
+    from mcpspy.io.replay import ReplayRun
 
 TAKES_COMMAND = True
 
@@ -49,6 +69,10 @@ round. RECORDING is a file, `last`, a session's name, or its id.
 exit codes: 0 the same; 1 different, or the server went away; 2 usage; 3 there is no
 server, or it never answered; 130 Ctrl-C, after a report on what was done until then
 """
+
+
+WIDTHS = (40, -7, -7, -9, -9, -9, -9)
+"""Columns of the table of latencies."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -96,13 +120,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clients", metavar="N", type=_count, default=1, help=most)
     update = "put the new session in the recording's place; the old one is kept as .bak"
     describe(parser, {"--update": (None, update), **RECORDING})
-    redact_options.configure(parser)
-    configure_comparison(parser)
+    describe_redaction(parser)
+    describe_comparison(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    options_of(args)  # What is wrong with them is said before anything starts.
-    carry = tuple(_rule(text) for text in args.carry)
+    read_comparison(args)  # Wrong options are reported before anything starts.
+    carry = tuple(_substitution_rule(text) for text in args.carry)
     secrets = dict(_secret(text) for text in args.secret)
     query = query_of(args.filter)
     _check(args)
@@ -112,18 +136,18 @@ def main(args: argparse.Namespace) -> int:
     session = Session(recording.header).add_all(recording)
     session.end()
     if recording.torn:
-        complain(f"{path}: the last line is torn ({recording.torn} bytes, left out)")
+        warn(f"{path}: the last line is torn ({recording.torn} bytes, left out)")
     if query is not None:
-        session = reduced(session, needed(session, _wanted(session, query)))
-    wanted = plans(session)
-    if not wanted:
+        session = reduced(session, needed(session, _matching(session, query)))
+    steps = plans(session)
+    if not steps:
         raise UsageError(f"{path}: no client says anything in it", "so there is nothing to play")
 
     from mcpspy.io.recording.atomic import Replacement
     from mcpspy.io.replay import ReplayInterrupted, ReplayOptions, run
 
     where = RecordingTarget()
-    redact_options.record(where, args, "replay")
+    set_recording(where, args, "replay")
     if args.update and any(
         isinstance(change.what, Note) and change.what.kind == "part" for change in session.changes
     ):
@@ -132,77 +156,105 @@ def main(args: argparse.Namespace) -> int:
     if replacement is not None:
         where.record = str(replacement.new)
     status = StatusLine()
-    asked = ReplayOptions(
+    serial = args.concurrency == "serial"
+    options = ReplayOptions(
         target,
-        wanted,
-        PlayerOptions(
-            speed=args.speed,
-            timeout=args.timeout,
-            serial=args.concurrency == "serial",
-            carry=carry,
-            secrets=secrets,
-        ),
+        steps,
+        PlayerOptions(speed=args.speed, timeout=args.timeout, serial=serial, carry=carry, secrets=secrets),
         where,
         name=recording.header.name,
         repeat=args.repeat,
         clients=args.clients,
         watch=status.show,
     )
-    begun = monotonic()
+    started = monotonic()
     try:
         try:
             with status:
-                runs, code = run(asked), 0
+                runs, code = run(options), 0
         except ReplayInterrupted as interrupted:
             runs, code = interrupted.played, 128 + interrupted.number
         if not runs:
             return code
         raise_failure(runs)
-        seconds = monotonic() - begun
-        judged = [(played, compared(session, played, args)) for played in runs]
-        found = tell(judged, args, carry, seconds)
+        seconds = monotonic() - started
+        results = [(played, _compared(session, played, args)) for played in runs]
+        findings = _report(results, args, carry, seconds)
         if replacement is None or code:
-            return code or found
-        return update(replacement, judged[0], args)
+            return code or findings
+        return _update(replacement, *results[0])
     finally:
         if replacement is not None:
             replacement.discard()
 
 
-def _wanted(session: Session, query: Query) -> set[int]:
+def raise_failure(runs: list[ReplayRun]) -> None:
+    """Raise CannotStart if the server failed in every run."""
+    first = runs[0]
+    if first.failed is None or not all(played.failed for played in runs):
+        return
+    _print_stderr(first)
+    hint = "--header 'Authorization: Bearer …' gives it a token"
+    raise CannotStart(sanitize(first.failed), hint if "HTTP 401" in first.failed else "")
+
+
+def latency_table(runs: Sequence[ReplayRun], seconds: float) -> Iterator[str]:
+    """Yield one line for each kind of request, the slowest first, and the sum."""
+    by_kind: dict[str, list[SentRequest]] = {}
+    for run in runs:
+        for sent in run.sent:
+            by_kind.setdefault(sent.about, []).append(sent)
+    table = []
+    for about, sents in by_kind.items():
+        replayed, recorded = Distribution(), Distribution()
+        for sent in sents:
+            if sent.answered_at is not None:
+                replayed.add(sent.answered_at - sent.at)
+            if sent.cue.exchange is not None and (latency := sent.cue.exchange.latency) is not None:
+                recorded.add(latency)
+        quantiles = [*replayed.quantiles(0.5, 0.95, 1.0), *recorded.quantiles(0.5)]
+        table.append((about, len(sents), sum(map(_is_different, sents)), quantiles))
+    yield columns(("request", "made", "failed", "median", "p95", "max", "recorded"), WIDTHS)
+    for about, count, failed, quantiles in sorted(table, key=lambda row: -row[3][0]):
+        times = (duration(quantile) if quantile else "" for quantile in quantiles)
+        yield columns((about, str(count), str(failed or ""), *times), WIDTHS)
+    count = sum(row[1] for row in table)
+    rate = f" · {count / seconds:.0f} requests/s" if seconds else ""
+    yield f"{len(runs)} runs · {count} requests in {seconds:.2f} s{rate}"
+
+
+def warn(line: str) -> None:
+    sys.stdout.flush()  # In the order of the report, also where both are written to one file.
+    say(sanitize(line))
+
+
+def _matching(session: Session, query: Query) -> set[int]:
+    """Return the numbers of the client's requests that the filter finds; raise UsageError if it finds none."""
     query.end = session.last_at
-    wanted = {
+    matching = {
         exchange.number
         for exchange in session.exchanges
         if exchange.request.side == CLIENT and query.matches(exchange_item(exchange))
     }
-    if not wanted:
+    if not matching:
         raise UsageError(
             sanitize(f"--filter {query.text}: no request is like that"), "mcpspy show lists them"
         )
-    return wanted
+    return matching
 
 
 def _check(args: argparse.Namespace) -> None:
+    """Raise UsageError for options that do not go together."""
     if args.update:
-        for given, flag in (
-            (args.filter, "--filter"),
-            (args.record, "--record"),
-            (args.no_record, "--no-record"),
-            (args.repeat > 1, "--repeat"),
-            (args.clients > 1, "--clients"),
-        ):
-            if given:
-                raise UsageError(f"replay: --update and {flag} exclude each other")
+        excluded = [name for name in ("filter", "record", "no_record") if getattr(args, name)]
+        excluded += [name for name in ("repeat", "clients") if getattr(args, name) > 1]
+        if excluded:
+            flag = excluded[0].replace("_", "-")
+            raise UsageError(f"replay: --update and --{flag} exclude each other")
     if args.upstream is None:
-        for given, flag in (
-            (args.header, "--header"),
-            (args.sse, "--sse"),
-            (args.cacert, "--cacert"),
-            (args.insecure, "--insecure"),
-        ):
-            if given:
-                raise UsageError(f"replay: {flag} goes with --upstream")
+        for name in ("header", "sse", "cacert", "insecure"):
+            if getattr(args, name):
+                raise UsageError(f"replay: --{name} goes with --upstream")
 
 
 def _target(args: argparse.Namespace) -> ServerTarget:
@@ -228,7 +280,7 @@ def _secret(text: str) -> tuple[str, str]:
     return name, os.environ[variable]
 
 
-def _rule(text: str) -> SubstitutionRule:
+def _substitution_rule(text: str) -> SubstitutionRule:
     try:
         return rule(text)
     except ValueError as error:
@@ -238,11 +290,8 @@ def _rule(text: str) -> SubstitutionRule:
 
 
 def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and number > 0):
+    number = finite(text)
+    if number is None or number <= 0:
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
     return number
 
@@ -251,3 +300,77 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text} is no count: 1 and up")
     return int(text)
+
+
+def _compared(session: Session, played: ReplayRun, args: argparse.Namespace) -> SessionDiff:
+    """Compare a run with what was recorded of the requests that it sent."""
+    if played.unsent:
+        sent = {request.cue.exchange.number for request in played.sent if request.cue.exchange is not None}
+        session = reduced(session, sent)
+    new = as_recorded(played.session, played.carried) if args.carry else played.session
+    return compare(session, new, read_comparison(args))
+
+
+def _report(
+    results: list[tuple[ReplayRun, SessionDiff]],
+    args: argparse.Namespace,
+    carry: tuple[SubstitutionRule, ...],
+    seconds: float,
+) -> int:
+    """Report the first run that is different, else the last; return the exit code."""
+    different = [result for result in results if not _is_same(*result, args)]
+    played, difference = different[0] if different else results[-1]
+    title = played.path or "(not recorded)"
+    code = report(difference, (sanitize(str(args.recording)), sanitize(title)), args)
+    for remark in dict.fromkeys(played.remarks):
+        warn(remark)
+    for producer, suggestion in suggestions(played.sent, carry):
+        warn(f"{producer}, which is another this time: perhaps --carry '{suggestion}'")
+    unsent = "1 request was" if played.unsent == 1 else f"{played.unsent} requests were"
+    if played.stopped is not None:
+        warn(f"stopped: {played.stopped}; {unsent} not made")
+        _print_stderr(played)
+    elif played.unsent:
+        warn(f"{unsent} not made")
+    if len(results) > 1:
+        warn(f"{len(different)} of {len(results)} runs are different")
+        if not args.json:
+            output = Output()
+            for line in latency_table([run for run, _ in results], seconds):
+                output.line(sanitize(line))
+    if played.path is not None and not args.update:
+        warn(f"recorded to {played.path}")
+    return FINDINGS if different else code
+
+
+def _is_same(played: ReplayRun, difference: SessionDiff, args: argparse.Namespace) -> bool:
+    """Return whether every request was sent, and answered as recorded."""
+    return not played.unsent and played.stopped is None and difference.is_same(ChangeSeverity(args.fail_on))
+
+
+def _is_different(sent: SentRequest) -> bool:
+    """Return whether a request got no response, or one of another kind than in the recording."""
+    recorded = sent.cue.exchange.answer if sent.cue.exchange is not None else None
+    if recorded is None or sent.answer is None:
+        return recorded is not None
+    return event_of(recorded) is not event_of(sent.answer)
+
+
+def _update(replacement: Replacement, played: ReplayRun, difference: SessionDiff) -> int:
+    """Replace the recording by the new session, unless that is the same or incomplete; return the exit code."""
+    if played.stopped is not None or played.unsent:
+        warn(f"{replacement.old} is left as it is: the new session is not whole")
+        return FINDINGS
+    if not difference.changes:
+        warn(f"{replacement.old} is left as it is: nothing changed")
+        return 0
+    backup = replacement.put_in_place(played.path)
+    warn(f"{replacement.old} is the new session now; the old one is {backup}")
+    return 0
+
+
+def _print_stderr(played: ReplayRun) -> None:
+    if played.last_words:
+        warn("the end of its stderr:")
+        for line in played.last_words:
+            warn(f"  {line}")

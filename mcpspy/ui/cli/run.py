@@ -1,8 +1,7 @@
 """`mcpspy run`: wrap a stdio server.
 
-Reads its options by hand: hosts start this command once per server, argparse
-costs 7 ms, and a wrapper's grammar is small. The help is argparse's, from the
-same table.
+Reads its options by hand: hosts start this command once per server, argparse costs 7 ms, and a wrapper's grammar is
+small. argparse prints the help from the same table.
 """
 
 from __future__ import annotations
@@ -13,7 +12,15 @@ from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.stdio.base import NOISE, RunOptions
 from mcpspy.io.stdio.run import run
-from mcpspy.ui.cli import redact_options, rule_options
+from mcpspy.ui.cli.options import (
+    REDACTION,
+    RULES,
+    check_rules,
+    describe,
+    read_size,
+    set_redaction_option,
+    set_rule_option,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,20 +50,18 @@ OPTIONS: dict[str, tuple[str | None, str]] = {
         "|".join(NOISE),
         "lines of the server's stdout that are no JSON: pass them on (default), drop them, or put them on stderr",
     ),
-    **rule_options.OPTIONS,
-    **redact_options.OPTIONS,
+    **RULES,
+    **REDACTION,
 }
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from mcpspy.ui.cli.options import describe
-
     describe(parser, OPTIONS)
     parser.add_argument("command", metavar="-- COMMAND", nargs="...", help="the server and its arguments")
 
 
 def main(arguments: list[str]) -> int:
-    """Run the wrapper; it ends the process itself, as the server ended."""
+    """Run the wrapper; it ends this process with the server's exit status."""
     try:
         options = parse(arguments)
     except McpspyError as error:
@@ -64,16 +69,16 @@ def main(arguments: list[str]) -> int:
         return error.exit_code
     if options is not None:
         run(options)
-    from mcpspy.ui.cli.main import main as table
+    from mcpspy.ui.cli.main import main as run_any
 
-    return table(["run", "--help"])
+    return run_any(["run", "--help"])
 
 
 def parse(arguments: list[str]) -> RunOptions | None:
-    """Return what was asked for, None if it was help; raise UsageError."""
-    given: dict[str, str] = {}
-    asked = RedactionOptions()
-    wanted = InterceptionOptions()
+    """Return the options, None if the help was requested; raise UsageError."""
+    values: dict[str, str] = {}
+    redaction = RedactionOptions()
+    interception = InterceptionOptions()
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         flag, equals, value = rest.pop(0).partition("=")
@@ -92,33 +97,33 @@ def parse(arguments: list[str]) -> RunOptions | None:
             if not rest:
                 raise UsageError(f"run: {flag} needs a value", f"{flag} {OPTIONS[flag][0]}")
             value = rest.pop(0)
-        if not redact_options.take(asked, flag, value) and not rule_options.take(wanted, flag, value):
-            given[flag] = value
+        if not set_redaction_option(redaction, flag, value) and not set_rule_option(
+            interception, flag, value
+        ):
+            values[flag] = value
     if not rest:
         raise UsageError("run: no command to wrap", "mcpspy run -- COMMAND ARGS…")
     options = RunOptions(rest)
-    options.redaction = asked
-    options.interception = wanted
-    _place(options, given)
-    # Before there is a server: one without the rules it was to be tried with is worse than none.
-    rule_options.check(wanted)
+    options.redaction = redaction
+    options.interception = interception
+    _set_recording(options, values)
+    # Before the server starts: a server that runs without its rules is worse than none.
+    check_rules(interception)
     return options
 
 
-def _place(options: RunOptions, given: dict[str, str]) -> None:
-    options.name = given.get("--name")
-    options.record = given.get("--record")
-    options.folder = given.get("--dir")
-    options.recording = "--no-record" not in given
+def _set_recording(options: RunOptions, values: dict[str, str]) -> None:
+    options.name = values.get("--name")
+    options.record = values.get("--record")
+    options.folder = values.get("--dir")
+    options.recording = "--no-record" not in values
     if options.record is not None and not options.recording:
         raise UsageError("run: --record and --no-record exclude each other")
     if options.record == "":
         raise UsageError("run: --record needs a path")
-    if "--max-size" in given:
-        from mcpspy.ui.cli.size import read_size
-
-        options.max_size = read_size("run: --max-size", given["--max-size"])
-    if "--stdout-noise" in given:
-        options.noise = given["--stdout-noise"]
+    if "--max-size" in values:
+        options.max_size = read_size("run: --max-size", values["--max-size"])
+    if "--stdout-noise" in values:
+        options.noise = values["--stdout-noise"]
         if options.noise not in NOISE:
             raise UsageError(f"run: --stdout-noise {options.noise}: one of {', '.join(NOISE)}")

@@ -1,4 +1,4 @@
-"""`mcpspy send`: a request of yours in a session that is running."""
+"""`mcpspy send`: send a request into a live session."""
 
 from __future__ import annotations
 
@@ -78,36 +78,36 @@ def main(args: argparse.Namespace) -> int:
         fields["params"] = params
     if args.stream is not None:
         fields["stream"] = args.stream
-    with ControlClient(_path(args.session), "send") as session:
+    with ControlClient(_socket(args.session), "send") as session:
         try:
             if args.notify:
                 session.order("notify", **fields)
                 return 0
-            asked = session.order("request", **fields)
+            request = session.order("request", **fields)
         except CommandRefused as error:
             raise UsageError(f"send: {sanitize(str(error))}") from None
-        return _answered(_answer(session, asked["id"], args), args)
+        return _print_response(_response(session, request["id"], args), args)
 
 
-def _answer(session: ControlClient, number: str, args: argparse.Namespace) -> dict[str, Any]:
+def _response(session: ControlClient, number: str, args: argparse.Namespace) -> dict[str, Any]:
     for event in session.events(args.timeout):
         if event.get("id") == number and event["event"] == "progress":
-            _say_progress(event["message"])
+            _print_progress(event["message"])
         elif event.get("id") == number and event["event"] == "answer":
             if "message" not in event:
                 raise CannotStart(f"send: no answer: {sanitize(str(event.get('error')))}")
-            answer: dict[str, Any] = event["message"]
-            return answer
+            response: dict[str, Any] = event["message"]
+            return response
         elif event["event"] == "end":
             raise CannotStart("send: no answer: the session has ended")
     raise CannotStart(f"send: no answer within {args.timeout:g} s", "--timeout 300 waits longer")
 
 
-def _answered(answer: dict[str, Any], args: argparse.Namespace) -> int:
-    error, result = answer.get("error"), answer.get("result")
+def _print_response(response: dict[str, Any], args: argparse.Namespace) -> int:
+    error, result = response.get("error"), response.get("result")
     failed = error is not None or (isinstance(result, dict) and result.get("isError") is True)
     if args.json:
-        sys.stdout.buffer.write(dumped(answer))
+        sys.stdout.buffer.write(dumped(response))
         return FINDINGS if failed else 0
     for line in pretty(dumped(result if error is None else error).rstrip(b"\n")):
         Output().line(line)
@@ -116,7 +116,7 @@ def _answered(answer: dict[str, Any], args: argparse.Namespace) -> int:
     return FINDINGS if failed else 0
 
 
-def _say_progress(message: dict[str, Any]) -> None:
+def _print_progress(message: dict[str, Any]) -> None:
     params = message.get("params")
     if isinstance(params, dict) and sys.stderr.isatty():
         of = f"/{params['total']}" if "total" in params else ""
@@ -125,8 +125,8 @@ def _say_progress(message: dict[str, Any]) -> None:
         )
 
 
-def _path(which: str) -> str:
-    """Return where a session is reached, by whatever a person calls it. Raises UsageError or CannotStart."""
+def _socket(which: str) -> str:
+    """Return the control socket of a session, by its name, id or file. Raises UsageError or CannotStart."""
     if os.sep in which or which.endswith(".jsonl"):
         return find(which)
     live = sessions()[::-1]
@@ -154,8 +154,10 @@ def _path(which: str) -> str:
 def _print_sessions(found: list[LiveSession], *, as_json: bool) -> None:
     if as_json:
         for path, hello in found:
-            said = {key: value for key, value in hello.items() if key != "mcpspy"}
-            sys.stdout.buffer.write(orjson.dumps({**said, "socket": path}, option=orjson.OPT_APPEND_NEWLINE))
+            document = {key: value for key, value in hello.items() if key != "mcpspy"}
+            sys.stdout.buffer.write(
+                orjson.dumps({**document, "socket": path}, option=orjson.OPT_APPEND_NEWLINE)
+            )
         return
     output = Output()
     if not found:

@@ -1,4 +1,4 @@
-"""`mcpspy stats`: how often, how long, how much, how many at once."""
+"""`mcpspy stats`: counts, latency, sizes, concurrency."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.reader import Recording, RecordingState
-from mcpspy.ui.cli.arguments import counted_back, query_of, recordings
+from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession
 from mcpspy.ui.report.stats_table import SORTS, TableStyle
@@ -34,7 +34,7 @@ exit codes: 0; 2 usage, not a recording, a filter that cannot be read; 3 cannot 
 """
 
 WIDTH = 100
-"""Columns where lines may have any length."""
+"""Columns where the output has no width."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     query = query_of(args.filter)
     paths = list(recordings(args.sessions, args.dir))
-    counted = (_counted(path, _title(which), query, args.top) for which, path in paths)
+    counted = (_counted(path, title_of(which), query, args.top) for which, path in paths)
     if args.json:
         from mcpspy.ui.report.stats_json import document
 
@@ -68,15 +68,15 @@ def main(args: argparse.Namespace) -> int:
             sys.stdout.buffer.flush()
         return 0
     output = Output()
-    look = TableStyle(output.width or WIDTH, BarStyle(plain=not _shows(GLYPHS)), args.sort, args.top)
+    style = TableStyle(output.width or WIDTH, BarStyle(plain=not _can_print(GLYPHS)), args.sort, args.top)
     if len(paths) == 1:
         from mcpspy.ui.report.stats_text import terminal
 
-        lines = terminal(next(counted), look)
+        lines = terminal(next(counted), style)
     else:
         from mcpspy.ui.report.stats_compare import beside
 
-        lines = beside(list(counted), look)
+        lines = beside(list(counted), style)
     for line, tone in lines:
         output.line(line, tone)
     return 0
@@ -88,14 +88,10 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _title(which: str) -> str:
-    return Path(which).stem if which.endswith(".jsonl") else which
-
-
 def _counted(path: Path, title: str, query: Query | None, top: int) -> CountedSession:
-    """Read a session once, as it is now."""
+    """Return the statistics of a session as it is now."""
     recording = Recording(path)
-    # Before it is read: what ends meanwhile was live then, and its end is not counted.
+    # Before it is read: the end of a session that ends meanwhile is not counted.
     is_live = recording.state is RecordingState.LIVE
     counted_back(query, path, recording.header)
     stats = StatsCollector(recording.header, query, top)
@@ -110,7 +106,7 @@ def _counted(path: Path, title: str, query: Query | None, top: int) -> CountedSe
     return CountedSession(sanitize(title), stats, is_live, tuple(map(str, parts)))
 
 
-def _shows(glyphs: str) -> bool:
+def _can_print(glyphs: str) -> bool:
     try:
         glyphs.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""`mcpspy tui`: sessions in the terminal, live ones too."""
+"""`mcpspy tui`: view sessions in the terminal, including live ones."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Open the screen; a session that cannot be read is said before."""
+    """Open the screen; sessions that cannot be read are reported first."""
     paths = [find(which, args.dir) for which in args.session]
     summaries = [summarize(path, read_header_of(path), counts=False) for path in dict.fromkeys(paths)]
-    # All three: keys come by stdin, and Textual draws on stderr.
+    # All three: Textual reads keys from stdin and draws on stderr.
     if (
         not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
         or os.environ.get("TERM") == "dumb"
     ):
         raise CannotStart("tui needs a terminal; mcpspy show prints the session")
-    # Neither what is imported now nor a million rows are garbage: the collector would look through them again and again.
+    # Imported modules and a million rows are not garbage: collections would scan them again and again.
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
 
     app = McpspyApp(args.dir, summaries, table("keys"))
     gc.freeze()
     app.run()
-    return 0 if app.fault is None else _say(app.fault)
+    return 0 if app.fault is None else _report_bug(app.fault)
 
 
-def _say(fault: Exception) -> int:
-    """Say in one line what went wrong; the traceback, which has no locals, is kept for its owner."""
+def _report_bug(fault: Exception) -> int:
+    """Print one line on the bug; the traceback, without locals, is written to a file of the user."""
     from mcpspy.ui.cli.main import BUG, keep_traceback
 
     try:

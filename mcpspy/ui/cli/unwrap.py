@@ -7,7 +7,7 @@ import argparse
 from mcpspy.core.hostconfig.edit import EditResult, unwrapped
 from mcpspy.errors import UsageError
 from mcpspy.io.hosts.resolve import ConfigTarget
-from mcpspy.ui.cli import wrap_common
+from mcpspy.ui.cli.wrap import change, configure_selection
 
 EPILOG = """\
 examples:
@@ -23,7 +23,7 @@ server, not readable as what it should be; 3 it cannot be read or replaced
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    wrap_common.configure(parser)
+    configure_selection(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -35,4 +35,4 @@ def main(args: argparse.Namespace) -> int:
         except UsageError as error:
             raise UsageError(f"{target.file.path}: {error.args[0]}", error.hint) from None
 
-    return wrap_common.change(args, edit, "as it was", lambda server: server.ours is not None)
+    return change(args, edit, "as it was", lambda server: server.ours is not None)

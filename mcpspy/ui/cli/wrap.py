@@ -1,16 +1,30 @@
-"""`mcpspy wrap`: have a host start its servers through mcpspy."""
+"""`mcpspy wrap`: have a host start its servers through mcpspy.
+
+Owns the selection of servers and how a change of a configuration is shown, which `mcpspy unwrap` shares.
+"""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
+from mcpspy.analysis import rows
 from mcpspy.core.hostconfig.edit import EditResult, wrapped
+from mcpspy.core.hostconfig.servers import ServerEntry
 from mcpspy.core.hostconfig.wrap import WrapTarget
-from mcpspy.io.hosts.resolve import ConfigTarget, command_line, is_passing, uvx
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import FINDINGS, UsageError
+from mcpspy.io.hosts.resolve import ConfigTarget, command_line, elsewhere, find, is_passing, uvx
 from mcpspy.io.recording.recorder import say
-from mcpspy.ui.cli import wrap_common
 from mcpspy.ui.cli.options import describe
+from mcpspy.ui.terminal import Output
+
+Edit = Callable[[ConfigTarget, list[str]], EditResult]
 
 EPILOG = """\
 examples:
@@ -30,7 +44,7 @@ server, not readable as what it should be; 3 it cannot be read or replaced
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    wrap_common.configure(parser)
+    configure_selection(parser)
     describe(parser, {"--uvx": (None, "start mcpspy by `uvx mcpspy` (default: the one that runs now)")})
     parser.add_argument(
         "--dir",
@@ -40,6 +54,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     oauth = "wrap URLs, too, where the host may log in by itself, which the bridge does not do for it"
     describe(parser, {"--bridge-oauth": (None, oauth)})
+
+
+def configure_selection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "which", metavar="HOST|FILE", help="a host's name as mcpspy hosts --all lists it, or a configuration"
+    )
+    parser.add_argument(
+        "--server",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        help="these servers; may be given more than once",
+    )
+    dry_run = "print what would change as a unified diff, and change nothing"
+    describe(parser, {"--all": (None, "all servers"), "--dry-run": (None, dry_run)})
 
 
 def main(args: argparse.Namespace) -> int:
@@ -52,4 +81,109 @@ def main(args: argparse.Namespace) -> int:
     def edit(target: ConfigTarget, names: list[str]) -> EditResult:
         return wrapped(target.file.text, target.home, names, how)
 
-    return wrap_common.change(args, edit, "wrapped", lambda server: server.ours is None or args.all)
+    return change(args, edit, "wrapped", lambda server: server.ours is None or args.all)
+
+
+def change(
+    args: argparse.Namespace, edit: Edit, result: str, is_default: Callable[[ServerEntry], bool]
+) -> int:
+    """Change a configuration and report each server; return the exit code.
+
+    `result` describes a changed server; `is_default` selects servers where the user names none.
+    """
+    if args.all and args.server:
+        raise UsageError("--all and --server exclude each other")
+    target = find(args.which)
+    names = selected_servers(target, args.server, is_default, is_all=args.all)
+    edited = edit(target, names)
+    if args.dry_run:
+        show_diff(target.file.path, target.file.text, edited.text)
+        if edited.text == target.file.text:
+            sys.stderr.write(sanitize(f"{target.file.path}: nothing would change") + "\n")
+        for line in _skipped(edited):
+            sys.stderr.write(line + "\n")
+        return _code(args, edited)
+    backup = target.file.replace(edited.text) if edited.text != target.file.text else None
+    output = _untruncated()
+    for name in edited.done:
+        output.line(f"{sanitize(name)}: {result}", rows.OK)
+    for name in edited.already:
+        output.line(f"{sanitize(name)}: {'already' if result == 'wrapped' else 'not'} wrapped", rows.QUIET)
+    for line in _skipped(edited):
+        output.line(line)
+    what = "changed" if backup is not None else "unchanged" if names else "it has no servers"
+    if not names and (others := elsewhere(target.host)):
+        what += f"; there are some in {' and '.join(others)}"
+    output.line(sanitize(f"{target.file.path}: {what}"))
+    if backup is not None:
+        output.line(sanitize(f"as it was before: {backup}"), rows.QUIET)
+        title = target.host.title.partition(",")[0] if target.host is not None else "the host"
+        output.line(f"{title} goes on as before until it, or its servers, are restarted", rows.QUIET)
+    return _code(args, edited)
+
+
+def selected_servers(
+    target: ConfigTarget, typed: list[str] | None, is_default: Callable[[ServerEntry], bool], *, is_all: bool
+) -> list[str]:
+    """Return the names of the selected servers; raise UsageError if the selection is not clear."""
+    servers = target.servers()
+    names = [server.name for server in servers]
+    path = target.file.path
+    if typed:
+        for name in typed:
+            if name not in names:
+                raise UsageError(f"{path}: no server {sanitize(name)}", _suggestion(name, names, target))
+        return [*dict.fromkeys(typed)]
+    selected = [server.name for server in servers if is_default(server)] or names
+    if not is_all and len(selected) > 1:
+        listed = sanitize(", ".join(selected))
+        raise UsageError(
+            f"{path}: {len(selected)} servers: {listed}", "name some with --server, or say --all"
+        )
+    return [*dict.fromkeys(selected)]
+
+
+def show_diff(path: Path, old: str, new: str) -> None:
+    """Print a unified diff: sanitized on a terminal, byte for byte in a pipe, for `patch`."""
+    lines = list(diff(str(path), old, new))
+    if not sys.stdout.isatty():
+        sys.stdout.flush()
+        sys.stdout.buffer.write("".join(lines).encode("utf-8"))
+        return
+    output = _untruncated()
+    tones = {"+": rows.OK, "-": rows.BAD, "@": rows.QUIET}
+    for line in lines:
+        output.line(sanitize(line.removesuffix("\n").removesuffix("\r")), tones.get(line[:1]))
+
+
+def diff(path: str, old: str, new: str) -> Iterable[str]:
+    """Yield the lines of a unified diff, each with its end."""
+    # Not splitlines: in these files only a newline ends a line.
+    before, after = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
+    for line in difflib.unified_diff(before, after, path, path):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _suggestion(name: str, names: list[str], target: ConfigTarget) -> str:
+    if others := elsewhere(target.host, name):
+        return f"{' and '.join(others)} has it"
+    near = difflib.get_close_matches(name, names, 3, 0.5)
+    if near:
+        return f"did you mean {sanitize(', '.join(near))}?"
+    return f"it has {sanitize(', '.join(names))}" if names else "it has no servers"
+
+
+def _skipped(edited: EditResult) -> list[str]:
+    return [f"{sanitize(name)}: left alone: {sanitize(why)}" for name, why in edited.left.items()]
+
+
+def _untruncated() -> Output:
+    """Return an output that cuts no line: the end of a diff, or of a reason, may matter."""
+    output = Output()
+    output.width = 0
+    return output
+
+
+def _code(args: argparse.Namespace, edited: EditResult) -> int:
+    """Return FINDINGS if a server that the user named was left alone."""
+    return FINDINGS if args.server and edited.left else 0

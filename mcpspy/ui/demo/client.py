@@ -1,12 +1,7 @@
-"""The client of the demo: a fixed conversation with whatever server it starts.
+"""The client of the demo: a fixed conversation with the server that it starts.
 
-Owns the script. Speaks over real pipes to a real process, `mcpspy run` around
-the server included, so that what the demo shows is what anybody's session is.
-
-The demo, recorded behind a screen that has the terminal.
-
-Owns starting `mcpspy demo --plain` so that neither of the two sees the
-terminal, and that it is not left behind. What the demo does is its own.
+Uses real pipes to a real process, with `mcpspy run` around the server, so that the demo is a session like any other.
+`record` runs the demo in the background, without a terminal, for the TUI.
 """
 
 from __future__ import annotations
@@ -24,7 +19,10 @@ from mcpspy.core.sanitize import sanitize_bytes
 from mcpspy.errors import CannotStart
 
 CLIENT_TIMEOUT = 20.0
-"""Seconds for the whole conversation: nothing in it takes one."""
+"""Seconds for the whole conversation, which takes less than one."""
+
+RECORD_TIMEOUT = 60.0
+"""Seconds for the whole demo, whose conversation has a shorter limit."""
 
 
 def converse(command: list[str]) -> int:
@@ -36,24 +34,19 @@ def converse(command: list[str]) -> int:
     alarm.start()
     try:
         with server:
-            talk = _Conversation(server)
-            talk.ask(
-                "initialize",
-                {
-                    "protocolVersion": "2025-11-25",
-                    "capabilities": {},
-                    "clientInfo": {"name": "mcpspy-demo", "version": __version__},
-                },
-            )
-            talk.tell("notifications/initialized")
-            talk.ask("tools/list")
-            talk.ask("tools/call", {"name": "stations", "arguments": {}})
+            conversation = _Conversation(server)
+            client = {"name": "mcpspy-demo", "version": __version__}
+            hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+            conversation.request("initialize", hello)
+            conversation.notify("notifications/initialized")
+            conversation.request("tools/list")
+            conversation.request("tools/call", {"name": "stations", "arguments": {}})
             forecast = {"name": "forecast", "arguments": {"city": "Reykjavík", "days": 2}}
-            talk.ask("tools/call", {**forecast, "_meta": {"progressToken": "forecast-1"}})
-            talk.ask("tools/call", {"name": "forecast", "arguments": {"city": "Atlantis"}})
-            talk.ask("tools/call", {"name": "tides", "arguments": {}})
-            talk.ask("ping")
-            talk.end()
+            conversation.request("tools/call", {**forecast, "_meta": {"progressToken": "forecast-1"}})
+            conversation.request("tools/call", {"name": "forecast", "arguments": {"city": "Atlantis"}})
+            conversation.request("tools/call", {"name": "tides", "arguments": {}})
+            conversation.request("ping")
+            conversation.end()
     finally:
         alarm.cancel()
     return server.returncode
@@ -67,31 +60,25 @@ class _Conversation:
         self._stdout = server.stdout
         self._last_id = 0
 
-    def ask(self, method: str, params: dict[str, Any] | None = None) -> None:
-        """Send a request and wait for its answer; what comes before it is not ours to judge."""
+    def request(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send a request and wait for its response; skip other messages."""
         self._last_id += 1
-        self._send(
-            {
-                "jsonrpc": "2.0",
-                "id": self._last_id,
-                "method": method,
-                **({"params": params} if params else {}),
-            }
-        )
+        message = {"jsonrpc": "2.0", "id": self._last_id, "method": method}
+        self._send({**message, **({"params": params} if params else {})})
         for line in self._stdout:
             try:
                 message = json.loads(line)
-            except ValueError:  # The stray print, which a client has to survive.
+            except ValueError:  # The stray print, which a client has to tolerate.
                 continue
             if message.get("id") == self._last_id:
                 return
         raise CannotStart("the demo's server stopped before it had answered", "mcpspy show last says why")
 
-    def tell(self, method: str) -> None:
+    def notify(self, method: str) -> None:
         self._send({"jsonrpc": "2.0", "method": method})
 
     def end(self) -> None:
-        """Close stdin, and hear the server out: who closes stdout first cuts it short."""
+        """Close stdin and read stdout to its end: closing stdout first would cut the server off."""
         self._stdin.close()
         self._stdout.read()
 
@@ -100,12 +87,8 @@ class _Conversation:
         self._stdin.flush()
 
 
-RECORD_TIMEOUT = 60.0
-"""Seconds for all of it; its own bound is shorter."""
-
-
 async def record(folder: str) -> str:
-    """Record the demo into a folder; return what went wrong, in one inert line, or nothing."""
+    """Record the demo into a folder; return the error as one sanitized line, or an empty string."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mcpspy", "demo", "--plain", "--dir", folder),
         stdin=DEVNULL,
@@ -114,13 +97,12 @@ async def record(folder: str) -> str:
     )
     try:
         async with asyncio.timeout(RECORD_TIMEOUT):
-            _, said = await process.communicate()
+            _, stderr = await process.communicate()
     except TimeoutError:
         return f"it took more than {RECORD_TIMEOUT:.0f} s"
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    lines = said.split(b"\n")
-    told = next((line for line in reversed(lines) if line.strip()), b"")
-    return "" if process.returncode == 0 else sanitize_bytes(told) or f"exit {process.returncode}"
+    last = next((line for line in reversed(stderr.split(b"\n")) if line.strip()), b"")
+    return "" if process.returncode == 0 else sanitize_bytes(last) or f"exit {process.returncode}"

@@ -1,8 +1,7 @@
 """A weather server for MCP on stdio, standard library only (revision 2025-11-25).
 
-Made to be looked at through mcpspy: it answers, reports progress, fails, logs,
-and prints a line to stdout that does not belong there, as real servers do.
-Run it with `python -m mcpspy.ui.demo.weather`.
+Made to be recorded by mcpspy: it responds, reports progress, fails, logs, and prints a stray line to stdout, as real
+servers do. Run it with `python -m mcpspy.ui.demo.weather`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ TOOLS = [
 ]
 
 PACE = 0.12
-"""Seconds a model takes: long enough for the progress to be seen."""
+"""Seconds per model: long enough to see the progress."""
 
 
 def main() -> None:
@@ -48,13 +47,8 @@ def main() -> None:
     for line in sys.stdin.buffer:
         message = json.loads(line)
         if "id" in message and "method" in message:
-            send(
-                {
-                    "jsonrpc": "2.0",
-                    "id": message["id"],
-                    **answer(message["method"], message.get("params", {})),
-                }
-            )
+            response = answer(message["method"], message.get("params", {}))
+            send({"jsonrpc": "2.0", "id": message["id"], **response})
     sys.stderr.write("weather: bye\n")
 
 
@@ -116,7 +110,6 @@ def call(tool: str, arguments: dict[str, Any], token: str | int | None) -> dict[
 
 
 def log(level: str, text: str) -> None:
-    """Tell the client."""
     params = {"level": level, "logger": "weather", "data": text}
     send({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
 
@@ -126,7 +119,7 @@ def send(message: dict[str, Any]) -> None:
 
 
 def write(line: str) -> None:
-    """Write one line to stdout, whatever the locale says of it."""
+    """Write one line of UTF-8 to stdout in any locale."""
     sys.stdout.buffer.write(line.encode() + b"\n")
     sys.stdout.buffer.flush()
 

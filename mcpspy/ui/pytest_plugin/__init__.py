@@ -1,12 +1,11 @@
-"""The pytest plugin: recordings in the place of MCP servers, in the manner of vcrpy.
+"""The pytest plugin: recordings in place of MCP servers, like vcrpy.
 
-Owns what pytest sees: the option, the settings, the marker, the fixtures, and when a
-test fails. Every pytest of an environment loads it, so it imports nothing that pytest
-has not; the rest comes with the first test that asks for `mcp_recording`.
+Owns the option, the settings, the marker, the fixtures, and when a test fails. Every pytest of an environment loads
+it, so it imports only pytest; the first test that uses `mcp_recording` imports the rest.
 
-    McpRecording                                     what the fixture gives
-    assert_lint_clean(session, ignore=[…])           the session breaks no rule of the protocol
-    assert_matches(session, recording, ignore=[…])   it says what the recording says
+    McpRecording                                     the value of the fixture
+    assert_lint_clean(session, ignore=[…])           the session has no protocol violations
+    assert_matches(session, recording, ignore=[…])   the session matches the recording
 """
 
 from __future__ import annotations
@@ -79,11 +78,11 @@ def mcp_recording(
     """An MCP server out of a recording, or the real one, recorded: `command`, `url`, `stdio_parameters`."""
     from mcpspy.errors import McpspyError
     from mcpspy.ui.pytest_plugin.fixture import McpRecording
-    from mcpspy.ui.pytest_plugin.options import read_asked
+    from mcpspy.ui.pytest_plugin.options import read_options
 
     wrong = ""
     try:
-        recording = McpRecording(read_asked(request, MODES), tmp_path_factory.mktemp("mcpspy"))
+        recording = McpRecording(read_options(request, MODES), tmp_path_factory.mktemp("mcpspy"))
     except McpspyError as error:
         wrong = f"mcpspy: {error}"
     if wrong:
@@ -101,18 +100,18 @@ def mcp_recording(
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test for what was not recorded, though the code under test may have made light of it."""
+    """Fail a test for unrecorded requests, even if the code under test ignores their errors."""
     recording = item.stash.get(_RECORDING, None)
     if recording is None:
         return (yield)
     try:
         result = yield
     except BaseException:
-        if said := recording.unrecorded():
-            item.add_report_section("call", "mcpspy", said)
+        if report := recording.report_unrecorded():
+            item.add_report_section("call", "mcpspy", report)
         raise
-    if said := recording.unrecorded():
-        pytest.fail(said, pytrace=False)
+    if report := recording.report_unrecorded():
+        pytest.fail(report, pytrace=False)
     return result
 
 
@@ -120,10 +119,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep whether the test passed: a recording of one that did not is not kept."""
+    """Store whether the test passed: the recording of a failed test is discarded."""
     report = yield
     if call.when != "teardown" and (recording := item.stash.get(_RECORDING, None)) is not None:
         recording.has_passed = call.when == "call" and report.passed
-        if not report.passed and (said := recording.left_behind()):
-            report.sections.append(("mcpspy", said))
+        if not report.passed and (section := recording.report_discarded()):
+            report.sections.append(("mcpspy", section))
     return report

@@ -1,7 +1,7 @@
-"""What a test may assert of a session: it keeps to the protocol, it says what a recording says.
+"""Assertions on a session: it has no protocol violations, it matches a recording.
 
-Owns the text of the failure, which is the report of `mcpspy lint` and of `mcpspy diff`. A session is what the
-fixture gives (what was said in the test so far), or the path of a recording.
+The message of a failure is the report of `mcpspy lint` or `mcpspy diff`. A session is the value of the fixture (its
+messages so far), or the path of a recording.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from mcpspy.ui.report.diff_text import terminal
 from mcpspy.ui.report.lint_scan import LintScan
 from mcpspy.ui.report.lint_text import finding_lines
 
-Said: TypeAlias = McpRecording | str | os.PathLike[str]
+SessionSource: TypeAlias = McpRecording | str | os.PathLike[str]
 
 WIDTH = 110
-"""Columns of a report of `diff`: pytest does not say how many there are."""
+"""Columns of a report of `diff`: pytest does not provide a width."""
 
 
 def assert_lint_clean(
-    session: Said, *, ignore: Iterable[str] = (), select: Iterable[str] = (), fail_on: str = "error"
+    session: SessionSource, *, ignore: Iterable[str] = (), select: Iterable[str] = (), fail_on: str = "error"
 ) -> None:
-    """Fail if a session does what the protocol does not allow.
+    """Fail if a session violates the protocol.
 
-    `ignore` and `select` are codes of rules, or beginnings of them (docs/lint.md); what is less grave than
-    `fail_on` (error, warning, info) is let pass.
+    `ignore` and `select` are codes of rules, or prefixes of them (docs/lint.md); findings below the severity
+    `fail_on` (error, warning, info) are ignored.
     """
     __tracebackhide__ = True
     rules = selected(select, ignore)
@@ -52,25 +52,25 @@ def assert_lint_clean(
 
 
 def assert_matches(
-    session: Said,
-    recording: Said | None = None,
+    session: SessionSource,
+    recording: SessionSource | None = None,
     *,
     ignore: Iterable[str] = (),
     only: Iterable[str] = (),
     dates: bool = False,
     fail_on: str = "different",
 ) -> None:
-    """Fail if a session says otherwise than a recording.
+    """Fail if a session differs from a recording.
 
-    Without `recording`, the one of the fixture that `session` is: that the code under test asks what it asked
-    when it was recorded, no more and no less. `ignore`, `only` (tools, resources, prompts), `dates` and `fail_on`
-    (breaking, different, note) are those of `mcpspy diff`.
+    Without `recording`, the session is compared with the recording of its own fixture: the code under test must send
+    exactly the recorded requests. `ignore`, `only` (tools, resources, prompts), `dates` and `fail_on` (breaking,
+    different, note) are those of `mcpspy diff`.
     """
     __tracebackhide__ = True
     if recording is None:
         if not isinstance(session, McpRecording):
             raise TypeError("assert_matches(session, recording): a path has no recording of its own")
-        if session.is_anew:  # It is what will be the recording.
+        if session.records_all:  # It becomes the recording.
             return
         recording = session.path
     if unknown := set(only) - set(LISTED):
@@ -80,9 +80,9 @@ def assert_matches(
     new, old = _paths(session), _paths(recording)
     if len(new) != len(old):
         raise AssertionError(f"{_counted(new)} now, {_counted(old)} in the recording")
-    for one, other in zip(old, new, strict=True):
-        sessions = Recording(one).session(), Recording(other).session()
-        for path, read in zip((one, other), sessions, strict=True):
+    for pair in zip(old, new, strict=True):
+        sessions = Recording(pair[0]).session(), Recording(pair[1]).session()
+        for path, read in zip(pair, sessions, strict=True):
             if missing := unlisted(read, options):
                 raise AssertionError(
                     f"{shown_path(path)}: its client never asked for the {' and '.join(missing)}"
@@ -90,14 +90,15 @@ def assert_matches(
         difference = compare(*sessions, options)
         if not difference.is_same(least):
             report = [line for line, _ in terminal(difference, width=WIDTH, fail_on=least)]
-            raise AssertionError("\n".join([f"{shown_path(other)} is not as {shown_path(one)}", *report]))
+            recorded_path, new_path = map(shown_path, pair)
+            raise AssertionError("\n".join([f"{new_path} is not as {recorded_path}", *report]))
 
 
-def _paths(said: Said) -> list[Path]:
-    """Return the files of a session, or of a recording of several."""
-    if isinstance(said, McpRecording):
-        return said.sessions
-    return recorded(Path(said)) or [Path(said)]
+def _paths(source: SessionSource) -> list[Path]:
+    """Return the files of a session, or of a recording with several sessions."""
+    if isinstance(source, McpRecording):
+        return source.sessions
+    return recorded(Path(source)) or [Path(source)]
 
 
 def _counted(paths: list[Path]) -> str:

@@ -1,7 +1,7 @@
-"""What code under test asked for that was not recorded, for the report of its test.
+"""The unrecorded requests of the code under test, for the report of its test.
 
-Owns finding it in what was played, and telling what is nearest with the values that differ. The mock tells its
-client the same, which may have kept it to itself. Everything returned is inert.
+Describes each with the nearest recorded request and the values that differ. The mock reports the same to its client,
+which may ignore it. All text is sanitized.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mcpspy.core.redact.placeholder import fits
 from mcpspy.core.session.session import Session
 from mcpspy.ui.report.diff_text import one_line, short
 
-SAID: Final = "mcpspy mock: "
-"""How the mock begins every error of its own."""
+PREFIX: Final = "mcpspy mock: "
+"""The prefix of every error of the mock."""
 
 _ABSENT = object()
 
@@ -28,26 +28,26 @@ _ABSENT = object()
 def unrecorded(
     played: Iterable[Session], recorded: Sequence[Session], ignored: Sequence[Pointer] = ()
 ) -> list[str]:
-    """Return a few lines for every request of the played sessions that the recorded ones have no answer to."""
+    """Return a few lines for every request of the played sessions that the recorded ones cannot answer."""
     requests = [request for session in recorded for request in _requests(session)]
     return [
-        "\n".join(_told(exchange.request, exchange.answer, requests, ignored))
+        "\n".join(_described(exchange.request, exchange.answer, requests, ignored))
         for session in played
         for exchange in session.exchanges
         if exchange.request.side == CLIENT
         and isinstance(exchange.answer, Failure)
-        and exchange.answer.text.startswith(SAID)
+        and exchange.answer.text.startswith(PREFIX)
     ]
 
 
-def _told(
+def _described(
     request: Request, answer: Failure, recorded: Sequence[Request], ignored: Sequence[Pointer]
 ) -> Iterator[str]:
-    yield short(answer.text.removeprefix(SAID))
+    yield short(answer.text.removeprefix(PREFIX))
     live = compared_request(request, ignored)
     yield f"  asked: {short(one_line(live['params']))}"
     nearest = _nearest(answer)
-    # Of another method is nothing but the method itself: worth a line if there is no better.
+    # A request of another method shares nothing: it is listed if there is no better one.
     nearest = [near for near in nearest if near["method"] == request.method] or nearest
     yield from dict.fromkeys("\n".join(_compared(live, near, recorded, ignored)) for near in nearest)
 
@@ -64,11 +64,11 @@ def _compared(
     for at in near["differs"]:
         old, new = _value(found, pointer(at)), _value(live, pointer(at))
         if not fits(old, new):  # A secret that was redacted may have been the same.
-            yield f"    {short(at)}: {_said(old)} was recorded, {_said(new)} was asked"
+            yield f"    {short(at)}: {_text(old)} was recorded, {_text(new)} was asked"
 
 
 def _nearest(answer: Failure) -> list[dict[str, Any]]:
-    """Return what the mock names as nearest; of an error that only looks like the mock's, nothing."""
+    """Return the nearest requests of an error of the mock; empty for an error that only looks like one."""
     error = answer.error
     data = error.get("data") if isinstance(error, dict) else None
     nearest = data.get("nearest") if isinstance(data, dict) else None
@@ -85,7 +85,7 @@ def _nearest(answer: Failure) -> list[dict[str, Any]]:
 def _found(
     live: dict[str, Any], near: dict[str, Any], recorded: Sequence[Request], ignored: Sequence[Pointer]
 ) -> dict[str, Any] | None:
-    """Return the recorded request that the mock means: the first that differs where it says."""
+    """Return the recorded request that the mock refers to: the first that differs in the same places."""
     for request in recorded:
         if request.method == near["method"] == live["method"] and request.subject == near.get("about"):
             its = compared_request(request, ignored)
@@ -109,5 +109,5 @@ def _value(value: Any, at: Pointer) -> Any:
     return value
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     return "nothing" if value is _ABSENT else short(one_line(value))

@@ -1,7 +1,7 @@
 """A recording, or the real server, over HTTP, for one test.
 
-Owns the thread and its event loop, which are not the test's: a test may have any loop, or none. What is served
-goes through the proxy of `mcpspy http`, so that what the test's client said is a session like any other.
+Owns a thread with its own event loop: a test may have any loop, or none. All traffic passes through the proxy of
+`mcpspy http`, so that the messages of the test's client are recorded as a session.
 """
 
 from __future__ import annotations
@@ -34,12 +34,10 @@ from mcpspy.io.settings import session_name
 HOST = "127.0.0.1"
 
 PATIENCE = 30.0
-"""Seconds that beginning and ending may take: far more than they do, and not for ever."""
+"""Seconds for the start and for the end, which take far less."""
 
 
 class MockedRecordings(Struct, frozen=True):
-    """Recordings to serve, and how."""
-
     recordings: Sequence[Path]
     ignored: Sequence[Pointer]
     answering: MockOptions
@@ -47,10 +45,10 @@ class MockedRecordings(Struct, frozen=True):
 
 
 class ServedEndpoint:
-    """An endpoint on loopback, from now until it is closed."""
+    """An endpoint on loopback, until it is closed."""
 
     def __init__(self, source: MockedRecordings | str, played: Path, redaction: RedactionOptions) -> None:
-        """Serve recordings, or stand before the server of a URL; record into a folder. Raises CannotStart or UsageError."""
+        """Serve recordings, or proxy the server of a URL; record into a folder. Raises CannotStart or UsageError."""
         self.url = ""
         self._source = source
         self._redaction = redaction
@@ -67,7 +65,7 @@ class ServedEndpoint:
             raise
 
     def close(self) -> None:
-        """End it, and the thread; raise CannotStart if it does not end."""
+        """End the thread; raise CannotStart if it does not end."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(PATIENCE)
@@ -84,16 +82,16 @@ class ServedEndpoint:
     async def _serve(self) -> None:
         try:
             if isinstance(self._source, str):
-                await self._stand_before(self._source)
+                await self._proxy(self._source)
             else:
                 async with _mocking(self._source) as url:
-                    await self._stand_before(url)
+                    await self._proxy(url)
         except BaseException as error:
             if self._ready.done():
                 raise
             self._ready.set_exception(error)
 
-    async def _stand_before(self, url: str) -> None:
+    async def _proxy(self, url: str) -> None:
         upstream = read_upstream(url)
         assert upstream is not None, url
         options = HttpOptions(upstream, HOST, 0)
@@ -118,7 +116,7 @@ async def _mocking(mocked: MockedRecordings) -> AsyncIterator[str]:
 
 
 def real(command: Sequence[str], url: str | None, append: str) -> RealServer:
-    """Return the real server, for what was not recorded; what it says is recorded into the folder `append`."""
+    """Return the real server for unrecorded requests; it is recorded into the folder `append`."""
     if url is None:
         return RealServer(ServerCommand(list(command)), session_name(list(command)), append)
     upstream = read_upstream(url)

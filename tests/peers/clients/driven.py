@@ -24,12 +24,12 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import FileUrl
 
 
-def tell(**what: Any) -> None:
+def write(**what: Any) -> None:
     print(json.dumps(what), flush=True)
 
 
 async def hear(message: object) -> None:
-    tell(heard=type(message).__name__)
+    write(heard=type(message).__name__)
 
 
 async def no_matter(_done: float, _total: float | None, _message: str | None) -> None:
@@ -40,32 +40,32 @@ async def roots(_context: ClientRequestContext) -> types.ListRootsResult:
     return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///home/ada/demo"), name="demo")])
 
 
-async def do(client: Client, order: dict[str, Any]) -> None:
+async def do(client: Client, command: dict[str, Any]) -> None:
     try:
-        if "list" in order:
-            tell(tools=[tool.name for tool in (await client.list_tools()).tools])
+        if "list" in command:
+            write(tools=[tool.name for tool in (await client.list_tools()).tools])
             return
         result = await client.call_tool(
-            order["tool"],
-            order.get("arguments", {}),
-            read_timeout_seconds=order.get("timeout"),
+            command["tool"],
+            command.get("arguments", {}),
+            read_timeout_seconds=command.get("timeout"),
             progress_callback=no_matter,
         )
         text = "".join(part.text for part in result.content if isinstance(part, types.TextContent))
-        tell(**{"tool_error" if result.is_error else "text": text})
+        write(**{"tool_error" if result.is_error else "text": text})
     except MCPError as error:
-        tell(error={"code": error.error.code, "message": error.error.message})
+        write(error={"code": error.error.code, "message": error.error.message})
     except Exception as error:
-        tell(exception=type(error).__name__)
+        write(exception=type(error).__name__)
 
 
 async def drive(target: StdioServerParameters | str, mode: str) -> None:
     async with Client(target, mode=mode, message_handler=hear, list_roots_callback=roots) as client:
-        tell(ready=client.protocol_version)
+        write(ready=client.protocol_version)
         while line := await run_sync(sys.stdin.readline, abandon_on_cancel=True):
-            order = json.loads(line)
-            for _ in range(order.get("times", 1)):
-                await do(client, order)
+            command = json.loads(line)
+            for _ in range(command.get("times", 1)):
+                await do(client, command)
 
 
 def main() -> None:
@@ -82,9 +82,9 @@ def main() -> None:
     except BaseException as error:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        tell(left=type(error).__name__)
+        write(left=type(error).__name__)
         sys.exit(1)
-    tell(left=None)
+    write(left=None)
 
 
 if __name__ == "__main__":

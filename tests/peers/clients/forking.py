@@ -42,28 +42,28 @@ def answer(connection: socket.socket) -> None:
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with connection, connection.makefile("rwb") as lines:
-        order = json.loads(lines.readline())
+        request = json.loads(lines.readline())
         (out, out_end), (err, err_end) = os.pipe(), os.pipe()
         if (child := os.fork()) == 0:
-            run(order, out_end, err_end)
+            run(request, out_end, err_end)
         os.close(out_end)
         os.close(err_end)
         lines.write(b"%d\n" % os.getpid())
         lines.flush()
         with ThreadPoolExecutor(2) as pool, open(out, "rb") as out_file, open(err, "rb") as err_file:
-            said, complained = pool.map(lambda file: file.read().decode(), (out_file, err_file))
+            output, complained = pool.map(lambda file: file.read().decode(), (out_file, err_file))
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        lines.write(json.dumps({"out": said, "err": complained, "code": code}).encode())
+        lines.write(json.dumps({"out": output, "err": complained, "code": code}).encode())
 
 
-def run(order: dict[str, Any], out: int, err: int) -> NoReturn:
+def run(request: dict[str, Any], out: int, err: int) -> NoReturn:
     """Be what `python sdk.py ARGUMENTS` is."""
     for file, number in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):
         os.dup2(file, number)
-    os.chdir(order["folder"])
+    os.chdir(request["folder"])
     os.environ.clear()
-    os.environ.update(order["environment"])
-    sys.argv[1:] = order["arguments"]
+    os.environ.update(request["environment"])
+    sys.argv[1:] = request["arguments"]
     code: object = 1
     try:
         code = sdk.main()

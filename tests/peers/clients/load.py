@@ -35,7 +35,7 @@ async def load(command: list[str], options: argparse.Namespace) -> dict[str, int
                 counts["errors"] += 1
                 continue
             match result.content:
-                case [types.TextContent(text=heard)] if heard == text:
+                case [types.TextContent(text=received)] if received == text:
                     counts["right"] += 1
                 case _:
                     counts["wrong"] += 1

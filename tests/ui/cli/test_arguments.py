@@ -32,7 +32,7 @@ def test_a_filter_that_cannot_be_read_says_where(make_recording: Make) -> None:
         query_of("a tool:")
 
 
-def test_only_a_filter_that_counts_back_is_told_the_end(make_recording: Make) -> None:
+def test_only_a_filter_that_counts_back_gets_the_end(make_recording: Make) -> None:
     recording = Recording(make_recording())
     back, forth = query_of("since:-5m"), query_of("since:5m")
     assert back is not None

@@ -18,9 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "mcpspy" / "ca"
 
 
-def test_it_makes_one_and_says_the_same_of_it_ever_after(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_makes_one_and_prints_the_same_later(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not folder.exists()
     assert main(["ca", "--json"]) == 0
     first = capsys.readouterr().out

@@ -9,8 +9,8 @@ from mcpspy.ui.cli.main import main
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_each_shell_is_told_in_its_own_words(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_shell_gets_its_own_code(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
 
-    told = capsys.readouterr().out
-    assert {"bash": "complete ", "zsh": "compdef", "fish": "complete --command mcpspy"}[shell] in told
+    code = capsys.readouterr().out
+    assert {"bash": "complete ", "zsh": "compdef", "fish": "complete --command mcpspy"}[shell] in code

@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "sessions"
 
 
-def asked(line: str, folder: Path, shell: str = "zsh") -> list[str]:
+def completed(line: str, folder: Path, shell: str = "zsh") -> list[str]:
     """Return what mcpspy offers at the end of the line."""
     answer = folder.with_name("answer")
     answer.write_text("", encoding="utf-8")
@@ -65,16 +65,16 @@ def test_bash_completes_commands_and_sessions(folder: Path) -> None:
 
 
 def test_options_their_values_and_names_of_sessions_are_offered(folder: Path) -> None:
-    assert asked("mcpspy show --fo", folder) == ["--follow:go on as the session does, to its end"]
-    assert "sarif" in [word.partition(":")[0] for word in asked("mcpspy lint --format ", folder)]
-    last, named = asked("mcpspy diff ", folder)
+    assert completed("mcpspy show --fo", folder) == ["--follow:go on as the session does, to its end"]
+    assert "sarif" in [word.partition(":")[0] for word in completed("mcpspy lint --format ", folder)]
+    last, completions = completed("mcpspy diff ", folder)
     assert last.startswith("last")
-    assert ":weather " in named
+    assert ":weather " in completions
 
 
-def test_behind_two_dashes_nothing_is_ours(folder: Path) -> None:
-    assert asked("mcpspy run -- pyth", folder) == []
+def test_nothing_is_completed_after_two_dashes(folder: Path) -> None:
+    assert completed("mcpspy run -- pyth", folder) == []
 
 
 def test_a_folder_that_is_none_offers_no_traceback(folder: Path) -> None:
-    assert asked("mcpspy show --dir /nowhere/at/all ", folder) == ["last:the newest session"]
+    assert completed("mcpspy show --dir /nowhere/at/all ", folder) == ["last:the newest session"]

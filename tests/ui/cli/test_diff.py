@@ -17,7 +17,7 @@ Make = Callable[..., Path]
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 
-ASK = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}'
+REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}'
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"%b"}]}}'
 
 
@@ -30,7 +30,7 @@ def test_two_that_are_the_same_are_one_line(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "same: 33 of 33 alike\n"
 
 
-def test_a_change_is_told_with_its_place_and_its_values(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_change_is_reported_with_its_place_and_its_values(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["diff", recording("everything-sdk-legacy"), recording("everything-sdk-auto")]
 
     assert main(arguments) == 1
@@ -56,14 +56,14 @@ def test_a_change_is_told_with_its_place_and_its_values(capsys: pytest.CaptureFi
 def test_sessions_are_named_as_everywhere(
     make_recording: Make, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    make_recording([("client", ASK), ("server", ANSWER % b"one")], name="first")
-    make_recording([("client", ASK), ("server", ANSWER % b"two")], name="second")
+    make_recording([("client", REQUEST), ("server", ANSWER % b"one")], name="first")
+    make_recording([("client", REQUEST), ("server", ANSWER % b"two")], name="second")
 
     assert main(["diff", "first", "second", "--dir", str(tmp_path), "--json"]) == 1
 
-    said = orjson.loads(capfdbinary.readouterr().out)
-    assert said["old"].startswith("first (")
-    (change,) = said["changes"]
+    printed = orjson.loads(capfdbinary.readouterr().out)
+    assert printed["old"].startswith("first (")
+    (change,) = printed["changes"]
     assert (change["old"]["value"], change["new"]["value"]) == ("one", "two")
     assert main(["diff", "first", "last", "--dir", str(tmp_path)]) == 1
 
@@ -93,12 +93,12 @@ def test_a_file_that_is_no_recording_is_one_line(
         path.write_bytes(content)
 
     assert main(["diff", recording("peer-ts-auto"), str(path)]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"mcpspy: {path}: {line}")
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"mcpspy: {path}: {line}")
+    assert printed.count("\n") == 1
 
 
-def test_a_torn_line_is_said(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_torn_line_is_reported(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(make_recording(exit_code=None, torn=b'{"t":'))
 
     assert main(["diff", path, path]) == 0
@@ -109,15 +109,18 @@ def test_what_peers_say_stays_text(
     make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evil = b"\\u001b[2J\\u202e```\\n| <b> @all"
-    old = make_recording([("client", ASK.replace(b"echo", evil)), ("server", ANSWER % evil)], name="a")
-    new = make_recording([("client", ASK.replace(b"echo", evil)), ("server", ANSWER % b"x")], name="b")
+    old = make_recording([("client", REQUEST.replace(b"echo", evil)), ("server", ANSWER % evil)], name="a")
+    new = make_recording([("client", REQUEST.replace(b"echo", evil)), ("server", ANSWER % b"x")], name="b")
     files = ["--junit", str(tmp_path / "r.xml"), "--markdown", str(tmp_path / "r.md")]
 
     assert main(["diff", str(old), str(new), *files]) == 1
 
-    for said in (capsys.readouterr().out, *(Path(file).read_text(encoding="utf-8") for file in files[1::2])):
-        assert "\\x1b[2J" in said
-        assert not set(said) & set("\x1b\u202e")
+    for printed in (
+        capsys.readouterr().out,
+        *(Path(file).read_text(encoding="utf-8") for file in files[1::2]),
+    ):
+        assert "\\x1b[2J" in printed
+        assert not set(printed) & set("\x1b\u202e")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a pty is POSIX's")
@@ -132,25 +135,25 @@ def test_colours_are_for_terminals_that_want_them() -> None:
         recording("peer-sdk-legacy"),
         recording("peer-sdk-modern"),
     ]
-    seen = []
+    outputs = []
     for more in ({"TERM": "xterm"}, {"TERM": "xterm", "NO_COLOR": "1"}):
-        ours, theirs = pty.openpty()
+        controller, terminal = pty.openpty()
         environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"} | more
-        with subprocess.Popen(command, stdout=theirs, env=environment) as process:
-            os.close(theirs)
-            said = b""
+        with subprocess.Popen(command, stdout=terminal, env=environment) as process:
+            os.close(terminal)
+            printed = b""
             try:
-                while chunk := os.read(ours, 65536):
-                    said += chunk
+                while chunk := os.read(controller, 65536):
+                    printed += chunk
             except OSError:  # Linux's word for the end of a terminal.
                 pass
-            os.close(ours)
+            os.close(controller)
             assert process.wait(timeout=30) == 1
-        seen.append(said)
+        outputs.append(printed)
 
-    assert b"\x1b[33mdifferent" in seen[0]
-    assert b"\x1b" not in seen[1]
-    assert b"different  elicitation/create" in seen[1]
+    assert b"\x1b[33mdifferent" in outputs[0]
+    assert b"\x1b" not in outputs[1]
+    assert b"different  elicitation/create" in outputs[1]
 
 
 def test_a_comparison_imports_neither_the_terminal_ui_nor_the_network() -> None:

@@ -36,7 +36,7 @@ def test_every_option_arrives(ran: list[child.ExecOptions]) -> None:
 
 
 @pytest.mark.parametrize("words", ["exec", "exec --", "exec --allow a"])
-def test_without_a_program_it_is_told_so(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_program_is_reported(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 2
     assert capsys.readouterr().err == "mcpspy: exec: no program to start (mcpspy exec -- COMMAND ARGS…)\n"
 

@@ -51,9 +51,9 @@ def test_every_format_obeys_the_filter_and_writes_a_file_of_nothing_too(
     assert main(["export", path, "--format", name, "-o", "-", "-q", "tool:nothing"]) == 0
     none = capsys.readouterr()
 
-    said = "clientInfo" if name not in ("mermaid", "csv", "otlp") else "initialize"
-    assert said in every.out
-    assert said not in some.out
+    expected = "clientInfo" if name not in ("mermaid", "csv", "otlp") else "initialize"
+    assert expected in every.out
+    assert expected not in some.out
     assert "tools/call" in some.out
     assert "tools/call" not in none.out
     assert (every.err, some.err) == ("", "")
@@ -94,11 +94,11 @@ def test_force_replaces_a_file_but_no_recording(
 def test_a_recording_that_is_still_written_is_exported_as_far_as_it_is(
     make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = [
+    expected = [
         *CONVERSATION,
         ("client", b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x"}}'),
     ]
-    path = str(make_recording(said, exit_code=None, torn=b'{"t":9,"from":"serv'))
+    path = str(make_recording(expected, exit_code=None, torn=b'{"t":9,"from":"serv'))
 
     assert main(["export", path, "--format", "jsonl"]) == 0
     over = capsys.readouterr()
@@ -126,8 +126,8 @@ def test_a_placeholder_of_a_secret_stays(make_recording: Make, capsys: pytest.Ca
 def test_a_terminal_gets_nothing_that_it_acts_on(
     make_recording: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a\u202e\x9b31m"}}'
-    path = str(make_recording([("client", said.encode())]))
+    expected = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a\u202e\x9b31m"}}'
+    path = str(make_recording([("client", expected.encode())]))
     for name in FORMATS:
         with monkeypatch.context() as patched:
             patched.setattr(sys.stdout, "isatty", lambda: True, raising=False)
@@ -139,7 +139,7 @@ def test_a_terminal_gets_nothing_that_it_acts_on(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         ([], "which format? (--format har|html|"),
         (["-o", "x.txt"], "x.txt: which format?"),
@@ -155,16 +155,20 @@ def test_a_terminal_gets_nothing_that_it_acts_on(
         (["--format", "csv", "nobody"], "nobody: no such file or session"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(
-    arguments: list[str], said: str, make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_wrong_command_line_is_one_line(
+    arguments: list[str],
+    expected: str,
+    make_recording: Make,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     make_recording()
 
     assert main(["export", "--dir", str(tmp_path), *arguments]) == 2
-    told = capsys.readouterr()
-    assert said in told.err
-    assert told.err.count("\n") == 1
-    assert told.out == ""
+    printed = capsys.readouterr()
+    assert expected in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
 
 
 def test_a_file_that_cannot_be_written_is_one_line(
@@ -202,6 +206,6 @@ def test_a_collector_that_is_not_there_is_one_line(
     make_recording: Make, capsys: pytest.CaptureFixture[str], unused_tcp_port: int
 ) -> None:
     assert main(["export", str(make_recording()), "--endpoint", f"http://127.0.0.1:{unused_tcp_port}"]) == 3
-    told = capsys.readouterr().err
-    assert told.startswith("mcpspy: cannot send to http://127.0.0.1:")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("mcpspy: cannot send to http://127.0.0.1:")
+    assert printed.count("\n") == 1

@@ -82,10 +82,10 @@ def test_json_is_an_object_a_host(
 
     main(["hosts", "--json", "--dir", str(tmp_path)])
 
-    said = orjson.loads(capfdbinary.readouterr().out)
-    assert (said["host"], said["installed"], said["trouble"]) == ("cursor", True, None)
-    assert said["path"] == str(home / ".cursor/mcp.json")
-    server, remote = said["servers"]
+    printed = orjson.loads(capfdbinary.readouterr().out)
+    assert (printed["host"], printed["installed"], printed["trouble"]) == ("cursor", True, None)
+    assert printed["path"] == str(home / ".cursor/mcp.json")
+    server, remote = printed["servers"]
     assert (server["name"], server["type"], server["wrapped"]) == ("a", "stdio", True)
     assert server["command"] == ["npx", "-y", "a"]
     assert (server["last"]["state"], server["last"]["exit"], server["last"]["path"]) == ("died", 3, str(path))
@@ -137,7 +137,7 @@ def test_none_at_all_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == ""
 
 
-def test_what_a_configuration_says_is_inert(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_configuration_says_is_sanitized(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(home / ".cursor/mcp.json", {"a\x1b[2J": {"command": "x\x07"}})
 
     main(["hosts"])

@@ -29,8 +29,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[HttpOptions]:
     """Return the options of every run, of which none takes place."""
     options: list[HttpOptions] = []
 
-    def run(given: HttpOptions) -> int:
-        options.append(given)
+    def run(passed_on: HttpOptions) -> int:
+        options.append(passed_on)
         return 0
 
     monkeypatch.setattr(proxy, "run", run)
@@ -50,7 +50,7 @@ def test_every_option_arrives(ran: list[HttpOptions]) -> None:
     assert options.recording
 
 
-def test_rules_and_the_watchdog_arrive_and_a_wrong_rule_is_told_before(ran: list[HttpOptions]) -> None:
+def test_rules_and_the_watchdog_arrive_and_a_wrong_rule_is_reported_before(ran: list[HttpOptions]) -> None:
     arguments = (
         "--upstream",
         "http://up",
@@ -63,8 +63,8 @@ def test_rules_and_the_watchdog_arrive_and_a_wrong_rule_is_told_before(ran: list
     )
     main(parsed(*arguments, "--hold-timeout", "1min"))
     (options,) = ran
-    asked = options.interception
-    assert (asked.flags, asked.call_timeout, asked.slow, asked.hold_timeout) == (
+    interception = options.interception
+    assert (interception.flags, interception.call_timeout, interception.slow, interception.hold_timeout) == (
         ["tool:echo => drop"],
         2,
         1,
@@ -94,8 +94,8 @@ def test_no_record_records_nothing(ran: list[HttpOptions]) -> None:
 def test_a_forward_proxy_gets_what_a_server_would_and_its_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[forward_proxy.ForwardOptions] = []
 
-    def run(given: forward_proxy.ForwardOptions) -> int:
-        ran.append(given)
+    def run(passed_on: forward_proxy.ForwardOptions) -> int:
+        ran.append(passed_on)
         return 0
 
     monkeypatch.setattr(forward_proxy, "run", run)
@@ -133,7 +133,7 @@ def test_listening_for_other_machines_is_warned_of(
         ("--forward --allow-host y", "--allow-host is for --upstream"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line_and_exit_code_2(arguments: str, what: str) -> None:
+def test_a_wrong_command_line_is_one_line_and_exit_code_2(arguments: str, what: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "mcpspy", "http", *arguments.split()],
         capture_output=True,

@@ -75,12 +75,12 @@ def test_an_imported_session_is_whole_lints_and_exports_and_mocks(
     name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     paths = imported(name, tmp_path)
-    said = capfd.readouterr()
-    assert [line.rpartition(": ")[2] for line in said.out.splitlines()] == [
+    printed = capfd.readouterr()
+    assert [line.rpartition(": ")[2] for line in printed.out.splitlines()] == [
         f"{messages} messages" for messages in SESSIONS[name]
     ]
-    assert said.err.startswith("mcpspy: ")
-    assert " does not keep: " in said.err
+    assert printed.err.startswith("mcpspy: ")
+    assert " does not keep: " in printed.err
     for path in paths:
         about = header(path)["imported"]
         assert about["from"] in FORMATS
@@ -98,8 +98,8 @@ def test_an_imported_session_is_whole_lints_and_exports_and_mocks(
 
 @pytest.mark.parametrize("name", ["mcp-rec.jsonl", "mcp-cassette.json", "mcphawk.db"])
 def test_a_session_that_another_tool_recorded_is_the_one_that_we_recorded(name: str, tmp_path: Path) -> None:
-    theirs, ours = imported(name, tmp_path)[0], ROOT / "recordings" / "peer-sdk-legacy.jsonl"
-    found = compare(read(ours), read(theirs))
+    imported_path, mcpspy_path = imported(name, tmp_path)[0], ROOT / "recordings" / "peer-sdk-legacy.jsonl"
+    found = compare(read(mcpspy_path), read(imported_path))
     assert [case.method for case in found.cases if case.changes] == []
 
 
@@ -167,10 +167,10 @@ def refused(
     """Import what cannot be; return the one line that is said."""
     out = folder / "written"
     assert main(["import", *arguments, "--dir", str(out)]) == code
-    said = capsys.readouterr()
-    assert said.out == ""
+    printed = capsys.readouterr()
+    assert printed.out == ""
     assert not out.exists()
-    (line,) = said.err.splitlines()
+    (line,) = printed.err.splitlines()
     return line.removeprefix(f"mcpspy: {name}: ")
 
 
@@ -178,10 +178,10 @@ def refused(
 def test_what_is_no_file_of_another_tool_is_one_line(
     what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, said = REFUSED[what]
+    data, printed = REFUSED[what]
     path = tmp_path / "given"
     path.write_bytes(data)
-    assert refused(str(path), [str(path)], tmp_path, capsys).startswith(said)
+    assert refused(str(path), [str(path)], tmp_path, capsys).startswith(printed)
 
 
 @EVERY_FILE
@@ -214,13 +214,13 @@ def test_no_file_is_overwritten_and_none_that_is_not_there_is_read(
 ) -> None:
     there, source = tmp_path / "x.jsonl", str(FILES / "mcp-rec.jsonl")
     there.write_bytes(b"mine")
-    said = refused("", [source, "-o", str(there)], tmp_path, capsys)
-    assert said == f"mcpspy: {there} exists, and no file is overwritten (name another)"
+    printed = refused("", [source, "-o", str(there)], tmp_path, capsys)
+    assert printed == f"mcpspy: {there} exists, and no file is overwritten (name another)"
     assert there.read_bytes() == b"mine"
-    said = refused("gone", ["gone"], tmp_path, capsys)
-    assert said == "no such file"
-    said = refused(str(tmp_path), [str(tmp_path)], tmp_path, capsys)
-    assert said == "a folder (name a file in it)"
+    printed = refused("gone", ["gone"], tmp_path, capsys)
+    assert printed == "no such file"
+    printed = refused(str(tmp_path), [str(tmp_path)], tmp_path, capsys)
+    assert printed == "a folder (name a file in it)"
 
 
 def test_a_disk_that_is_full_leaves_nothing(
@@ -264,9 +264,9 @@ def test_a_pipe_is_read_and_a_program_told(
     data = (FILES / "mcp-rec.jsonl").read_bytes()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
     assert main(["import", "-", "--json", "--dir", str(tmp_path)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    (session,) = told.pop("sessions")
-    assert told == {"in": "-", "format": "mcp-rec", "lost": 0}
+    report = json.loads(capsys.readouterr().out)
+    (session,) = report.pop("sessions")
+    assert report == {"in": "-", "format": "mcp-rec", "lost": 0}
     path = Path(session["out"])
     assert path.parent == tmp_path
     assert (session["messages"], session["session"], session["changed"]) == (65, None, [])
@@ -306,7 +306,7 @@ def test_a_secret_of_another_tools_file_does_not_reach_ours(
 # There and back
 
 
-OURS = [
+MCPSPY_LINES = [
     "recordings/peer-sdk-legacy.jsonl",
     "recordings/everything-sdk-legacy.jsonl",
     "recordings/peer-sdk-auto.jsonl",
@@ -316,16 +316,16 @@ OURS = [
 ]
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", MCPSPY_LINES)
 def test_what_we_export_as_har_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
-    ours, har, back = ROOT / name, tmp_path / "x.har", tmp_path / "x.jsonl"
-    assert main(["export", str(ours), "-o", str(har)]) == 0
+    mcpspy_path, har, back = ROOT / name, tmp_path / "x.har", tmp_path / "x.jsonl"
+    assert main(["export", str(mcpspy_path), "-o", str(har)]) == 0
     assert main(["import", str(har), "-o", str(back)]) == 0
-    found = compare(read(ours), read(back))
+    found = compare(read(mcpspy_path), read(back))
     assert [case.method for case in found.cases if case.changes] == []
-    assert header(back)["name"] == header(ours)["name"]
-    assert header(back)["transport"] == header(ours)["transport"]
-    assert header(back).get("upstream") == header(ours).get("upstream")
+    assert header(back)["name"] == header(mcpspy_path)["name"]
+    assert header(back)["transport"] == header(mcpspy_path)["transport"]
+    assert header(back).get("upstream") == header(mcpspy_path).get("upstream")
 
 
 def test_what_we_export_of_http_comes_back_with_its_heads_and_streams(tmp_path: Path) -> None:
@@ -372,10 +372,10 @@ def test_no_file_makes_a_traceback(
     path.write_bytes(data)
     out.unlink(missing_ok=True)
     code = main(["import", str(path), "-o", str(out)])
-    said = capsys.readouterr().err
-    assert code in (0, 2), said
+    printed = capsys.readouterr().err
+    assert code in (0, 2), printed
     if code == 2:
-        assert len(said.splitlines()) == 1
+        assert len(printed.splitlines()) == 1
         assert not out.exists()
     else:
         read(out)

@@ -113,7 +113,7 @@ def test_every_mistake_of_a_real_server_is_found_where_it_is(
     [("well", "LIFE406"), ("with an error", "LIFE404"), ("crashing", "LIFE403")],
     ids=["well", "error", "crash"],
 )
-def test_how_a_server_ends_is_told(
+def test_how_a_server_ends_is_reported(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], how: str, code: str
 ) -> None:
     path = tmp_path / "session.jsonl"
@@ -125,7 +125,7 @@ def test_how_a_server_ends_is_told(
         assert f"the server died by {signal.SIGSEGV.name}" in capfd.readouterr().out
 
 
-def test_a_server_that_leaves_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_leaves_is_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "session.jsonl"
     with subprocess.Popen(
         command(path, "early"), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd=ROOT
@@ -158,7 +158,7 @@ def test_a_finding_is_a_line_and_its_excerpt(
     )
 
 
-def test_of_one_rule_ten_are_shown_unless_all_are_asked_for(
+def test_of_one_rule_ten_are_shown_unless_all_are_requested(
     make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(make_recording([("server", b"oops")] * 25))
@@ -243,14 +243,14 @@ def test_a_live_session_may_still_answer(
     ],
     ids=["select", "explain", "file"],
 )
-def test_what_cannot_be_meant_is_one_line(
+def test_a_wrong_command_line_is_one_line(
     arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lint", *arguments]) == 2
     assert capsys.readouterr().err == line + "\n"
 
 
-def test_a_folder_without_recordings_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_recordings_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", str(tmp_path)]) == 2
     assert "no recording in it" in capsys.readouterr().err
 
@@ -263,7 +263,7 @@ def test_a_file_that_cannot_be_read_is_3(make_recording: Make) -> None:
     assert main(["lint", str(path)]) == 3
 
 
-def test_a_torn_line_is_said(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_torn_line_is_reported(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
     main(["lint", str(make_recording(exit_code=None, torn=b'{"t":'))])
 
     assert "the last line is torn (5 bytes, left out)" in capsys.readouterr().err
@@ -271,60 +271,62 @@ def test_a_torn_line_is_said(make_recording: Make, capsys: pytest.CaptureFixture
 
 def test_a_rule_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "--explain", "env101"]) == 0
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
 
-    assert said.startswith("ENV101 (error): a line that is no JSON\n")
-    assert "Send it to stderr" in said
+    assert printed.startswith("ENV101 (error): a line that is no JSON\n")
+    assert "Send it to stderr" in printed
     assert (
         "specification: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio"
-        in said
+        in printed
     )
-    assert "wrong:\n  << DEBUG: 3 stations in cache\n" in said
+    assert "wrong:\n  << DEBUG: 3 stations in cache\n" in printed
 
 
 def test_every_format_is_what_it_says_it_is(make_recording: Make, capfd: pytest.CaptureFixture[str]) -> None:
     path = str(make_recording([("server", b"oops \x1b[2J")]))
-    said = {}
+    printed = {}
     for form in ("json", "sarif", "junit", "github"):
         assert main(["lint", path, "--format", form]) == 1
-        said[form] = capfd.readouterr().out
-        assert "\x1b" not in said[form]
+        printed[form] = capfd.readouterr().out
+        assert "\x1b" not in printed[form]
 
-    assert [finding["code"] for finding in json.loads(said["json"])["findings"]] == ["ENV101", "LIFE401"]
-    assert [result["ruleId"] for result in json.loads(said["sarif"])["runs"][0]["results"]] == [
+    assert [finding["code"] for finding in json.loads(printed["json"])["findings"]] == ["ENV101", "LIFE401"]
+    assert [result["ruleId"] for result in json.loads(printed["sarif"])["runs"][0]["results"]] == [
         "ENV101",
         "LIFE401",
     ]
-    assert [case.find("failure") is not None for case in ET.fromstring(said["junit"]).iter("testcase")] == [
+    assert [
+        case.find("failure") is not None for case in ET.fromstring(printed["junit"]).iter("testcase")
+    ] == [
         True,
         False,
     ]
-    assert [line.split()[0] for line in said["github"].splitlines()] == ["::error", "::warning"]
+    assert [line.split()[0] for line in printed["github"].splitlines()] == ["::error", "::warning"]
 
 
 class _Progress(ProgressBar):
     """A line that is always there."""
 
-    said: ClassVar[list[tuple[int, int] | str]] = []
+    printed: ClassVar[list[tuple[int, int] | str]] = []
 
     def show(self, done: int, of: int) -> None:
-        self.said.append((done, of))
+        self.printed.append((done, of))
 
     def clear(self) -> None:
-        self.said.append("clear")
+        self.printed.append("clear")
 
 
-def test_how_far_it_is_is_told_and_gone_before_anything_is_printed(
+def test_progress_is_shown_and_cleared_before_anything_is_printed(
     make_recording: Make, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = make_recording([("client", CALL), ("server", b"oops")])
     size = path.stat().st_size
     monkeypatch.setattr(lint, "ProgressBar", _Progress)
-    _Progress.said.clear()
+    _Progress.printed.clear()
 
     main(["lint", str(path), "--filter", "dir:server", "--all"])
 
-    assert _Progress.said == [(size, size), "clear", (size, size), "clear"]
+    assert _Progress.printed == [(size, size), "clear", (size, size), "clear"]
     assert "ENV101" in capsys.readouterr().out
 
 
@@ -346,8 +348,8 @@ def test_a_filter_leaves_findings_on_what_it_finds(
     make_recording: Make, capfd: pytest.CaptureFixture[str], query: str, codes: set[str]
 ) -> None:
     path = make_recording([("client", CALL), ("server", b"oops")])  # At 0 and 1 ms; the exit at 1 s.
-    said = path.read_bytes().replace(b'"t":0.001000', b'"t":0.002000')
-    path.write_bytes(said)
+    printed = path.read_bytes().replace(b'"t":0.001000', b'"t":0.002000')
+    path.write_bytes(printed)
 
     assert {finding["code"] for finding in found(path, capfd, f"--filter={query}")} == codes
 

@@ -60,13 +60,13 @@ def test_json_is_an_object_a_session(
 
     main(["ls", "--dir", str(tmp_path), "--json"])
 
-    said = orjson.loads(capfdbinary.readouterr().out)
-    assert said["path"] == str(path)
-    assert (said["state"], said["exit"], said["entries"]) == ("ended", 0, 6)
-    assert said["server"] == {"name": "tested", "version": "2"}
+    printed = orjson.loads(capfdbinary.readouterr().out)
+    assert printed["path"] == str(path)
+    assert (printed["state"], printed["exit"], printed["entries"]) == ("ended", 0, 6)
+    assert printed["server"] == {"name": "tested", "version": "2"}
 
 
-def test_messages_errors_and_pending_requests_are_counted_if_asked_for(
+def test_messages_errors_and_pending_requests_are_counted_on_request(
     make_recording: Make, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     make_recording()
@@ -77,8 +77,8 @@ def test_messages_errors_and_pending_requests_are_counted_if_asked_for(
     assert line.split()[-3:] == [b"5", b"1", b"0"]
 
     main(["ls", "--dir", str(tmp_path), "--count", "--json"])
-    said = orjson.loads(capfdbinary.readouterr().out)
-    assert (said["messages"], said["errors"], said["pending"]) == (5, 1, 0)
+    printed = orjson.loads(capfdbinary.readouterr().out)
+    assert (printed["messages"], printed["errors"], printed["pending"]) == (5, 1, 0)
 
 
 def test_a_session_that_goes_while_it_is_counted_has_no_counts(

@@ -89,9 +89,9 @@ def test_a_bug_is_one_line_and_its_traceback_is_kept_private(
 
     assert main(["ls"]) == cli_main.BUG
 
-    said = capsys.readouterr().err
-    log = Path(said.rpartition(" ")[2].rstrip(")\n"))
-    assert said.startswith("mcpspy: a bug in mcpspy: ZeroDivisionError: oops (please report it with ")
+    printed = capsys.readouterr().err
+    log = Path(printed.rpartition(" ")[2].rstrip(")\n"))
+    assert printed.startswith("mcpspy: a bug in mcpspy: ZeroDivisionError: oops (please report it with ")
     assert "Traceback" in log.read_text(encoding="utf-8")
     assert log.stat().st_mode & 0o777 == 0o600
     log.unlink()

@@ -41,11 +41,11 @@ def recording(make_recording: Make) -> Path:
     )
 
 
-def played(recording: Path, *arguments: str, said: tuple[bytes, ...]) -> tuple[list[Any], list[str], int]:
+def played(recording: Path, *arguments: str, sent: tuple[bytes, ...]) -> tuple[list[Any], list[str], int]:
     """Return what each call was told or the code of its error, the complaints, and the exit code."""
     done = subprocess.run(
         [sys.executable, "-m", "mcpspy", "mock", str(recording), *arguments],
-        input=b"".join(each + b"\n" for each in said),
+        input=b"".join(each + b"\n" for each in sent),
         capture_output=True,
         timeout=30,
     )
@@ -55,8 +55,8 @@ def played(recording: Path, *arguments: str, said: tuple[bytes, ...]) -> tuple[l
 
 
 def test_it_answers_as_recorded_and_says_nothing(recording: Path) -> None:
-    said = (call(7, n=1), call(8, n=1), call(9, n=1))
-    assert played(recording, said=said) == (["first", "second", "second"], [], 0)
+    sent = (call(7, n=1), call(8, n=1), call(9, n=1))
+    assert played(recording, sent=sent) == (["first", "second", "second"], [], 0)
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_it_answers_as_recorded_and_says_nothing(recording: Path) -> None:
 def test_what_has_to_be_the_same_is_as_one_says(
     options: tuple[str, ...], told: list[Any], recording: Path
 ) -> None:
-    assert played(recording, *options, said=(call(1, n=2), call(2, "third")))[0] == told
+    assert played(recording, *options, sent=(call(1, n=2), call(2, "third")))[0] == told
 
 
 def test_a_used_up_answer_is_an_error_if_one_wants_it(recording: Path) -> None:
     told, complaints, code = played(
-        recording, "--on-exhausted", "error", said=(call(1, "other"), call(2, "other"))
+        recording, "--on-exhausted", "error", sent=(call(1, "other"), call(2, "other"))
     )
     assert told == ["other", -32603]
     assert complaints == ["mcpspy: every recorded answer is used up: tools/call other"]
@@ -86,14 +86,14 @@ def test_a_used_up_answer_is_an_error_if_one_wants_it(recording: Path) -> None:
 
 
 def test_a_miss_is_a_line_on_stderr(recording: Path) -> None:
-    _, (complaint,), code = played(recording, said=(call(1, n=2),))
+    _, (complaint,), code = played(recording, sent=(call(1, n=2),))
     assert complaint.startswith("mcpspy: not recorded: tools/call echo; nearest: ")
     assert "tools/call echo differs at /params/arguments/n" in complaint
     assert code == 0
 
 
-def test_strict_lists_misses_and_what_was_never_asked_for(recording: Path) -> None:
-    _, complaints, code = played(recording, "--strict", said=(call(1, n=1), call(2, n=2)))
+def test_strict_lists_misses_and_what_was_never_requested(recording: Path) -> None:
+    _, complaints, code = played(recording, "--strict", sent=(call(1, n=1), call(2, n=2)))
     assert complaints[1:] == [
         "mcpspy: strict: not recorded: tools/call echo",
         f"mcpspy: strict: never asked for: tools/call echo (request 1 of {recording.name})",
@@ -103,12 +103,12 @@ def test_strict_lists_misses_and_what_was_never_asked_for(recording: Path) -> No
 
 
 def test_strict_lets_the_recorded_conversation_pass(recording: Path) -> None:
-    said = (call(1, n=1), call(2, n=1), call(3, "other"))
-    assert played(recording, "--strict", said=said) == (["first", "second", "other"], [], 0)
+    sent = (call(1, n=1), call(2, n=1), call(3, "other"))
+    assert played(recording, "--strict", sent=sent) == (["first", "second", "other"], [], 0)
 
 
-def test_what_a_client_names_is_shown_inert(recording: Path) -> None:
-    _, (complaint,), _ = played(recording, said=(call(1, "\x1b[31m"),))
+def test_what_a_client_names_is_shown_sanitized(recording: Path) -> None:
+    _, (complaint,), _ = played(recording, sent=(call(1, "\x1b[31m"),))
     assert "\\x1b[31m" in complaint
 
 
@@ -138,7 +138,7 @@ def test_a_speed_that_is_none_is_refused(
 
 def test_a_recording_without_a_server_is_one_line(make_recording: Make) -> None:
     path = make_recording([("client", call(1))])
-    told, complaints, code = played(path, said=())
+    told, complaints, code = played(path, sent=())
     assert (told, code) == ([], 2)
     assert complaints == [f"mcpspy: {path}: no server says anything in it (did its command start?)"]
 
@@ -192,13 +192,13 @@ def test_what_was_not_recorded_is_asked_of_the_server_and_kept_beside(
 ) -> None:
     learned = tmp_path / "learned.jsonl"
     forward = ("--on-miss", "forward", "--append", str(learned), "--", sys.executable, "-c", SERVER)
-    said = (call(1, n=1), call(2, n=2))
-    told, (complaint,), code = played(recording, *forward, said=said)
+    sent = (call(1, n=1), call(2, n=2))
+    told, (complaint,), code = played(recording, *forward, sent=sent)
     assert (told, code) == (["first", "the server's"], 0)
     assert complaint == "mcpspy: not recorded: tools/call echo; the server is asked"
     # It is of the same server, which said no name; its command was another.
-    more = (*said, call(3, "other"), call(4, n=1))
-    assert played(recording, str(learned), "--merge", "--strict", said=more) == (
+    more = (*sent, call(3, "other"), call(4, n=1))
+    assert played(recording, str(learned), "--merge", "--strict", sent=more) == (
         ["first", "the server's", "other", "second"],
         [],
         0,
@@ -219,10 +219,10 @@ def test_over_http_strict_speaks_for_all_clients_together(recording: Path) -> No
             session = _post(url, id=0, method="initialize", params={"protocolVersion": "2025-11-25"})[0]
             _post(url, session, id=1, method="tools/call", params={"name": tool, "arguments": arguments})
         process.send_signal(signal.SIGTERM)
-        said = process.stderr.read().splitlines()
+        sent = process.stderr.read().splitlines()
     assert process.returncode == 1
     # Each of the clients heard the first answer; the second was never asked for, nor was `other`.
-    assert [line.partition(" (")[0] for line in said if "strict" in line] == [
+    assert [line.partition(" (")[0] for line in sent if "strict" in line] == [
         "mcpspy: strict: not recorded: tools/call nothing",
         "mcpspy: strict: never asked for: tools/call echo",
         "mcpspy: strict: never asked for: tools/call other",

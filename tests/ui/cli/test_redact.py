@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADER = b'{"mcpspy":1,"id":"00000000","started":"2026-11-21T08:00:00.000Z","command":["s"]}\n'
-SAID = b'{"t":0.1,"from":"client","msg":{"a":[{"password":"swordfish"},{"password":"trout-1"}],"pin":"x"}}\n'
+REPORT = (
+    b'{"t":0.1,"from":"client","msg":{"a":[{"password":"swordfish"},{"password":"trout-1"}],"pin":"x"}}\n'
+)
 
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
     path = tmp_path / "in.jsonl"
-    path.write_bytes(HEADER + SAID + b'{"t":0.2,"note":"stderr","text":"PASSWORD=swordfish"}\n{"t"')
+    path.write_bytes(HEADER + REPORT + b'{"t":0.2,"note":"stderr","text":"PASSWORD=swordfish"}\n{"t"')
     return path
 
 
@@ -28,17 +30,17 @@ def test_it_tells_rules_and_places_and_never_a_value(
 ) -> None:
     out = tmp_path / "out.jsonl"
     assert main(["redact", str(recorded), str(out), "--redact-key", "pin"]) == 0
-    told = capsys.readouterr().out
-    assert told.splitlines() == [
+    printed = capsys.readouterr().out
+    assert printed.splitlines() == [
         f"{out}: 4 secrets redacted",
         "      2  key                   /a/*/password",
         "      1  key                   /pin",
         "      1  assigned              /text",
         "the last line is torn (4 bytes, left out): its writer was stopped while writing",
     ]
-    kept = out.read_bytes()
-    assert b"swordfish" not in kept
-    assert b"trout" not in kept
+    remaining = out.read_bytes()
+    assert b"swordfish" not in remaining
+    assert b"trout" not in remaining
     assert main(["redact", "--check", str(out), "--redact-key", "pin"]) == 0
     assert capsys.readouterr().out == f"{out}: 0 secrets\n"
 
@@ -48,8 +50,8 @@ def test_a_check_finds_and_writes_nothing(
 ) -> None:
     before = sorted(tmp_path.iterdir())
     assert main(["redact", "--check", str(recorded), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told == {
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {
         "in": str(recorded),
         "out": None,
         "secrets": 3,

@@ -49,7 +49,7 @@ mcpspy: {}: the server ended with exit code 4 before it answered initialize
 """
 
 
-def test_the_same_server_says_the_same(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_same_server_gives_the_same_results(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ran = Ran(capfd, recorded, "same")
 
     assert (ran.code, ran.err) == (0, "")
@@ -112,7 +112,7 @@ def test_a_part_of_it_is_played_with_what_it_needs(recorded: Path, capfd: pytest
     assert "add" not in ran.out
 
 
-def test_a_session_is_recorded_where_it_is_said(
+def test_a_session_is_recorded_where_the_options_say(
     recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "new.jsonl"
@@ -146,7 +146,7 @@ def test_a_session_is_recorded_where_it_is_said(
         (["--update", "--clients", "2", "--", "x"], "--update and --clients"),
     ],
 )
-def test_what_makes_no_sense_is_said_before_anything_starts(
+def test_what_makes_no_sense_is_reported_before_anything_starts(
     options: list[str], why: str | None, recorded: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["replay", str(recorded), *options])

@@ -12,7 +12,7 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
 from mcpspy.io.replay import ReplayRun
 from mcpspy.ui.cli.main import main
-from mcpspy.ui.cli.replay_report import raise_failure
+from mcpspy.ui.cli.replay import raise_failure
 from tests.io.changing import command, read, record
 from tests.ui.cli.replays import Ran
 
@@ -86,7 +86,7 @@ def test_ctrl_c_reports_on_what_was_done(recorded: Path, capfd: pytest.CaptureFi
     assert ran.err == "mcpspy: 1 request was not made\n"
 
 
-def test_a_server_that_wants_a_token_is_said_to_want_one() -> None:
+def test_a_server_that_wants_a_token_reports_that() -> None:
     played = ReplayRun(
         Session(), None, [], [], [], failed="http://x: initialize: HTTP 401 Unauthorized\x1b[2J"
     )

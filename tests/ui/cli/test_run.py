@@ -63,9 +63,14 @@ def test_the_options_about_messages_arrive(tmp_path: Path) -> None:
             "s",
         ),
     )
-    asked = options.interception
-    assert (asked.files, asked.flags) == ([str(rules)], ["tool:y => drop", "tool:z => drop"])
-    assert (asked.call_timeout, asked.slow, asked.hold_timeout, options.noise) == (120.0, 0.5, 7.0, "drop")
+    interception = options.interception
+    assert (interception.files, interception.flags) == ([str(rules)], ["tool:y => drop", "tool:z => drop"])
+    assert (interception.call_timeout, interception.slow, interception.hold_timeout, options.noise) == (
+        120.0,
+        0.5,
+        7.0,
+        "drop",
+    )
     assert options.intercepts
 
 
@@ -122,13 +127,13 @@ def test_what_is_not_a_size_is_refused(text: str) -> None:
         (["--rule", "tool:x", "--", "s"], "--rule tool:x"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(arguments: list[str], what: str) -> None:
+def test_a_wrong_command_line_is_refused(arguments: list[str], what: str) -> None:
     with pytest.raises(UsageError, match=what):
         parse(arguments)
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_help_is_asked_for_before_the_command_only(flag: str) -> None:
+def test_help_is_an_option_before_the_command_only(flag: str) -> None:
     assert parse([flag]) is None
     assert parse(["--name", "x", flag]) is None
     assert parsed("--", "server", flag).command == ["server", flag]

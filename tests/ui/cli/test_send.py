@@ -72,7 +72,7 @@ def live(runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 @pytest.fixture
-def said(live: Live) -> Callable[..., None]:
+def answering(live: Live) -> Callable[..., None]:
     """Have the peer answer with this."""
 
     def answers(**message: Any) -> None:
@@ -83,7 +83,7 @@ def said(live: Live) -> Callable[..., None]:
 
 
 def test_the_answer_is_printed(
-    live: Live, said: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    live: Live, answering: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["send", "last", "tools/list"]) == 0
     out, err = capsys.readouterr()
@@ -93,8 +93,8 @@ def test_the_answer_is_printed(
     assert live.orders == [{"order": "request", "to": "server", "method": "tools/list"}]
 
 
-def test_all_of_it_is_printed_in_one_line(said: Callable[..., None], capfdbinary: Any) -> None:
-    said(result={"n": 10**30, "text": "\ud800"})
+def test_all_of_it_is_printed_in_one_line(answering: Callable[..., None], capfdbinary: Any) -> None:
+    answering(result={"n": 10**30, "text": "\ud800"})
     assert main(["send", "weather", "tools/list", "--json"]) == 0
     out = capfdbinary.readouterr().out
     assert out.count(b"\n") == 1
@@ -103,14 +103,14 @@ def test_all_of_it_is_printed_in_one_line(said: Callable[..., None], capfdbinary
 
 @pytest.mark.parametrize("which", ["last", "weather", "0badcafe", "0bad", "FILE"])
 def test_a_session_is_found_by_what_it_is_called(
-    which: str, live: Live, said: Callable[..., None], tmp_path: Path
+    which: str, live: Live, answering: Callable[..., None], tmp_path: Path
 ) -> None:
     which = which.replace("FILE", str(tmp_path / "w.jsonl"))
     assert main(["send", which, "ping"]) == 0
     assert len(live.orders) == 1
 
 
-def test_everything_that_is_asked_for_is_sent(live: Live, said: Callable[..., None]) -> None:
+def test_every_field_is_sent(live: Live, answering: Callable[..., None]) -> None:
     arguments = ["--to", "client", "--stream", "3", "roots/list", "a.b=1"]
     assert main(["send", "last", *arguments]) == 0
     assert live.orders == [
@@ -132,9 +132,12 @@ def test_nobody_answers_a_notification(live: Live, capsys: pytest.CaptureFixture
     ],
 )
 def test_an_error_is_printed_and_the_exit_code_1(
-    answer: dict[str, Any], complains: bool, said: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    answer: dict[str, Any],
+    complains: bool,
+    answering: Callable[..., None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    said(**answer)
+    answering(**answer)
     assert main(["send", "last", "tools/call", "name=x"]) == 1
     out, err = capsys.readouterr()
     assert "\x1b" not in out
@@ -155,7 +158,7 @@ def test_an_error_is_printed_and_the_exit_code_1(
         (["0", "m"], 2, "no such file or session"),
     ],
 )
-def test_what_cannot_be_sent_is_told_in_a_line(
+def test_what_cannot_be_sent_is_reported_in_a_line(
     arguments: list[str], code: int, why: str, live: Live, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["send", *arguments]) == code
@@ -176,7 +179,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_asked(
     assert "no answer: the session has ended" in capsys.readouterr().err
 
 
-def test_where_no_session_is_live_that_is_said(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_no_session_is_live_that_is_reported(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["send", "last", "m"]) == 3
     assert "no session is live (start one: mcpspy run -- COMMAND)" in capsys.readouterr().err
     assert main(["send", "--list"]) == 0
@@ -190,6 +193,6 @@ def test_the_live_sessions_are_listed(live: Live, capfd: pytest.CaptureFixture[s
     assert clock == ["deadbeef", "clock", "stdio", "4711", "2", "not", "recorded"]
     assert weather == ["0badcafe", "weather", "stdio", "4711", "2", str(tmp_path / "w.jsonl")]
     assert main(["send", "--list", "--json"]) == 0
-    said = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    assert [session["session"] for session in said] == ["deadbeef", "0badcafe"]
-    assert said[1]["socket"].endswith("0badcafe.sock")
+    answering = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [session["session"] for session in answering] == ["deadbeef", "0badcafe"]
+    assert answering[1]["socket"].endswith("0badcafe.sock")

@@ -44,7 +44,7 @@ def test_what_a_peer_sent_is_never_interpreted(
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_bodies_are_laid_out_when_asked_for(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bodies_are_laid_out_on_request(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
     main(["show", str(make_recording()), "-v"])
 
     assert '            "method": "initialize",' in capsys.readouterr().out.splitlines()
@@ -119,10 +119,10 @@ def test_json_is_an_object_a_line_where_a_body_over_http_was_laid_out(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     body = '{\r\n  "jsonrpc": "2.0",\n  "id": 1,\n  "result": {"n": 1E5, "text": "a\\nb"}\n}'
-    said = {"t": 0.1, "from": "server", "stream": "1", "http": 1, "raw": body}
+    printed = {"t": 0.1, "from": "server", "stream": "1", "http": 1, "raw": body}
     path = tmp_path / "http.jsonl"
     header = {"mcpspy": 1, "id": "ab12cd34", "started": "2026-01-01T00:00:00.000Z", "transport": "http"}
-    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in (header, said)))
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in (header, printed)))
 
     assert main(["show", str(path), "--json", "-v"]) == 0
 
@@ -214,8 +214,10 @@ def test_following_filters_what_comes_as_it_comes(tmp_path: Path) -> None:
             server.stdout.readline()
 
         exchange(b"first")
-        asked = [*show, "--filter=-first dir:server"]
-        with subprocess.Popen(asked, stdout=subprocess.PIPE, env={**os.environ, "PYTHONUTF8": "1"}) as viewer:
+        command = [*show, "--filter=-first dir:server"]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONUTF8": "1"}
+        ) as viewer:
             bound = threading.Timer(30, viewer.kill)
             bound.start()
             assert viewer.stdout is not None
@@ -236,8 +238,12 @@ def test_following_filters_what_comes_as_it_comes(tmp_path: Path) -> None:
 def test_json_obeys_a_filter(make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["show", str(make_recording()), "--json", "--filter=-dir:client -note:*"]) == 0
 
-    said = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
-    assert [(line["n"], line["kind"]) for line in said] == [(1, "result"), (3, "malformed"), (4, "failure")]
+    printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [(line["n"], line["kind"]) for line in printed] == [
+        (1, "result"),
+        (3, "malformed"),
+        (4, "failure"),
+    ]
 
 
 def test_a_blank_filter_wants_every_line(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,9 +259,9 @@ def test_a_bad_filter_is_one_line_with_the_place(capsys: pytest.CaptureFixture[s
     )
 
     assert main(["show", "-q", "kind:x status:\x1b[2J\ny"]) == 2
-    said = capsys.readouterr().err
-    assert "\x1b" not in said
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert "\x1b" not in printed
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -280,10 +286,10 @@ def test_a_file_that_is_no_recording_is_one_line_and_what_to_do(
 
     assert main(["show", str(path)]) == code
 
-    said = capsys.readouterr().err
-    assert said.startswith(f"mcpspy: {path}: {line}")
-    assert said.count("\n") == 1
-    assert said.rstrip().endswith(")")
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"mcpspy: {path}: {line}")
+    assert printed.count("\n") == 1
+    assert printed.rstrip().endswith(")")
 
 
 def test_a_folder_is_one_line_and_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -367,12 +373,12 @@ def test_a_filter_may_ask_for_findings_once_there_are_some(
     path = str(make_recording(TALK))
 
     assert main(["show", path, "--lint", "--json", "-q", "lint:ENV1|lint=LIFE201"]) == 0
-    said = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
-    assert [(line["n"], [finding["code"] for finding in line["findings"]][-1]) for line in said] == [
+    printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert [(line["n"], [finding["code"] for finding in line["findings"]][-1]) for line in printed] == [
         (0, "LIFE201"),
         (2, "ENV101"),
     ]
-    assert said[1]["findings"][0] == {
+    assert printed[1]["findings"][0] == {
         "code": "ENV101",
         "severity": "error",
         "message": "not JSON on stdout",
@@ -387,7 +393,7 @@ def test_a_filter_may_ask_for_findings_once_there_are_some(
     assert b"at character 4: findings are not known here" in capfdbinary.readouterr().err
 
 
-def test_what_shows_only_later_is_told_with_what_it_is_about(
+def test_what_shows_only_later_is_reported_with_what_it_is_about(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "origin.jsonl"
@@ -403,8 +409,8 @@ def test_what_shows_only_later_is_told_with_what_it_is_about(
 
     assert main(["show", str(path), "--lint", "-f", "-q", "lint:HTTP5"]) == 0
 
-    said = [line for line in capsys.readouterr().out.splitlines() if "HTTP501" in line]
-    assert said == ["          HTTP501 error: the Origin https://evil.example was let in (ping at 0.100)"]
+    printed = [line for line in capsys.readouterr().out.splitlines() if "HTTP501" in line]
+    assert printed == ["          HTTP501 error: the Origin https://evil.example was let in (ping at 0.100)"]
 
 
 def test_what_was_said_last_is_counted_back_from_the_end(
@@ -416,6 +422,6 @@ def test_what_was_said_last_is_counted_back_from_the_end(
 
     for more in ([], ["--follow"]):
         assert main(["show", str(path), "--json", "-q", back, *more]) == 0
-        said = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
-        assert said[-1]["n"] == 3
-        assert [line["t"] for line in said] == [one for one in at if one >= at[2]]
+        printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
+        assert printed[-1]["n"] == 3
+        assert [line["t"] for line in printed] == [one for one in at if one >= at[2]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.ui.cli.main import main
-from mcpspy.ui.cli.show_mock import MockListingEntry, entries
+from mcpspy.ui.cli.show import MockListingEntry, mock_entries
 from tests.core.mock.talking import Talk
 
 RECORDING = str(Path(__file__).parents[3] / "recordings" / "peer-sdk-legacy.jsonl")
@@ -18,7 +18,7 @@ def test_requests_are_counted_by_what_they_are_about_and_answers_by_how_many_the
     talk = Talk().handshake().call(1, n=1).call(2, n=1).call(3, n=2).call(4, "other")
     talk.client(id=5, method="tools/list").client(id=6, method="tools/call", params={"name": "hang"})
     talk.server(id=5, result={"tools": []})
-    assert entries(talk.recordings().interactions) == [
+    assert mock_entries(talk.recordings().interactions) == [
         MockListingEntry("tools/call", "echo", 2, 3),
         MockListingEntry("tools/call", "other", 1, 1),
         MockListingEntry("tools/list", None, 1, 1),

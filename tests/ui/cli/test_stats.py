@@ -22,7 +22,7 @@ Make = Callable[..., Path]
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 
 
-def test_one_session_is_told_and_several_are_compared(
+def test_one_session_is_reported_and_several_are_compared(
     make_recording: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_recording(name="before")
@@ -68,7 +68,7 @@ def test_a_filter_an_order_and_a_number_of_rows_are_obeyed(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "printed"),
     [
         (["--filter", "tool:a ("], "--filter, at character 8"),
         (["nowhere.jsonl"], "nowhere.jsonl: no such file"),
@@ -77,8 +77,12 @@ def test_a_filter_an_order_and_a_number_of_rows_are_obeyed(
         (["--top", "many"], "many: a number from 0 on"),
     ],
 )
-def test_what_cannot_be_understood_is_said(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], make_recording: Make, tmp_path: Path
+def test_what_cannot_be_understood_is_reported(
+    arguments: list[str],
+    printed: str,
+    capsys: pytest.CaptureFixture[str],
+    make_recording: Make,
+    tmp_path: Path,
 ) -> None:
     make_recording()
     try:
@@ -87,7 +91,7 @@ def test_what_cannot_be_understood_is_said(
         code = int(end.code or 0)
 
     assert code == 2
-    assert said in capsys.readouterr().err
+    assert printed in capsys.readouterr().err
 
 
 def test_what_is_torn_is_named(make_recording: Make, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +103,9 @@ def test_what_is_torn_is_named(make_recording: Make, capsys: pytest.CaptureFixtu
     assert "died: it has no exit note" in found.out
 
 
-def test_a_live_session_is_told_as_far_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_live_session_is_reported_as_far_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fields: dict[str, encode.Value] = {"transport": "stdio", "command": ["x"], "name": "tested"}
     writer = Writer(str(tmp_path), None, fields, say=pytest.fail)
     writer.write(b'{"t":1.0,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}\n')
@@ -162,7 +168,7 @@ def test_a_terminal_that_knows_no_blocks_gets_ascii() -> None:
 def test_the_help_names_every_order(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["stats", "--help"])
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
 
-    assert all(name in said for name in ("p95", "sent", "back", "--top N", "exit codes"))
-    assert stats.EPILOG in said
+    assert all(name in printed for name in ("p95", "sent", "back", "--top N", "exit codes"))
+    assert stats.EPILOG in printed

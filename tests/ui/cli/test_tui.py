@@ -62,7 +62,7 @@ def test_a_dumb_terminal_is_none(
     assert "needs a terminal" in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_there_is_said_before_the_screen(
+def test_a_file_that_is_not_there_is_reported_before_the_screen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = tmp_path / "missing.jsonl"
@@ -71,7 +71,7 @@ def test_a_file_that_is_not_there_is_said_before_the_screen(
     assert capsys.readouterr().err == f"mcpspy: {missing}: no such file (mcpspy ls lists the sessions)\n"
 
 
-def test_a_file_that_is_no_recording_is_said_before_the_screen(
+def test_a_file_that_is_no_recording_is_reported_before_the_screen(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other.jsonl"
@@ -82,7 +82,7 @@ def test_a_file_that_is_no_recording_is_said_before_the_screen(
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may read anything")
-def test_a_file_that_may_not_be_read_is_said_before_the_screen(
+def test_a_file_that_may_not_be_read_is_reported_before_the_screen(
     make_recording: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = make_recording()
@@ -114,10 +114,10 @@ def test_a_bug_is_one_line_and_its_traceback_is_kept_for_its_owner(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     assert main(["tui", "--dir", str(tmp_path)]) == 70
-    said = capsys.readouterr().err
-    assert said.startswith("mcpspy: a bug in mcpspy: KeyError: 'a")
-    assert said.count("\n") == 1
-    assert "\x1b" not in said
+    printed = capsys.readouterr().err
+    assert printed.startswith("mcpspy: a bug in mcpspy: KeyError: 'a")
+    assert printed.count("\n") == 1
+    assert "\x1b" not in printed
     (log,) = tmp_path.glob("mcpspy-*.log")
     assert "KeyError" in log.read_text(encoding="utf-8")
     if sys.platform != "win32":

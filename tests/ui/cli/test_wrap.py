@@ -225,7 +225,7 @@ def test_a_server_that_another_file_of_the_product_has_is_named(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "printed"),
     [
         (["crsor", "--all"], 2, "crsor: no such host or file (did you mean cursor"),
         (["zed"], 2, "no such file; Zed has its servers there"),
@@ -241,7 +241,7 @@ def test_a_server_that_another_file_of_the_product_has_is_named(
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_what_cannot_be_done_is_one_line_and_changes_nothing(
-    config: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+    config: Path, arguments: list[str], code: int, printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, text in (
         ("broken.json", '{"mcpServers": {'),
@@ -255,7 +255,7 @@ def test_what_cannot_be_done_is_one_line_and_changes_nothing(
 
     out, err = capsys.readouterr()
     assert out == ""
-    assert said in err
+    assert printed in err
     assert err.count("\n") == 1
     assert config.read_text(encoding="utf-8") == CONFIG
 
@@ -275,7 +275,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     assert config.read_text(encoding="utf-8") == CONFIG
 
 
-def test_names_of_servers_are_inert(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_servers_are_sanitized(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = json.dumps({"mcpServers": {"a\x1b[2J": {"command": "x"}, "b\x07": {}}})
     Path("x.json").write_text(text, encoding="utf-8")
 

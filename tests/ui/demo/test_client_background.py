@@ -22,22 +22,22 @@ async def test_a_session_is_recorded_without_a_word(
     assert capfd.readouterr() == ("", "")
 
 
-async def test_what_went_wrong_is_said_in_one_line(tmp_path: Path) -> None:
+async def test_what_went_wrong_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    said = await record(str(tmp_path / "file" / "folder"))
-    assert said
-    assert "\n" not in said
+    error = await record(str(tmp_path / "file" / "folder"))
+    assert error
+    assert "\n" not in error
 
 
 async def test_it_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
     create = asyncio.create_subprocess_exec
 
-    async def keep(*args: str, **how: Any) -> asyncio.subprocess.Process:
+    async def start(*args: str, **how: Any) -> asyncio.subprocess.Process:
         started.append(await create(*args, **how))
         return started[-1]
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", keep)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
     monkeypatch.setattr(client, "RECORD_TIMEOUT", 0.01)
     assert "took more than" in await record(str(tmp_path))
     assert started[0].returncode is not None

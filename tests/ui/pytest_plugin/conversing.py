@@ -20,14 +20,14 @@ HELLO = {
 
 
 def _messages(calls: tuple[tuple[str, dict[str, Any]], ...]) -> list[dict[str, Any]]:
-    said: list[dict[str, Any]] = [
+    messages: list[dict[str, Any]] = [
         {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": HELLO},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
     ]
     for number, (name, arguments) in enumerate(calls, 1):
         params = {"name": name, "arguments": arguments}
-        said.append({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
-    return said
+        messages.append({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+    return messages
 
 
 LISTING = {"jsonrpc": "2.0", "id": "tools", "method": "tools/list"}
@@ -51,7 +51,7 @@ def call(command: list[str], *calls: tuple[str, dict[str, Any]], listing: bool =
 def call_over_http(url: str, *calls: tuple[str, dict[str, Any]]) -> list[str]:
     """Call tools of a server over HTTP, in a session that is ended."""
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    said = []
+    messages = []
     for message in _messages(calls):
         request = Request(url, json.dumps(message).encode(), headers)
         with urlopen(request, timeout=SECONDS) as response:
@@ -60,6 +60,6 @@ def call_over_http(url: str, *calls: tuple[str, dict[str, Any]]) -> list[str]:
                 headers["Mcp-Session-Id"] = session
         if message.get("id"):
             *_, data = (line.removeprefix(b"data: ") for line in body.splitlines() if b"{" in line)
-            said.append(_text(json.loads(data)))
+            messages.append(_text(json.loads(data)))
     urlopen(Request(url, headers=headers, method="DELETE"), timeout=SECONDS).close()
-    return said
+    return messages

@@ -78,11 +78,11 @@ def test_what_is_added_overwrites_nothing_whoever_adds_at_once(
     made = [make_recording(echo(b"%d" % number)) for number in range(4)]
     barrier = Barrier(len(made), timeout=10)
 
-    def place(path: Path) -> None:
+    def add_one(path: Path) -> None:
         barrier.wait()
         add([path], target, RedactionOptions())
 
-    threads = [Thread(target=place, args=(path,)) for path in made]
+    threads = [Thread(target=add_one, args=(path,)) for path in made]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -109,14 +109,14 @@ def test_what_is_kept_is_redacted_by_the_settings_of_the_project_and_ours_alone(
     if os.name == "posix":
         assert path.stat().st_mode & 0o777 == 0o600
     # What is redacted already is left as it is.
-    (again,) = replace([path], tmp_path / "again.jsonl", redaction)
-    assert again.read_text(encoding="utf-8").splitlines()[1:] == text.splitlines()[1:]
+    (copied,) = replace([path], tmp_path / "again.jsonl", redaction)
+    assert copied.read_text(encoding="utf-8").splitlines()[1:] == text.splitlines()[1:]
 
 
 def test_a_session_without_a_question_or_a_server_cannot_be_served(make_recording: Make) -> None:
-    asked, answered = echo(b"a")
+    request, answered = echo(b"a")
 
-    assert is_served(make_recording([asked, answered]))
-    assert not is_served(make_recording([asked]))
+    assert is_served(make_recording([request, answered]))
+    assert not is_served(make_recording([request]))
     assert not is_served(make_recording([]))
     assert not is_served(make_recording([("server", b'{"jsonrpc":"2.0","method":"notifications/message"}')]))

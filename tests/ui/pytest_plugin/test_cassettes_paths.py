@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.ui.pytest_plugin.cassettes import LONGEST, numbered, place, recorded, shown_path
+from mcpspy.ui.pytest_plugin.cassettes import LONGEST, numbered, recorded, recording_path, shown_path
 
 FILE = Path("/project/tests/test_weather.py")
 FOLDER = Path("/project/tests/mcp_recordings/test_weather")
@@ -15,7 +15,7 @@ FOLDER = Path("/project/tests/mcp_recordings/test_weather")
 
 @pytest.mark.parametrize("test", ["test_a", "TestCity.test_a", "test_a[Oslo-3.5]", "test_ä[a=b@c]"])
 def test_a_test_has_a_file_of_its_name_beside_its_module(test: str) -> None:
-    assert place(FILE, test) == FOLDER / f"{test}.jsonl"
+    assert recording_path(FILE, test) == FOLDER / f"{test}.jsonl"
 
 
 def test_names_that_no_file_can_have_stay_apart() -> None:
@@ -27,7 +27,7 @@ def test_names_that_no_file_can_have_stay_apart() -> None:
         "test_a[../../x]",
         f"test_{'a' * 300}",
     ]
-    places = [place(FILE, name) for name in names]
+    places = [recording_path(FILE, name) for name in names]
 
     assert len(set(places)) == len(places)
     for path in places:
@@ -37,8 +37,8 @@ def test_names_that_no_file_can_have_stay_apart() -> None:
 
 
 def test_a_name_is_relative_to_the_folder_of_the_test() -> None:
-    assert place(FILE, "test_a", "data/x.jsonl") == Path("/project/tests/data/x.jsonl")
-    assert place(FILE, "test_a", "/elsewhere/x.jsonl") == Path("/elsewhere/x.jsonl")
+    assert recording_path(FILE, "test_a", "data/x.jsonl") == Path("/project/tests/data/x.jsonl")
+    assert recording_path(FILE, "test_a", "/elsewhere/x.jsonl") == Path("/elsewhere/x.jsonl")
 
 
 def test_the_files_of_a_recording_are_numbered_and_end_at_the_first_that_is_not_there(tmp_path: Path) -> None:

@@ -53,22 +53,22 @@ def end(recording: McpRecording) -> str:
 
 def test_what_a_server_said_once_it_says_ever_after(begin: Begin) -> None:
     first = begin("once", *SERVER)
-    assert first.is_anew
-    said = call(first.command, ("open", {}), ("add", {"a": 1, "b": 2}))
+    assert first.records_all
+    responses = call(first.command, ("open", {}), ("add", {"a": 1, "b": 2}))
     assert end(first) == ""
     assert recorded(first.path) == [first.path]
 
-    again = begin("once")
-    assert not again.is_anew
-    assert call(again.command, ("open", {}), ("add", {"a": 1, "b": 2})) == said
-    assert call_over_http(again.url, ("open", {})) == said[:1]
-    assert len(again.sessions) == 2
-    assert again.unrecorded() == ""
-    assert end(again) == ""
+    second_run = begin("once")
+    assert not second_run.records_all
+    assert call(second_run.command, ("open", {}), ("add", {"a": 1, "b": 2})) == responses
+    assert call_over_http(second_run.url, ("open", {})) == responses[:1]
+    assert len(second_run.sessions) == 2
+    assert second_run.report_unrecorded() == ""
+    assert end(second_run) == ""
     assert recorded(first.path) == [first.path]
 
 
-def test_what_was_not_recorded_is_told_once_wherever_it_was_asked(begin: Begin) -> None:
+def test_unrecorded_requests_are_reported_once(begin: Begin) -> None:
     first = begin("once", *SERVER)
     call(first.command, ("add", {"a": 1, "b": 2}))
     end(first)
@@ -81,17 +81,17 @@ def test_what_was_not_recorded_is_told_once_wherever_it_was_asked(begin: Begin) 
         "not recorded: tools/call add",
         "every recorded answer is used up: tools/call add",
     ]
-    told = second.unrecorded()
-    assert told.startswith("mcpspy: 2 requests without an answer in ")
-    assert "    /params/arguments/b: 2 was recorded, 3 was asked\n" in told
-    assert "every recorded answer is used up: tools/call add\n" in told
-    assert told.endswith("  pytest --mcpspy-record=new_episodes 'test_a.py::test_a'")
-    assert second.unrecorded() == ""
+    report = second.report_unrecorded()
+    assert report.startswith("mcpspy: 2 requests without an answer in ")
+    assert "    /params/arguments/b: 2 was recorded, 3 was asked\n" in report
+    assert "every recorded answer is used up: tools/call add\n" in report
+    assert report.endswith("  pytest --mcpspy-record=new_episodes 'test_a.py::test_a'")
+    assert second.report_unrecorded() == ""
 
     call_over_http(second.url, ("subtract", {}))  # In a fixture that ends later, say.
-    told = end(second)
-    assert told.startswith("mcpspy: 1 request without an answer in ")
-    assert "not recorded: tools/call subtract\n" in told
+    report = end(second)
+    assert report.startswith("mcpspy: 1 request without an answer in ")
+    assert "not recorded: tools/call subtract\n" in report
 
 
 def test_what_may_differ_is_ignored_on_both_transports(begin: Begin) -> None:
@@ -115,7 +115,7 @@ def test_new_episodes_are_added_by_either_transport_and_all_begins_anew(begin: B
     end(first)
 
     second = begin("new_episodes", *SERVER)
-    assert not second.is_anew
+    assert not second.records_all
     assert call(second.command, ("add", {"a": 1, "b": 2}), ("add", {"a": 1, "b": 3})) == ["3", "4"]
     assert call_over_http(second.url, ("add", {"a": 1, "b": 4})) == ["5"]
     assert end(second) == ""
@@ -161,7 +161,7 @@ def test_a_command_cannot_be_recorded_by_a_url(begin: Begin) -> None:
 def test_a_recording_is_not_kept_before_its_server_has_ended(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "ENDING", 0.1)
+    monkeypatch.setattr(module, "END_TIMEOUT", 0.1)
     first = begin("once", *SERVER)
     with subprocess.Popen(first.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
@@ -177,11 +177,11 @@ def test_a_recording_is_not_kept_before_its_server_has_ended(
 
 
 def test_a_client_that_says_nothing_leaves_things_as_they_are(begin: Begin) -> None:
-    def say_nothing(recording: McpRecording) -> None:
+    def send_nothing(recording: McpRecording) -> None:
         subprocess.run(recording.command, stdin=subprocess.DEVNULL, timeout=conversing.SECONDS, check=True)
 
     first = begin("once", *SERVER)
-    say_nothing(first)
+    send_nothing(first)
     assert end(first) == ""
     assert recorded(first.path) == []
 
@@ -189,7 +189,7 @@ def test_a_client_that_says_nothing_leaves_things_as_they_are(begin: Begin) -> N
     call(second.command, ("add", {"a": 1, "b": 2}))
     assert end(second) == ""
     third = begin("all", *SERVER)
-    say_nothing(third)
+    send_nothing(third)
     assert end(third) == ""
     assert recorded(first.path) == [first.path]
 
@@ -316,8 +316,8 @@ class Runs:
 def test_a_suite_in_two_processes_is_recorded_served_and_fails_for_what_is_new(tmp_path: Path) -> None:
     runs = Runs(tmp_path)
 
-    said = runs.pytest("-n", "2")
-    assert "1 failed, 6 passed" in said, said
+    responses = runs.pytest("-n", "2")
+    assert "1 failed, 6 passed" in responses, responses
     made = runs.recordings()
     assert sorted(re.sub("-[0-9a-f]{8}", "-…", name) for name in made) == [
         "TestInAClass.test_of_a_city[a-b]-….jsonl",
@@ -328,19 +328,20 @@ def test_a_suite_in_two_processes_is_recorded_served_and_fails_for_what_is_new(t
         "test_whose_client_goes_on_in_its_fixture.jsonl",
     ]
     assert (
-        "not kept as mcp_recordings/test_suite/test_that_fails.jsonl, because the test did not pass" in said
+        "not kept as mcp_recordings/test_suite/test_that_fails.jsonl, because the test did not pass"
+        in responses
     )
-    (kept,) = {Path(path) for path in re.findall(r"^  mcpspy show (\S+)$", said, re.MULTILINE)}
+    (kept,) = {Path(path) for path in re.findall(r"^  mcpspy show (\S+)$", responses, re.MULTILINE)}
     assert list(Recording(tmp_path / kept))
     assert all(b'"pin": "[redacted:' in data for name, data in made.items() if "client" not in name)
 
-    said = runs.pytest("--mcpspy-record=none", SERVER=str(tmp_path / "gone"), NEW="3")
-    assert re.search(r"= 2 failed, 4 passed, 2 errors in ", said), said
-    assert "(make it: pytest --mcpspy-record=once 'test_suite.py::test_that_fails')" in said
-    assert said.count("/params/arguments/b: 2 was recorded, 3 was asked") == 3
-    assert "mcpspy: 2 requests without an answer in mcp_recordings/test_suite/test_that_starts" in said
-    assert "Captured mcpspy call" in said, "beside the assertion that failed first"
-    assert "/params/arguments/pin" not in said.replace(
+    responses = runs.pytest("--mcpspy-record=none", SERVER=str(tmp_path / "gone"), NEW="3")
+    assert re.search(r"= 2 failed, 4 passed, 2 errors in ", responses), responses
+    assert "(make it: pytest --mcpspy-record=once 'test_suite.py::test_that_fails')" in responses
+    assert responses.count("/params/arguments/b: 2 was recorded, 3 was asked") == 3
+    assert "mcpspy: 2 requests without an answer in mcp_recordings/test_suite/test_that_starts" in responses
+    assert "Captured mcpspy call" in responses, "beside the assertion that failed first"
+    assert "/params/arguments/pin" not in responses.replace(
         "differs at /params/arguments/b, /params/arguments/pin", ""
     )
     assert runs.recordings() == made

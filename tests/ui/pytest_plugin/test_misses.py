@@ -31,19 +31,19 @@ def refused(text: str, *differs: str, method: str = "tools/call", about: Any = "
 ANSWERED: Said = ("server", b'{"jsonrpc":"2.0","id":1,"result":{}}')
 
 
-def told(make: Make, played: list[Said], recorded: list[Said], *ignored: str) -> list[str]:
-    sessions = [Recording(make(said)).session() for said in (played, recorded)]
+def described(make: Make, played: list[Said], recorded: list[Said], *ignored: str) -> list[str]:
+    sessions = [Recording(make(text)).session() for text in (played, recorded)]
     return unrecorded(sessions[:1], sessions[1:], [pointer(text) for text in ignored])
 
 
-def test_the_values_that_differ_are_told(make_recording: Make) -> None:
+def test_the_values_that_differ_are_reported(make_recording: Make) -> None:
     played = [
         call("Bergen", days=3),
         refused("not recorded: tools/call forecast", "/params/arguments/city", "/params/arguments/days"),
     ]
 
-    (said,) = told(make_recording, played, [call("Nairobi", days=3), ANSWERED, call("Oslo"), ANSWERED])
-    assert said == (
+    (text,) = described(make_recording, played, [call("Nairobi", days=3), ANSWERED, call("Oslo"), ANSWERED])
+    assert text == (
         "not recorded: tools/call forecast\n"
         '  asked: {"name":"forecast","arguments":{"city":"Bergen","days":3}}\n'
         "  nearest: tools/call forecast\n"
@@ -54,36 +54,36 @@ def test_the_values_that_differ_are_told(make_recording: Make) -> None:
 
 def test_what_may_differ_does_not(make_recording: Make) -> None:
     played = [call("Bergen", now=2), refused("not recorded: tools/call forecast", "/params/arguments/city")]
-    (said,) = told(make_recording, played, [call("Oslo", now=1)], "/params/arguments/now")
+    (text,) = described(make_recording, played, [call("Oslo", now=1)], "/params/arguments/now")
 
-    assert '  asked: {"name":"forecast","arguments":{"city":"Bergen"}}\n' in said
-    assert said.endswith('/params/arguments/city: "Oslo" was recorded, "Bergen" was asked')
+    assert '  asked: {"name":"forecast","arguments":{"city":"Bergen"}}\n' in text
+    assert text.endswith('/params/arguments/city: "Oslo" was recorded, "Bergen" was asked')
 
 
-def test_without_the_request_that_the_mock_means_its_pointers_are_told(make_recording: Make) -> None:
+def test_without_the_request_that_the_mock_means_its_pointers_are_reported(make_recording: Make) -> None:
     played = [
         call("Bergen"),
         refused("not recorded: tools/call forecast", "/method", method="tools/list", about=None),
     ]
 
-    (said,) = told(make_recording, played, [call("Oslo")])
-    assert said.endswith("\n  nearest: tools/list, differs at /method")
+    (text,) = described(make_recording, played, [call("Oslo")])
+    assert text.endswith("\n  nearest: tools/list, differs at /method")
 
 
 def test_answers_of_a_server_and_errors_of_its_own_are_none(make_recording: Make) -> None:
     own = ("server", b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"out of order"}}')
 
-    assert told(make_recording, [call("Oslo"), ANSWERED], []) == []
-    assert told(make_recording, [call("Oslo"), own], []) == []
+    assert described(make_recording, [call("Oslo"), ANSWERED], []) == []
+    assert described(make_recording, [call("Oslo"), own], []) == []
 
 
-def test_an_error_that_only_looks_like_the_mocks_is_told_without_harm(make_recording: Make) -> None:
+def test_an_error_that_only_looks_like_the_mocks_is_reported_without_harm(make_recording: Make) -> None:
     for data in (b"3", b'{"nearest":3}', b'{"nearest":[3,{"method":"a"},{"method":3,"differs":[]}]}'):
         error = (
             b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"mcpspy mock: \\u001b[2J","data":%b}}'
             % data
         )
-        (said,) = told(make_recording, [call("\x1b[31m"), ("server", error)], [])
+        (text,) = described(make_recording, [call("\x1b[31m"), ("server", error)], [])
 
-        assert said.startswith("\\x1b[2J\n")
-        assert all(line.isprintable() for line in said.splitlines())
+        assert text.startswith("\\x1b[2J\n")
+        assert all(line.isprintable() for line in text.splitlines())

@@ -10,7 +10,7 @@ import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.ui.pytest_plugin import MODES
-from mcpspy.ui.pytest_plugin.options import PluginOptions, read_asked
+from mcpspy.ui.pytest_plugin.options import PluginOptions, read_options
 
 SERVER = ["python", "weather.py"]
 
@@ -76,7 +76,7 @@ def mark(*arguments: Any, **named: Any) -> pytest.MarkDecorator:
 
 
 def read(request: Request) -> PluginOptions:
-    return read_asked(cast(pytest.FixtureRequest, request), MODES)
+    return read_options(cast(pytest.FixtureRequest, request), MODES)
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +85,7 @@ def _no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> Path:
+def existing(tmp_path: Path) -> Path:
     """A recording that is there."""
     path = tmp_path / "mcp_recordings" / "test_a" / "test_a.jsonl"
     path.parent.mkdir(parents=True)
@@ -96,23 +96,23 @@ def there(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("ci", "mode"), [("true", "none"), ("1", "none"), ("", "once"), ("0", "once"), ("False", "once")]
 )
-def test_nothing_is_recorded_in_ci_unless_asked_for(
-    ci: str, mode: str, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_nothing_is_recorded_in_ci_unless_requested(
+    ci: str, mode: str, existing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", ci)
 
     assert read(Request(tmp_path)).mode == mode
-    assert read(Request(tmp_path)).path == there
+    assert read(Request(tmp_path)).path == existing
     assert read(Request(tmp_path, mcpspy_record="all", mcpspy_server=SERVER)).mode == "all"
 
 
 def test_the_command_line_goes_before_the_marker_and_that_before_the_settings(
-    there: Path, tmp_path: Path
+    existing: Path, tmp_path: Path
 ) -> None:
     settings: dict[str, Any] = {"mcpspy_record": "none", "mcpspy_server": SERVER}
     marker = mark(mode="new_episodes")
 
-    assert there.exists()
+    assert existing.exists()
     assert read(Request(tmp_path, marker, option="all", **settings)).mode == "all"
     assert read(Request(tmp_path, marker, **settings)).mode == "new_episodes"
     assert read(Request(tmp_path, **settings)).mode == "none"
@@ -123,11 +123,11 @@ def test_of_each_argument_the_nearest_marker_counts(tmp_path: Path) -> None:
         mark("x.jsonl", upstream="http://127.0.0.1:1/mcp", match="lenient"),
         mark(server=SERVER, match="method", ignore=["/params/a"]),
     )
-    asked = read(Request(tmp_path, near, far))
+    options = read(Request(tmp_path, near, far))
 
-    assert asked.path == tmp_path / "x.jsonl"
-    assert (asked.server, asked.upstream) == ((), "http://127.0.0.1:1/mcp")
-    assert (asked.match, asked.ignore, asked.on_exhausted) == ("lenient", ("/params/a",), "repeat")
+    assert options.path == tmp_path / "x.jsonl"
+    assert (options.server, options.upstream) == ((), "http://127.0.0.1:1/mcp")
+    assert (options.match, options.ignore, options.on_exhausted) == ("lenient", ("/params/a",), "repeat")
 
 
 @pytest.mark.parametrize(
@@ -146,25 +146,23 @@ def test_a_server_is_a_command_or_a_url_wherever_it_is_named(
         Request(tmp_path, mcpspy_server=named),
         Request(tmp_path, server=named, mcpspy_server=["x"]),
     ):
-        asked = read(request)
-        assert (asked.server, asked.upstream) == (server, upstream)
-        assert asked.is_anew
-        assert asked.is_recorded
+        options = read(request)
+        assert (options.server, options.upstream) == (server, upstream)
+        assert options.records_all
+        assert options.records
 
 
-def test_the_real_server_is_asked_for_only_when_there_is_something_to_record(
-    there: Path, tmp_path: Path
-) -> None:
+def test_the_real_server_is_needed_only_to_record(existing: Path, tmp_path: Path) -> None:
     served, added = (
         Request(tmp_path, server=SERVER),
         Request(tmp_path, mark(mode="new_episodes"), server=SERVER),
     )
 
-    assert there.exists()
-    assert not read(served).is_recorded
+    assert existing.exists()
+    assert not read(served).records
     assert served.asked_for == []
-    assert read(added).is_recorded
-    assert not read(added).is_anew
+    assert read(added).records
+    assert not read(added).records_all
     assert "mcp_recording_server" in added.asked_for
 
 

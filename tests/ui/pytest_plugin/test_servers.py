@@ -35,7 +35,7 @@ def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == "mcp_recording"]
 
 
-def test_it_listens_on_loopback_until_it_is_closed_and_records_what_is_said(
+def test_it_listens_on_loopback_until_it_is_closed_and_records_messages(
     make_recording: Make, tmp_path: Path
 ) -> None:
     serving = ServedEndpoint(mocked(make_recording(HEARD)), tmp_path / "played", RedactionOptions())

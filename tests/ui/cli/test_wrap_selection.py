@@ -10,7 +10,7 @@ import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.io.hosts.resolve import ConfigTarget, find
-from mcpspy.ui.cli.wrap_common import chosen, diff, show_diff
+from mcpspy.ui.cli.wrap import diff, selected_servers, show_diff
 
 
 @pytest.fixture
@@ -23,20 +23,23 @@ def target(tmp_path: Path) -> ConfigTarget:
 
 
 def test_servers_are_chosen_by_name(target: ConfigTarget) -> None:
-    assert chosen(target, ["github", "memory", "github"], bool, is_all=False) == ["github", "memory"]
+    assert selected_servers(target, ["github", "memory", "github"], bool, is_all=False) == [
+        "github",
+        "memory",
+    ]
     with pytest.raises(UsageError, match=r"mcp\.json: no server memry \(did you mean memory\?\)"):
-        chosen(target, ["memry"], bool, is_all=False)
+        selected_servers(target, ["memry"], bool, is_all=False)
     with pytest.raises(UsageError, match=r"no server qqq \(it has memory, github\)"):
-        chosen(target, ["qqq"], bool, is_all=False)
+        selected_servers(target, ["qqq"], bool, is_all=False)
 
 
 def test_who_names_none_means_the_only_one(target: ConfigTarget) -> None:
-    assert chosen(target, None, lambda server: server.name == "github", is_all=False) == ["github"]
-    assert chosen(target, None, bool, is_all=True) == ["memory", "github"]
+    assert selected_servers(target, None, lambda server: server.name == "github", is_all=False) == ["github"]
+    assert selected_servers(target, None, bool, is_all=True) == ["memory", "github"]
     with pytest.raises(
         UsageError, match=r"2 servers: memory, github \(name some with --server, or say --all\)"
     ):
-        chosen(target, None, bool, is_all=False)
+        selected_servers(target, None, bool, is_all=False)
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")

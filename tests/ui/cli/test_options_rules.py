@@ -9,24 +9,24 @@ import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.io.interception import InterceptionOptions
-from mcpspy.ui.cli import rule_options
+from mcpspy.ui.cli.options import check_rules, describe_rules, read_rules, set_rule_option
 
 
 def by_argparse(*arguments: str) -> InterceptionOptions:
     parser = argparse.ArgumentParser()
-    rule_options.configure(parser)
-    return rule_options.asked(parser.parse_args(arguments))
+    describe_rules(parser)
+    return read_rules(parser.parse_args(arguments))
 
 
 def by_hand(*arguments: str) -> InterceptionOptions:
     found = InterceptionOptions()
     for flag, value in zip(arguments[::2], arguments[1::2], strict=True):
-        assert rule_options.take(found, flag, value)
+        assert set_rule_option(found, flag, value)
     return found
 
 
 @pytest.mark.parametrize("parse", [by_argparse, by_hand])
-def test_both_ways_to_read_them_say_the_same(parse: Callable[..., InterceptionOptions]) -> None:
+def test_argparse_and_run_read_them_alike(parse: Callable[..., InterceptionOptions]) -> None:
     given = ["--rules", "a", "--rule", "x => drop", "--rules", "b", "--call-timeout", "30", "--slow", "500ms"]
     found = parse(*given, "--hold-timeout", "2min")
 
@@ -43,17 +43,17 @@ def test_nothing_is_the_default(parse: Callable[..., InterceptionOptions]) -> No
 
 
 def test_other_options_are_not_taken() -> None:
-    assert not rule_options.take(InterceptionOptions(), "--name", "x")
+    assert not set_rule_option(InterceptionOptions(), "--name", "x")
 
 
 @pytest.mark.parametrize("value", ["0", "soon", "-1", ""])
 def test_a_time_that_is_none_is_refused(value: str) -> None:
     with pytest.raises(UsageError, match=f"--slow {value}: no time"):
-        rule_options.take(InterceptionOptions(), "--slow", value)
+        set_rule_option(InterceptionOptions(), "--slow", value)
 
 
 def test_rules_are_read_before_anything_is_started() -> None:
-    rule_options.check(by_hand("--rule", "tool:echo => drop"))
-    rule_options.check(InterceptionOptions())
+    check_rules(by_hand("--rule", "tool:echo => drop"))
+    check_rules(InterceptionOptions())
     with pytest.raises(UsageError, match="did you mean drop"):
-        rule_options.check(by_hand("--rule", "tool:echo => droop"))
+        check_rules(by_hand("--rule", "tool:echo => droop"))

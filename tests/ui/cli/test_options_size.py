@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.ui.cli.size import read_size
+from mcpspy.ui.cli.options import read_size
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-"""How long requests took, as a table."""
+"""The latencies of requests, as a table."""
 
 from __future__ import annotations
 
 from mcpspy.io.replay import ReplayRun
-from mcpspy.ui.cli.replay_report import table
+from mcpspy.ui.cli.replay import latency_table
 from tests.core.replay.playing import Stage, Talk
 
 
@@ -25,7 +25,7 @@ def run(*seconds: float | None) -> ReplayRun:
 
 
 def test_each_kind_of_request_has_its_line_the_slowest_first_and_the_last_is_the_sum() -> None:
-    lines = [line.split() for line in table([run(0.01, 0.02, None), run(0.04, 0.03)], 4.0)]
+    lines = [line.split() for line in latency_table([run(0.01, 0.02, None), run(0.04, 0.03)], 4.0)]
 
     assert lines[0] == ["request", "made", "failed", "median", "p95", "max", "recorded"]
     assert lines[1] == ["tools/call", "other", "2", *"1.00 s 1.00 s 1.00 s 1.00 s".split()]
@@ -39,4 +39,4 @@ def test_an_answer_of_another_kind_is_a_failure() -> None:
     stage.player.heard(b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}', stage.now)
     played = ReplayRun(Talk().session, None, list(stage.player.sent.values()), [], [])
 
-    assert list(table([played], 1.0))[1].split()[2:4] == ["1", "1"]
+    assert list(latency_table([played], 1.0))[1].split()[2:4] == ["1", "1"]

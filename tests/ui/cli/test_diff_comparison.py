@@ -17,7 +17,7 @@ from mcpspy.analysis.diff import (
     SessionDiff,
 )
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.ui.cli.diff_options import configure_comparison, options_of, report
+from mcpspy.ui.cli.diff import describe_comparison, read_comparison, report
 
 TITLES = ("a", "b")
 NOTED = SessionDiff(
@@ -34,12 +34,12 @@ CHANGED = SessionDiff(
 
 def parsed(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    configure_comparison(parser)
+    describe_comparison(parser)
     return parser.parse_args(arguments)
 
 
 def test_options_mean_what_they_say() -> None:
-    options = options_of(
+    options = read_comparison(
         parsed("--ignore", "/result/a", "--ignore", "ping", "--dates", "--slower-than", "2x+1s"),
         frozenset({"tools"}),
     )
@@ -47,7 +47,7 @@ def test_options_mean_what_they_say() -> None:
     assert [found.method for found in options.ignored] == ["*", "ping"]
     assert (options.dates, options.slower_than) == (True, LatencyLimit(2.0, 1.0))
     assert options.only == {"tools"}
-    assert options_of(parsed()).ignored == ()
+    assert read_comparison(parsed()).ignored == ()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_options_mean_what_they_say() -> None:
 )
 def test_an_option_that_means_nothing_is_one_line(arguments: tuple[str, ...], line: str) -> None:
     with pytest.raises(UsageError) as error:
-        options_of(parsed(*arguments))
+        read_comparison(parsed(*arguments))
 
     assert str(error.value).startswith(line)
     assert "\x1b" not in str(error.value)
@@ -100,7 +100,7 @@ def test_a_report_may_be_printed_in_place_of_the_other(capfdbinary: pytest.Captu
     assert orjson.loads(capfdbinary.readouterr().out)["same"] is False
 
 
-def test_a_report_that_cannot_be_written_is_said_after_the_one_that_is_printed(
+def test_a_report_that_cannot_be_written_is_reported_after_the_one_that_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(CannotStart) as error:

@@ -8,7 +8,13 @@ import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.redaction import RedactionOptions
-from mcpspy.ui.cli.redact_options import OPTIONS, asked, check, configure, take
+from mcpspy.ui.cli.options import (
+    REDACTION,
+    check_redaction,
+    describe_redaction,
+    read_redaction,
+    set_redaction_option,
+)
 from mcpspy.ui.cli.run import parse
 
 WORDS = [
@@ -27,32 +33,32 @@ WANTED = {
 
 def test_argparse_and_run_read_them_alike() -> None:
     parser = argparse.ArgumentParser()
-    configure(parser)
+    describe_redaction(parser)
     options = parse([*WORDS, "--", "s"])
     assert options is not None
-    assert vars(asked(parser.parse_args(WORDS))) == vars(options.redaction) == WANTED
-    assert vars(asked(parser.parse_args([]))) == vars(RedactionOptions())
+    assert vars(read_redaction(parser.parse_args(WORDS))) == vars(options.redaction) == WANTED
+    assert vars(read_redaction(parser.parse_args([]))) == vars(RedactionOptions())
 
 
 def test_every_option_is_taken_and_no_other() -> None:
-    for flag, (metavar, _) in OPTIONS.items():
+    for flag, (metavar, _) in REDACTION.items():
         before = vars(RedactionOptions())
         found = RedactionOptions()
-        assert take(found, flag, "x" if metavar else "")
+        assert set_redaction_option(found, flag, "x" if metavar else "")
         assert vars(found) != before, flag
-    assert not take(RedactionOptions(), "--record", "x")
+    assert not set_redaction_option(RedactionOptions(), "--record", "x")
 
 
 def test_a_command_that_cleans_cannot_be_told_not_to() -> None:
     parser = argparse.ArgumentParser()
-    configure(parser, can_be_off=False)
+    describe_redaction(parser, can_be_off=False)
     with pytest.raises(SystemExit):
         parser.parse_args(["--no-redact"])
-    assert not asked(parser.parse_args([])).off
+    assert not read_redaction(parser.parse_args([])).off
 
 
 def test_what_cannot_be_done_is_an_error_before_anything_starts() -> None:
     wrong = RedactionOptions()
     wrong.patterns = ["("]
     with pytest.raises(UsageError, match="regular expression"):
-        check(wrong)
+        check_redaction(wrong)
