@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.framing import GATHERED, SMALL, LineFramer, SseEvent, SseFramer
+from mcpspy.core.framing import PIECE, SMALL, LineFramer, SseEvent, SseFramer
 
 STREAMS = st.lists(
     st.one_of(
@@ -80,10 +80,10 @@ def test_close_gives_the_torn_line_once() -> None:
 
 def test_a_line_fed_byte_by_byte_is_gathered_into_few_pieces() -> None:
     framer = LineFramer()
-    size = 3 * GATHERED
+    size = 3 * PIECE
     for _ in range(size):
         framer.split(b"x")
-    assert len(framer.close()) <= size // GATHERED + 1
+    assert len(framer.close()) <= size // PIECE + 1
 
 
 def test_large_chunks_are_kept_as_they_came() -> None:

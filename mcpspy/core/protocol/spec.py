@@ -1,9 +1,8 @@
 """The protocol as tables: revisions, methods, error codes.
 
-Owns the facts of the five revisions of the Model Context Protocol, taken from
-their schemas (modelcontextprotocol.io/specification/REVISION/schema), and
-JSON-RPC 2.0's codes. Refuses to judge: an unknown method is legal (extensions,
-experiments), so every look-up answers None for what it does not know.
+The five revisions of the Model Context Protocol, from their schemas
+(modelcontextprotocol.io/specification/REVISION/schema), and JSON-RPC 2.0's codes. An unknown method is
+legal (extensions, experiments), so look-ups of unknown names return None.
 """
 
 from __future__ import annotations
@@ -14,28 +13,24 @@ REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28
 """Oldest first. They sort as text."""
 
 MODERN = "2026-07-28"
-"""From here on there is no handshake: every request carries its version in `params._meta`."""
+"""The first revision without a handshake: every request has its version in `params._meta`."""
 
-CLIENT, SERVER = "client", "server"
-EITHER = "either"
-
+CLIENT, SERVER, EITHER = "client", "server", "either"
 REQUEST, NOTIFICATION = "request", "notification"
 
 
 class Method(NamedTuple):
-    """One method of the protocol."""
-
     name: str
     kind: str
     sender: str
     """`client`, `server` or `either`."""
     since: str = REVISIONS[0]
     until: str | None = None
-    """The last revision that has it, None if it is still there."""
+    """The last revision that has it, None if the latest has it."""
     needs: str | None = None
-    """Capability of the side that is asked, dotted; None if it needs none."""
+    """Required capability of the receiver, dotted; None if it needs none."""
     subject: str | None = None
-    """The parameter that says which one: a tool's name, a resource's uri."""
+    """The parameter that identifies its target: a tool's name, a resource's uri."""
 
 
 _LEGACY = "2025-11-25"
@@ -51,16 +46,9 @@ METHODS = {
         Method("resources/list", REQUEST, CLIENT, needs="resources", subject="cursor"),
         Method("resources/templates/list", REQUEST, CLIENT, needs="resources", subject="cursor"),
         Method("resources/read", REQUEST, CLIENT, needs="resources", subject="uri"),
-        Method(
-            "resources/subscribe", REQUEST, CLIENT, until=_LEGACY, needs="resources.subscribe", subject="uri"
-        ),
-        Method(
-            "resources/unsubscribe",
-            REQUEST,
-            CLIENT,
-            until=_LEGACY,
-            needs="resources.subscribe",
-            subject="uri",
+        *(
+            Method(name, REQUEST, CLIENT, until=_LEGACY, needs="resources.subscribe", subject="uri")
+            for name in ("resources/subscribe", "resources/unsubscribe")
         ),
         Method("prompts/list", REQUEST, CLIENT, needs="prompts", subject="cursor"),
         Method("prompts/get", REQUEST, CLIENT, needs="prompts", subject="name"),
@@ -77,7 +65,7 @@ METHODS = {
         ),
         Method("tasks/update", REQUEST, CLIENT, since=MODERN, subject="taskId"),
         Method("tasks/cancel", REQUEST, EITHER, since=_LEGACY, needs="tasks.cancel", subject="taskId"),
-        # From 2026-07-28 on these three travel inside `input_required` results.
+        # From 2026-07-28 on, these three are inside `input_required` results.
         Method("sampling/createMessage", REQUEST, SERVER, until=_LEGACY, needs="sampling"),
         Method("roots/list", REQUEST, SERVER, until=_LEGACY, needs="roots"),
         Method(
@@ -131,18 +119,18 @@ ERRORS = {
     -32022: "unsupported protocol version",
     -32042: "url elicitation required",
 }
-"""Codes with one meaning wherever they are seen. -32000 to -32019 belong to each SDK."""
+"""Codes with one meaning everywhere. -32000 to -32019 belong to each SDK."""
 
 META = "io.modelcontextprotocol/"
 """Prefix of the protocol's own keys in `_meta`, from 2026-07-28 on."""
 
 
 def other(side: str) -> str:
-    """Return who is at the other end."""
+    """Return the opposite side."""
     return SERVER if side == CLIENT else CLIENT
 
 
 def is_known(method: str, revision: str) -> bool:
-    """Whether this revision has the method. False says nothing about extensions."""
+    """Return True if this revision has the method. Extensions are not known."""
     entry = METHODS.get(method)
     return entry is not None and entry.since <= revision and (entry.until is None or revision <= entry.until)

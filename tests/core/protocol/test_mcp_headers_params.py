@@ -131,7 +131,7 @@ def test_a_tool_wants_what_it_wanted_when_it_was_listed_last() -> None:
 
 
 def test_only_so_many_tools_are_remembered_those_listed_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirrored_module, "MOST", 2)
+    monkeypatch.setattr(mirrored_module, "MAX_TOOLS", 2)
     tools = ToolParamHeaders()
     tools.learn(listed(t=prop(**REGION), u=prop(**REGION)))
     tools.learn(listed(t=prop(**REGION), v=prop(**REGION)))

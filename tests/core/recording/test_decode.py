@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpspy.core.recording import decode, encode
-from mcpspy.core.recording.decode import Damaged, Frame, Note, climb, read_entry, read_header
+from mcpspy.core.recording.decode import Damaged, Frame, Note, upgrade, read_entry, read_header
 from mcpspy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -388,7 +388,7 @@ def older(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(decode, "FORMAT", 3)
     monkeypatch.setattr(
-        decode, "LADDER", {1: rename(b'"time"', b'"when"', 1), 2: rename(b'"when"', b'"t"', 2)}
+        decode, "UPGRADES", {1: rename(b'"time"', b'"when"', 1), 2: rename(b'"when"', b'"t"', 2)}
     )
 
 
@@ -398,7 +398,7 @@ def older(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("older")
 def test_a_line_of_an_older_format_climbs_rung_by_rung(number: int, line: bytes) -> None:
-    assert climb(line, number) == b'{"t":4,"note":"x"}'
+    assert upgrade(line, number) == b'{"t":4,"note":"x"}'
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
