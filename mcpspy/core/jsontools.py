@@ -55,6 +55,11 @@ def same(one: Any, other: Any) -> bool:
     return canonical(one) == canonical(other)
 
 
+def is_number(value: Any) -> bool:
+    """Return True for a number of JSON, which `true` is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def pointer(text: str) -> Pointer:
     """Return the tokens of a JSON pointer; raise ValueError if it is not one."""
     if not text.startswith("/"):

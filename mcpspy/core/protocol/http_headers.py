@@ -36,7 +36,7 @@ METADATA = {
     "/.well-known/oauth-authorization-server": "issuer",
     "/.well-known/openid-configuration": "issuer",
 }
-"""Metadata documents, and the member with the server's URL: clients reject them if it is not the URL they know."""
+"""Metadata documents, and the member with the server's URL, which must be the URL that the client knows."""
 
 _METADATA_URL = re.compile(r'(\bresource_metadata=")([^"]*)')
 
@@ -89,7 +89,7 @@ def end_to_end(headers: Iterable[tuple[str, str]]) -> Headers:
 
 
 def towards_server(headers: Iterable[tuple[str, str]], upstream: Upstream, proxy_origin: str) -> Headers:
-    """Return a request's headers for upstream: its Host, its Origin instead of the proxy's, no compression."""
+    """Return a request's headers for upstream: its Host, its Origin for the proxy's, no compression."""
     kept = [
         (name, upstream.origin if name.lower() == "origin" and value == proxy_origin else value)
         for name, value in end_to_end(headers)

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
+from mcpspy.core.jsontools import is_number
 from mcpspy.core.redact.text import UnescapedText
 
 TAG = 4
@@ -56,7 +57,7 @@ def fits(recorded: Any, live: Any) -> bool:
     if isinstance(recorded, str):
         if isinstance(live, str):
             return recorded == live or _fits_text(recorded, live)
-        return _is_number(live) and is_placeholder(recorded)
+        return is_number(live) and is_placeholder(recorded)
     if isinstance(recorded, dict):
         return (
             isinstance(live, dict)
@@ -67,7 +68,7 @@ def fits(recorded: Any, live: Any) -> bool:
         return isinstance(live, list) and len(recorded) == len(live) and all(map(fits, recorded, live))
     if isinstance(recorded, bool) or isinstance(live, bool) or recorded is None:
         return recorded is live
-    return bool(recorded == live) and _is_number(live)
+    return bool(recorded == live) and is_number(live)
 
 
 def _fits_text(recorded: str, live: str) -> bool:
@@ -83,10 +84,6 @@ def _fits_text(recorded: str, live: str) -> bool:
             return False
         at = found + len(part)
     return len(live) - len(last) >= at and live.endswith(last)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 PLACEHOLDER = re.compile(rb"\[redacted:([0-9a-f]{8})\]")

@@ -175,7 +175,7 @@ def means_request(text: str) -> bool:
     An answer has these from its request. So `tool:echo` is the call, and nobody
     has to add that the answer should not be delayed once more.
     """
-    node = parser.read(text)
+    node = parser.parse_tree(text)
     return node is not None and all(map(_is_of_request, _atoms(node)))
 
 

@@ -17,4 +17,4 @@ def test_whatever_answers_all_questions_is_an_item() -> None:
 def test_nobody_knows_the_end_before_it_is_said() -> None:
     end = SessionEnd()
 
-    assert (end.at, end.is_asked) == (None, False)
+    assert (end.at, end.is_used) == (None, False)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.core.query.lexer import ATOM, END, NOT, PATH, WORD, steps_of, tokens_of
+from mcpspy.core.query.lexer import ATOM, END, NOT, PATH, WORD, path_steps, tokenize
 
 
 def told(text: str) -> list[tuple[str, str, str]]:
     """Return field, operator and value of the atoms."""
-    return [(one.field, one.op, one.value) for token in tokens_of(text) if (one := token.atom) is not None]
+    return [(one.field, one.op, one.value) for token in tokenize(text) if (one := token.atom) is not None]
 
 
 def test_every_token_says_where_it_stands() -> None:
     text = ' -tool:"a b"  x'
 
-    assert [(token.kind, text[token.start : token.end]) for token in tokens_of(text)] == [
+    assert [(token.kind, text[token.start : token.end]) for token in tokenize(text)] == [
         (NOT, "-"),
         (ATOM, 'tool:"a b"'),
         (ATOM, "x"),
@@ -54,4 +54,4 @@ def test_a_path_is_one_where_it_says_a_value(text: str, atoms: list[tuple[str, s
     ],
 )
 def test_a_path_has_its_steps(path: str, steps: list[str | int | None]) -> None:
-    assert steps_of(path) == steps
+    assert path_steps(path) == steps

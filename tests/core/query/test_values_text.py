@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.core.query.parser import QueryError, parse
-from mcpspy.core.query.values import _MANY, _Remembered
+from mcpspy.core.query.values import _MAX_CACHED, _TestCache
 from tests.core.query.querying import Row
 
 
@@ -64,15 +64,15 @@ def test_a_test_of_texts_is_asked_once_for_each_and_forgets_before_it_grows_with
         asked.append(text)
         return text.endswith("9")
 
-    remembered = _Remembered(ask)
+    remembered = _TestCache(ask)
     for _ in range(3):
         assert remembered["a9"] is True
         assert remembered["b"] is False
     assert asked == ["a9", "b"]
 
-    for number in range(2 * _MANY):
+    for number in range(2 * _MAX_CACHED):
         assert remembered[str(number)] is str(number).endswith("9")
-        assert len(remembered) <= _MANY
+        assert len(remembered) <= _MAX_CACHED
 
 
 def test_a_text_that_folds_to_ascii_is_found_as_it_stands() -> None:

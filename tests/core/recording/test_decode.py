@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpspy.core.recording import decode, encode
-from mcpspy.core.recording.decode import Damaged, Frame, Note, upgrade, read_entry, read_header
+from mcpspy.core.recording.decode import Damaged, Frame, Note, read_entry, read_header, upgrade
 from mcpspy.errors import UsageError
 
 if TYPE_CHECKING:
