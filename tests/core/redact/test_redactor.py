@@ -117,9 +117,9 @@ def test_a_token_is_in_no_byte_of_the_recording_wherever_it_is_said(rule: str, t
     for place, (kind, text, depth) in AROUND.items():
         for escaped in (False, True)[: 1 + bool(depth)]:
             found: list[str] = []
-            teller = Redactor(corpus.KEY, found=partial(keep, found))
+            redacting = Redactor(corpus.KEY, found=partial(keep, found))
             said = text.replace("%s", quoted(token, depth, escaped=escaped))
-            seen = corpus.texts(corpus.recorded(kind, said.encode("latin-1"), teller, cut=11))
+            seen = corpus.texts(corpus.recorded(kind, said.encode("latin-1"), redacting, cut=11))
             assert token not in seen, place
             assert token[8:] not in seen, place
             assert found == [rule] * text.count("%s"), place
@@ -170,16 +170,16 @@ def test_what_cannot_be_redacted_is_lost_and_never_let_through(
     line: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ping = b'{"t":0.100000,"from":"client","msg":{"id":1}}\n'
-    teller = redactor()
+    redacting = redactor()
 
     def fails(*_: object) -> bytes:
         raise ZeroDivisionError("swordfish")
 
     monkeypatch.setattr("mcpspy.core.redact.placeholder.placeholder", fails)
     lost = b'{"t":0.250000,"note":"lost","entries":1,"why":"could not be redacted: ZeroDivisionError"}\n'
-    assert teller.lines(ping + line + ping) == ping + lost + ping
-    assert b"".join(teller.buffers([line[:20], line[20:40], line[40:]])) == lost
-    assert teller.lost == 2
+    assert redacting.lines(ping + line + ping) == ping + lost + ping
+    assert b"".join(redacting.buffers([line[:20], line[20:40], line[40:]])) == lost
+    assert redacting.lost == 2
 
 
 @pytest.mark.parametrize("cut", [50, 4096])
