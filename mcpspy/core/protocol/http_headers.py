@@ -49,14 +49,10 @@ REDACTED = "[redacted]"
 
 
 class Upstream(NamedTuple):
-    """The parts of the server's URL."""
-
     origin: str
     """Scheme, host and port, as in `http://127.0.0.1:3001`."""
     path: str
-    """Path of the MCP endpoint."""
     host: str
-    """Value of the Host header."""
     query: str = ""
     """With its `?`; some servers expect a key there."""
 
@@ -115,7 +111,6 @@ def _rewritten_value(name: str, value: str, origin: str, proxy_origin: str) -> s
 
 
 def is_metadata(target: str) -> bool:
-    """Return True if this path is one of `METADATA`."""
     return any(path in target for path in METADATA)
 
 

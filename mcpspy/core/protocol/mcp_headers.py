@@ -86,8 +86,6 @@ def decoded(value: str) -> str:
 
 
 class ParamHeaders(NamedTuple):
-    """The headers that a schema asks for."""
-
     headers: Places
     """Also those with an invalid type: servers check them, so clients should send them."""
     wrong: list[str]
@@ -148,7 +146,6 @@ def differs(sent: str, value: str) -> bool:
 
 
 def at(arguments: Any, path: tuple[str, ...]) -> Any:
-    """Return the argument at a path; None if there is none."""
     for name in path:
         arguments = arguments.get(name) if isinstance(arguments, dict) else None
     return arguments
@@ -186,7 +183,6 @@ class ToolParamHeaders:
         return self._places.get(request.subject or "", {}) if request.method == "tools/call" else {}
 
     def headers(self, request: Request) -> dict[str, str]:
-        """Return the headers of a request, encoded."""
         places = self.places(request)
         params = request.params if places else None
         arguments = params.get("arguments") if isinstance(params, dict) else None

@@ -57,8 +57,6 @@ class Body(Struct, gc=False):
 
 
 class Message(Struct, frozen=True, kw_only=True, gc=False):
-    """The fields of all kinds."""
-
     frame: Frame
     index: int | None = None
     """Place in a batch, None outside of one."""
@@ -69,7 +67,6 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def at(self) -> float:
-        """Seconds since the recording started."""
         return self.frame.at
 
     @property
@@ -78,15 +75,12 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class _Call(Message, frozen=True, kw_only=True, gc=False):
-    """The fields of requests and notifications."""
-
     method: str
     raw_params: Raw
     body: Body
 
     @property
     def params(self) -> Any:
-        """`params`, decoded; None if there is none."""
         return loads(self.raw_params)
 
     @property
@@ -103,7 +97,6 @@ class Request(_Call, frozen=True, kw_only=True, gc=False):
 
     @property
     def progress_token(self) -> str | None:
-        """JSON text of `_meta.progressToken`."""
         return text(meta_raw(self.body.meta, "progressToken"))
 
     @property
@@ -130,7 +123,6 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_tool_error(self) -> bool:
-        """Return True if `isError` is set."""
         return bytes(self.body.is_error) == b"true"
 
     @property
@@ -158,7 +150,6 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def code(self) -> int | None:
-        """The integer code, or None."""
         error = self.error
         code = error.get("code") if isinstance(error, dict) else None
         return code if isinstance(code, int) and not isinstance(code, bool) else None

@@ -17,8 +17,6 @@ INTRODUCTIONS = ("initialize", "server/discover")
 
 
 class Peer(NamedTuple):
-    """Name and version of a client or a server."""
-
     name: str
     version: str
 
@@ -39,7 +37,6 @@ class Peers:
 
     @property
     def is_modern(self) -> bool:
-        """Return True for a revision without a handshake."""
         return self.revision is not None and self.revision >= MODERN
 
     def hear_request(self, message: Request) -> None:

@@ -56,13 +56,9 @@ METHODS = {
         Method("logging/setLevel", REQUEST, CLIENT, until=_LEGACY, needs="logging", subject="level"),
         Method("subscriptions/listen", REQUEST, CLIENT, since=MODERN),
         # 2025-11-25 has tasks in its core, for both sides; 2026-07-28 as an extension, for the client.
-        Method("tasks/get", REQUEST, EITHER, since=_LEGACY, needs="tasks", subject="taskId"),
-        Method(
-            "tasks/result", REQUEST, EITHER, since=_LEGACY, until=_LEGACY, needs="tasks", subject="taskId"
-        ),
-        Method(
-            "tasks/list", REQUEST, EITHER, since=_LEGACY, until=_LEGACY, needs="tasks.list", subject="cursor"
-        ),
+        Method("tasks/get", REQUEST, EITHER, _LEGACY, needs="tasks", subject="taskId"),
+        Method("tasks/result", REQUEST, EITHER, _LEGACY, _LEGACY, needs="tasks", subject="taskId"),
+        Method("tasks/list", REQUEST, EITHER, _LEGACY, _LEGACY, needs="tasks.list", subject="cursor"),
         Method("tasks/update", REQUEST, CLIENT, since=MODERN, subject="taskId"),
         Method("tasks/cancel", REQUEST, EITHER, since=_LEGACY, needs="tasks.cancel", subject="taskId"),
         # From 2026-07-28 on, these three are inside `input_required` results.
@@ -72,8 +68,8 @@ METHODS = {
             "elicitation/create",
             REQUEST,
             SERVER,
-            since="2025-06-18",
-            until=_LEGACY,
+            "2025-06-18",
+            _LEGACY,
             needs="elicitation",
             subject="message",
         ),
@@ -86,20 +82,13 @@ METHODS = {
         Method("notifications/resources/list_changed", NOTIFICATION, SERVER),
         Method("notifications/resources/updated", NOTIFICATION, SERVER, subject="uri"),
         Method("notifications/roots/list_changed", NOTIFICATION, CLIENT, until=_LEGACY),
-        Method(
-            "notifications/tasks/status",
-            NOTIFICATION,
-            EITHER,
-            since=_LEGACY,
-            until=_LEGACY,
-            subject="taskId",
-        ),
+        Method("notifications/tasks/status", NOTIFICATION, EITHER, _LEGACY, _LEGACY, subject="taskId"),
         Method(
             "notifications/elicitation/complete",
             NOTIFICATION,
             SERVER,
-            since=_LEGACY,
-            until=_LEGACY,
+            _LEGACY,
+            _LEGACY,
             subject="elicitationId",
         ),
         Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, since=MODERN),
@@ -126,7 +115,6 @@ META = "io.modelcontextprotocol/"
 
 
 def other(side: str) -> str:
-    """Return the opposite side."""
     return SERVER if side == CLIENT else CLIENT
 
 

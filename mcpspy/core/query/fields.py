@@ -13,19 +13,10 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NoReturn, cast
 
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER
+from mcpspy.core.query import values
 from mcpspy.core.query.item import FilterItem, LintFilterItem, QueryPart, SessionEnd, Test
 from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, REGEX, WORD, Atom
 from mcpspy.core.query.path import path_test
-from mcpspy.core.query.values import (
-    cached_text_test,
-    code_test,
-    number_test,
-    regex_search,
-    reject_order,
-    text_search,
-    text_test,
-    time_bound,
-)
 from mcpspy.core.session.exchange import State
 
 SLOW = 1.0
@@ -84,27 +75,20 @@ _SUBJECTS = {
 
 def _word(atom: Atom) -> QueryPart:
     # A note has neither method nor subject; its kind is shown in the column of the method.
-    found = cached_text_test(atom)
+    found = values.cached_text_test(atom)
     return QueryPart(
         lambda item: found(item.method) or found(item.subject) or (not item.side and found(item.kind)), False
     )
 
 
-def _method(atom: Atom) -> QueryPart:
-    found = cached_text_test(atom)
-    return QueryPart(lambda item: found(item.method), False)
+def _attribute(atom: Atom) -> QueryPart:
+    found, attribute = values.cached_text_test(atom), operator.attrgetter(atom.field)
+    return QueryPart(lambda item: found(attribute(item)), False)
 
 
 def _subject(atom: Atom) -> QueryPart:
-    found, methods = cached_text_test(atom), _SUBJECTS.get(atom.field)
-    if methods is None:
-        return QueryPart(lambda item: found(item.subject), False)
+    found, methods = values.cached_text_test(atom), _SUBJECTS[atom.field]
     return QueryPart(lambda item: item.method in methods and found(item.subject), False)
-
-
-def _stream(atom: Atom) -> QueryPart:
-    found = cached_text_test(atom)
-    return QueryPart(lambda item: found(item.stream), False)
 
 
 def _id(atom: Atom) -> QueryPart:
@@ -117,15 +101,15 @@ def _id(atom: Atom) -> QueryPart:
             exact = f'"{exact}"'
         return QueryPart(lambda item: item.id == exact, False)
     if "*" in atom.value and not atom.is_quoted:
-        found = text_test(atom)
+        found = values.text_test(atom)
         return QueryPart(lambda item: found(item.id.strip('"')), False)
-    reject_order(atom)
+    values.reject_order(atom)
     forms = (atom.value, json.dumps(atom.value, ensure_ascii=False))
     return QueryPart(lambda item: item.id in forms, False)
 
 
 def _dir(atom: Atom) -> QueryPart:
-    reject_order(atom)
+    values.reject_order(atom)
     wanted = next((side for side, names in _SIDES.items() if atom.value.lower() in names), None)
     if wanted is None:
         _unknown(atom, ("client", "server", "c2s", "s2c", "->", "<-"))
@@ -139,7 +123,7 @@ def _kind(atom: Atom) -> QueryPart:
         return QueryPart(lambda item: item.kind in same and bool(item.side), False)
     if value == "note":
         return QueryPart(lambda item: not item.side, False)
-    found = cached_text_test(atom)
+    found = values.cached_text_test(atom)
     # A note may be of an unknown kind, so only a near miss of a known kind is an error.
     near = [] if any(map(found, KINDS)) else difflib.get_close_matches(value, KINDS, 1, 0.8)
     if near:
@@ -150,9 +134,9 @@ def _kind(atom: Atom) -> QueryPart:
 
 
 def _status(atom: Atom) -> QueryPart:
-    reject_order(atom)
+    values.reject_order(atom)
     if re.fullmatch(r"-?[0-9]+", atom.value):
-        return code_test(float(atom.value), operator.eq)
+        return values.code_test(float(atom.value), operator.eq)
     test = _state(atom.value, exact=atom.op != ":")
     if test is None:
         _unknown(atom, STATUSES)
@@ -173,7 +157,7 @@ def _state(value: str, *, exact: bool) -> Test | None:
 
 
 def _is(atom: Atom) -> QueryPart:
-    reject_order(atom)
+    values.reject_order(atom)
     value = atom.value.lower()
     if value == "slow":
         return QueryPart(lambda item: (latency := item.latency) is not None and latency > SLOW, False)
@@ -191,7 +175,7 @@ def _is(atom: Atom) -> QueryPart:
 
 def _lint(atom: Atom) -> QueryPart:
     """Find lint findings by code or severity."""
-    found = cached_text_test(atom)
+    found = values.cached_text_test(atom)
     return QueryPart(
         lambda item: any(found(word) for each in _findings(item) for word in each.split()), False
     )
@@ -207,25 +191,24 @@ def _unknown(atom: Atom, known: Iterable[str]) -> NoReturn:
 
 _COMPILERS: dict[str, Callable[[Atom], QueryPart]] = {
     WORD: _word,
-    REGEX: regex_search,
+    REGEX: values.regex_search,
     PATH: path_test,
-    "method": _method,
-    **dict.fromkeys(("subject", *_SUBJECTS), _subject),
+    **dict.fromkeys(("method", "subject", "stream"), _attribute),
+    **dict.fromkeys(_SUBJECTS, _subject),
     "id": _id,
     "dir": _dir,
     **dict.fromkeys(("kind", "note"), _kind),
     "status": _status,
     "is": _is,
     "lint": _lint,
-    "stream": _stream,
-    "text": text_search,
-    **dict.fromkeys((ORDER, *NUMBERS), number_test),
+    "text": values.text_search,
+    **dict.fromkeys((ORDER, *NUMBERS), values.number_test),
 }
 
 
 def atom_test(found: Atom, end: SessionEnd) -> QueryPart:
     """Return the test of an atom, without its negation; raise QueryError."""
-    return time_bound(found, end) if found.field in MOMENTS else _COMPILERS[found.field](found)
+    return values.time_bound(found, end) if found.field in MOMENTS else _COMPILERS[found.field](found)
 
 
 def uses_findings(found: Atom) -> bool:

@@ -23,7 +23,6 @@ class Header(Struct, frozen=True, kw_only=True):
     """Line 1: the properties of the session. Unknown keys are ignored."""
 
     mcpspy: int
-    """Format number."""
     id: str
     """Hex digits, the same in every part of a session."""
     started: str
@@ -34,7 +33,6 @@ class Header(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     name: str = ""
     pid: int | None = None
-    """Process id of the mcpspy that wrote it."""
     part: int = 1
     redacted: bool | None = None
     """None in recordings made before redaction existed; those have only their HTTP headers redacted."""
@@ -143,7 +141,6 @@ def read_header(line: bytes) -> Header:
 
 
 def upgrade(line: bytes, number: int) -> bytes:
-    """Return a line of format `number` in the current format."""
     for step in range(number, FORMAT):
         line = UPGRADES[step](line)
     return line

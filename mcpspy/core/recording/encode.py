@@ -111,7 +111,6 @@ def splice(
 
 
 def splice_text(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterator[bytes]:
-    """Yield the buffers of a line of plain text: stderr."""
     end = _line_end(pieces, torn=torn)
     if is_utf8(pieces):
         yield prefix + end + b'"text":"'
@@ -225,7 +224,6 @@ class _LineEncoder:
 
     @property
     def is_inside_line(self) -> bool:
-        """Return True if a line has begun but not ended."""
         return bool(self._framer.pieces)
 
     def close(self, at: float) -> Iterable[bytes | bytearray]:
@@ -284,7 +282,6 @@ class TextEncoder(_LineEncoder):
         super().__init__(b'{"t":%%.6f,"note":"%b",' % kind.encode())
 
     def feed(self, at: float, data: bytes) -> Iterable[bytes]:
-        """Return the buffers to append for the lines that end in `data`."""
         ended, run = self._framer.split(data)
         return self._lines(at, ended, run) if ended or run else ()
 

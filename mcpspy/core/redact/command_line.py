@@ -25,7 +25,6 @@ _NOT_SECRET = re.compile(rb"-[A-Za-z-]|[0-9]{1,3}\Z")
 def command(
     words: list[str], rules: RedactionRules, mask: Mask, report: Callable[[str, tuple[str, ...]], None]
 ) -> list[str]:
-    """Return the words of a command line, redacted."""
     kept: list[str] = []
     expected = False
     for number, word in enumerate(words):

@@ -56,7 +56,6 @@ class RedactionRules:
         )
 
     def verdict(self, name: bytes) -> int:
-        """Return the `NameVerdict` of a key."""
         if self._keys and _plain(name.decode("utf-8", "replace")) in self._keys:
             return NameVerdict.STRONG
         return verdict(name)

@@ -38,7 +38,6 @@ def placeholder(secret: bytes, key: bytes) -> bytes:
 
 
 def is_placeholder(text: str) -> bool:
-    """Return True if the whole text is a placeholder."""
     return TEXT_PLACEHOLDER.fullmatch(text) is not None
 
 

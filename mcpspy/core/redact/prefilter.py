@@ -63,8 +63,6 @@ OVERLAP = 128
 
 
 class Prefilter:
-    """Searches for the built-in literals and those of custom rules."""
-
     def __init__(self, more: Iterable[bytes] = ()) -> None:
         self.long, self.short = _finder(LONG), _finder(SHORT)
         custom = sorted({literal for literal in more if literal})

@@ -128,7 +128,6 @@ class Redactor:
         return self._text(data)
 
     def _is_suspect(self, data: bytes, hit: Hit) -> bool:
-        """Return True if the line of a hit must be read."""
         if hit[1] == B64:
             return True
         from mcpspy.core.redact.text import is_suspect
@@ -168,7 +167,6 @@ class Redactor:
             return self._text(line)
 
     def _text(self, data: bytes) -> bytes:
-        """Return plain text, redacted."""
         from mcpspy.core.redact.text import UnescapedText, spans
         from mcpspy.core.redact.walker import ByteEdit, apply
 

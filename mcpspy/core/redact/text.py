@@ -33,10 +33,9 @@ _SHORT = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
 class UnescapedText:
-    """The text of a JSON string, in UTF-8."""
+    """The text, in UTF-8, of the `raw` inside of a JSON string."""
 
     def __init__(self, raw: bytes) -> None:
-        """`raw` is the inside of the quotes."""
         self._texts = [0]
         self._raws = [0]
         if _BACKSLASH not in raw:
@@ -193,7 +192,6 @@ def _name(text: bytes, place: int) -> tuple[int, int]:
 
 
 def merged_spans(found: list[SecretSpan]) -> list[SecretSpan]:
-    """Merge spans that overlap."""
     merged: list[SecretSpan] = []
     for span in sorted(found):
         if merged and span.start < merged[-1].end:

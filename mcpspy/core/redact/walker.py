@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     """A secret → its placeholder."""
 
 MESSAGE_MEMBERS = frozenset(b"jsonrpc id method".split())
-"""Members of the message itself."""
 
 PROTOCOL_MEMBERS = frozenset(
     b"""progressToken cursor nextCursor requestState taskId taskIds requestId elicitationId subscriptionId
@@ -35,7 +34,6 @@ PROTOCOL_MEMBERS = frozenset(
 """Members of the protocol at any level, except below `PAYLOADS`."""
 
 NOTE_MEMBERS = frozenset(b"t from note eol stream http why id retry event hung_up next part by pipe".split())
-"""Members of a note of the recording."""
 
 PAYLOADS = frozenset(
     b"arguments structuredContent content contents messages data inputResponses elicitation".split()
@@ -63,7 +61,6 @@ DESCRIBES = frozenset(
 """An object that begins with one of these describes a value and does not contain one."""
 
 ABOUT = frozenset(b"type name id description title kind label format".split())
-"""Members that describe a secret."""
 
 VALUES = frozenset(b"value data content plaintext text key token".split())
 """Members that contain it, in a list of secrets."""
@@ -97,17 +94,15 @@ class ByteEdit(NamedTuple):
 
 
 class _Level:
-    """An object or array that is open."""
-
     __slots__ = (
         "index",
-        "inherited_rule",
         "is_array",
+        "is_described",
         "is_free",
-        "is_like_schema",
-        "is_named_secret",
+        "is_named",
         "is_schema",
         "key",
+        "rule",
         "value",
     )
 
@@ -115,11 +110,10 @@ class _Level:
         self.is_array = is_array
         self.index = -1
         self.key = b""
-        """The current member."""
-        self.inherited_rule = ""
+        self.rule = ""
         """The rule by which everything in it is secret."""
-        self.is_free = self.is_schema = self.is_like_schema = False
-        self.is_named_secret = False
+        self.is_free = self.is_schema = self.is_described = False
+        self.is_named = False
         """True if its member `name` is the name of a secret."""
         self.value: tuple[int, int] | None = None
         """The span of its `value`, if that came before `name`."""
@@ -174,7 +168,6 @@ class JsonWalker:
         return sorted(self._edits, key=lambda edit: (edit.start, -edit.end))
 
     def _mark(self, start: int, end: int) -> None:
-        """Process a bracket, a number or a word."""
         first = self._data[start]
         if first == _QUOTE:  # An unclosed string: to try each of its quotes would be quadratic.
             raise InvalidJson
@@ -233,20 +226,20 @@ class JsonWalker:
         key = outer.key
         level.is_free = outer.is_free or key in PAYLOADS
         level.is_schema = outer.is_schema or key in SCHEMAS
-        level.is_like_schema = outer.is_like_schema or key in SCHEMA_LIKE
+        level.is_described = outer.is_described or key in SCHEMA_LIKE
         if outer.is_array:
             level.key = key
         elif not self._is_protected(outer) and self._is_pointed_at():
-            level.inherited_rule = "pointer"
+            level.rule = "pointer"
             return level
-        if level.is_schema or level.is_like_schema:
-            level.inherited_rule = outer.inherited_rule if outer.inherited_rule == "pointer" else ""
-        elif outer.inherited_rule:
-            level.inherited_rule = outer.inherited_rule
+        if level.is_schema or level.is_described:
+            level.rule = outer.rule if outer.rule == "pointer" else ""
+        elif outer.rule:
+            level.rule = outer.rule
         elif not outer.is_array and self._known and self._rules.verdict(key) == NameVerdict.STRONG:
             described = _FIRST_MEMBER.match(self._data, start + 1) if not is_array else None
             if described is None or described[1] not in DESCRIBES:
-                level.inherited_rule = "key:several" if is_array and is_plural(key) else "key"
+                level.rule = "key:several" if is_array and is_plural(key) else "key"
         self._known = False
         return level
 
@@ -265,7 +258,7 @@ class JsonWalker:
         if level is None:
             self._text(start, end, b"", is_hit=is_hit)
             return
-        if not (is_hit or known or level.inherited_rule or self._rules.pointers or level.key == b"value"):
+        if not (is_hit or known or level.rule or self._rules.pointers or level.key == b"value"):
             return
         if self._is_protected(level):
             if level.key == b"name" and is_hit:
@@ -280,7 +273,7 @@ class JsonWalker:
             if is_hit and not level.is_array and level.key in (b"name", b"key"):
                 self._names(level, start, end)
         if not level.is_array and level.key == b"value":
-            if level.is_named_secret:
+            if level.is_named:
                 self._whole(start, end, "named")
             else:
                 level.value = (start, end)
@@ -290,7 +283,7 @@ class JsonWalker:
         name = UnescapedText(self._data[start:end]).text
         if level.is_schema or self._rules.verdict(name) != NameVerdict.STRONG:
             return
-        level.is_named_secret = True
+        level.is_named = True
         if level.value is not None:
             self._whole(*level.value, "named")
 
@@ -305,11 +298,11 @@ class JsonWalker:
                 return "key"
             if strength == NameVerdict.WEAK:
                 return "key:weak"
-        if level.inherited_rule == "key:several" and not level.is_array:
+        if level.rule == "key:several" and not level.is_array:
             return "key" if key in VALUES else ""
-        if level.inherited_rule == "key" and not level.is_array and key in ABOUT:
+        if level.rule == "key" and not level.is_array and key in ABOUT:
             return ""
-        return level.inherited_rule.partition(":")[0]
+        return level.rule.partition(":")[0]
 
     def _scalar(self, start: int, end: int) -> None:
         level = self._begin_value()
@@ -322,7 +315,7 @@ class JsonWalker:
             rule = self._rule_of(level, known=known)
             if rule in ("", "key:weak"):
                 rule = next((rule for *_, rule in self._rules.custom_matches(self._data[start:end])), "")
-                rule = rule or ("named" if level.is_named_secret and level.key == b"value" else "")
+                rule = rule or ("named" if level.is_named and level.key == b"value" else "")
         if rule:
             new = b'"' + self._mask(self._data[start:end]) + b'"'
             self._edits.append(ByteEdit(start, end, new, rule, self._pointer()))
@@ -373,7 +366,6 @@ def _is_bracketed(text: bytes) -> bool:
 
 
 def apply(data: bytes, edits: list[ByteEdit]) -> bytes:
-    """Return the bytes with the edits applied."""
     pieces: list[bytes] = []
     done = 0
     for edit in edits:

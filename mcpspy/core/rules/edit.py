@@ -37,8 +37,6 @@ WRONG_ID_OFFSET = 1_000_000_000
 
 
 class CorruptedMessage(NamedTuple):
-    """The replacement of a message."""
-
     data: bytes
     is_cut: bool = False
     """True if its line end is missing too."""
@@ -87,7 +85,6 @@ def _put(data: bytes, rest: Pointer, value: bytes, pointer: Pointer) -> bytes:
 
 
 def written(value: Any) -> bytes:
-    """Return a value as JSON text."""
     try:
         return orjson.dumps(value)
     except TypeError:  # An integer beyond 64 bits, a lone surrogate.

@@ -61,12 +61,9 @@ class RespondAction:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceAction:
-    """Edit the message."""
-
     patch: Any = None
     """A merge patch (RFC 7396), unless there are `values`."""
     values: tuple[tuple[Pointer, Any], ...] = ()
-    """Pointers and their new values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +130,6 @@ class Rule:
     times: int | None = None
     """Maximum number of applications; None for no limit."""
     after: int = 0
-    """Matches that it skips first."""
 
     @property
     def label(self) -> str:
@@ -151,7 +147,6 @@ class Rules:
     def __init__(self, rules: tuple[Rule, ...] = (), seed: int | str = 0) -> None:
         self.rules = rules
         self.seed = seed
-        """Seed of rules that have none."""
         self.wants_requests = any(
             uses_request(_values(rule.action)) or (rule.query.reads_text and not rule.of_requests)
             for rule in rules
@@ -190,7 +185,6 @@ def _atoms(node: Node) -> list[Atom]:
 
 
 def _values(action: Action) -> list[Any]:
-    """Return the values that may have template expressions."""
     if isinstance(action, FailAction):
         return [action.message, action.data]
     if isinstance(action, RespondAction):

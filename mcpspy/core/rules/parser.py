@@ -22,20 +22,6 @@ from mcpspy.core.jsontools import pointer
 from mcpspy.core.query.parser import QueryError, parse
 from mcpspy.core.rules import model
 from mcpspy.core.rules.edit import OVERSIZE, WAYS
-from mcpspy.core.rules.model import (
-    NAMES,
-    Action,
-    CorruptAction,
-    DelayAction,
-    DisconnectAction,
-    DropAction,
-    FailAction,
-    HoldAction,
-    ReplaceAction,
-    RespondAction,
-    Rule,
-    means_request,
-)
 from mcpspy.errors import UsageError
 
 T = TypeVar("T", int, str)
@@ -60,10 +46,9 @@ class RuleError(ValueError):
         super().__init__(message)
         self.path = path
         self.offset = offset
-        """Position of the mistake in a text value."""
 
 
-def read_rule(number: int, table: dict[str, Any]) -> Rule:
+def read_rule(number: int, table: dict[str, Any]) -> model.Rule:
     """Return the rule of this number; raise RuleError."""
     for key in table:
         if key not in KEYS:
@@ -82,10 +67,10 @@ def read_rule(number: int, table: dict[str, Any]) -> Rule:
     probability = _probability(table)
     if "seed" in table and probability == 1:
         raise RuleError("a seed means nothing without a probability", "seed")
-    return Rule(
+    return model.Rule(
         number,
         query,
-        means_request(when),
+        model.means_request(when),
         _ACTIONS[actions[0]](table[actions[0]]),
         name=_name(table),
         probability=probability,
@@ -96,7 +81,6 @@ def read_rule(number: int, table: dict[str, Any]) -> Rule:
 
 
 def seed(table: dict[str, Any]) -> int | str | None:
-    """Return the `seed` of a table, or None."""
     value = table.get("seed")
     if isinstance(value, bool) or not isinstance(value, int | str | None):
         raise RuleError("a seed is a number or a text", "seed")
@@ -150,15 +134,15 @@ def _count(table: dict[str, Any], key: str, least: int) -> int | None:
     return value
 
 
-def _delay(value: Any) -> DelayAction:
+def _delay(value: Any) -> model.DelayAction:
     try:
-        return DelayAction(model.seconds(value))
+        return model.DelayAction(model.seconds(value))
     except ValueError as error:
         raise RuleError(str(error), "delay") from None
 
 
-def _flag_reader(key: str, action: Action) -> Callable[[Any], Action]:
-    def read(value: Any) -> Action:
+def _flag_reader(key: str, action: model.Action) -> Callable[[Any], model.Action]:
+    def read(value: Any) -> model.Action:
         if value is not True:
             raise RuleError(f"{key} = true, or no {key} at all", key)
         return action
@@ -166,9 +150,9 @@ def _flag_reader(key: str, action: Action) -> Callable[[Any], Action]:
     return read
 
 
-def _fail(value: Any) -> FailAction:
+def _fail(value: Any) -> model.FailAction:
     if isinstance(value, str):
-        return FailAction(DEFAULT_CODE, value)
+        return model.FailAction(DEFAULT_CODE, value)
     if not isinstance(value, dict):
         raise RuleError('error takes a text, or { code = -32000, message = "…", data = … }', "error")
     for key in value:
@@ -180,20 +164,20 @@ def _fail(value: Any) -> FailAction:
     if not isinstance(message, str):
         path = ("error", "message") if "message" in value else ("error",)
         raise RuleError("an error has a message (JSON-RPC 2.0)", *path)
-    return FailAction(code, message, _json(value.get("data"), "error", "data"), "data" in value)
+    return model.FailAction(code, message, _json(value.get("data"), "error", "data"), "data" in value)
 
 
-def _respond(value: Any) -> RespondAction:
-    return RespondAction(_object(value, "respond"))
+def _respond(value: Any) -> model.RespondAction:
+    return model.RespondAction(_object(value, "respond"))
 
 
-def _replace(value: Any) -> ReplaceAction:
+def _replace(value: Any) -> model.ReplaceAction:
     patch = _object(value, "replace")
     pointers = [key for key in patch if key.startswith("/")]
     if not patch:
         raise RuleError("nothing to replace", "replace")
     if not pointers:
-        return ReplaceAction(patch)
+        return model.ReplaceAction(patch)
     if len(pointers) < len(patch):
         other = next(key for key in patch if not key.startswith("/"))
         raise RuleError("either a merge patch, or pointers that all begin with /", "replace", other)
@@ -203,21 +187,21 @@ def _replace(value: Any) -> ReplaceAction:
             values.append((pointer(key), new))
         except ValueError as error:
             raise RuleError(str(error), "replace", key) from None
-    return ReplaceAction(values=tuple(values))
+    return model.ReplaceAction(values=tuple(values))
 
 
-def _corrupt(value: Any) -> CorruptAction:
+def _corrupt(value: Any) -> model.CorruptAction:
     if not isinstance(value, str) or not (words := value.lower().replace("_", "-").split()):
         raise RuleError(f"corrupt takes one of {', '.join(WAYS)}", "corrupt")
     way = words[0] if words[0] in WAYS else "-".join(words)
     if way not in WAYS:
         raise RuleError(f'cannot corrupt by "{value}": {_suggestion(way, list(WAYS))}', "corrupt")
     if way != words[0] or len(words) == 1:
-        return CorruptAction(way)
+        return model.CorruptAction(way)
     if way != OVERSIZE:
         raise RuleError(f"{way} takes no size", "corrupt")
     try:
-        return CorruptAction(way, model.size("".join(words[1:])))
+        return model.CorruptAction(way, model.size("".join(words[1:])))
     except ValueError as error:
         raise RuleError(str(error), "corrupt") from None
 
@@ -246,22 +230,22 @@ def _json(value: Any, *path: str) -> Any:
     return value
 
 
-_ACTIONS: dict[str, Callable[[Any], Action]] = {
+_ACTIONS: dict[str, Callable[[Any], model.Action]] = {
     "delay": _delay,
-    "drop": _flag_reader("drop", DropAction()),
+    "drop": _flag_reader("drop", model.DropAction()),
     "error": _fail,
     "respond": _respond,
     "replace": _replace,
     "corrupt": _corrupt,
-    "disconnect": _flag_reader("disconnect", DisconnectAction()),
-    "hold": _flag_reader("hold", HoldAction()),
+    "disconnect": _flag_reader("disconnect", model.DisconnectAction()),
+    "hold": _flag_reader("hold", model.HoldAction()),
 }
-assert set(_ACTIONS) == set(NAMES.values())
+assert set(_ACTIONS) == set(model.NAMES.values())
 
 KEYS = ("when", "name", "probability", "seed", "times", "after", *_ACTIONS)
 
 
-def read_flag(text: str, number: int) -> Rule:
+def read_flag(text: str, number: int) -> model.Rule:
     """Return the rule of this number; raise UsageError."""
     try:
         text.encode()
@@ -279,8 +263,8 @@ def read_flag(text: str, number: int) -> Rule:
     action, _, value = rest.partition(" ")
     if not action:
         raise UsageError(f"--rule {text}: what to do?", FLAG_HINT)
-    if action not in NAMES.values():
-        raise UsageError(f"--rule {text}: {unknown(action, NAMES.values())}", FLAG_HINT)
+    if action not in model.NAMES.values():
+        raise UsageError(f"--rule {text}: {unknown(action, model.NAMES.values())}", FLAG_HINT)
     table[action] = _value(action, value.strip())
     try:
         return read_rule(number, table)
@@ -317,7 +301,7 @@ def _value(action: str, value: str) -> Any:
     return value
 
 
-def read_file(text: str, name: str, first: int = 1) -> list[Rule]:
+def read_file(text: str, name: str, first: int = 1) -> list[model.Rule]:
     """Return the rules of a file, numbered from `first`; raise UsageError with the position of a mistake."""
     text = text.removeprefix("\ufeff")
     try:

@@ -42,7 +42,6 @@ def uses_request(value: Any) -> bool:
 
 
 def filled(value: Any, lookup: Lookup) -> Any:
-    """Return the value with its expressions filled."""
     if isinstance(value, str):
         whole = _EXPRESSION.fullmatch(value)
         if whole is not None:
@@ -61,7 +60,6 @@ def _is_of_request(path: str) -> bool:
 
 
 def _find(path: str, lookup: Lookup) -> Any:
-    """Return the value at a path, or `_MISSING`."""
     if path.startswith("/"):
         try:
             tokens, value = pointer(path), lookup("message")
