@@ -21,7 +21,6 @@ REQUEST, NOTIFICATION = "request", "notification"
 
 class Method(NamedTuple):
     name: str
-    kind: str
     sender: str
     """`client`, `server` or `either`."""
     since: str = REVISIONS[0]
@@ -32,67 +31,68 @@ class Method(NamedTuple):
     subject: str | None = None
     """The parameter that identifies its target: a tool's name, a resource's uri."""
 
+    @property
+    def kind(self) -> str:
+        """`request` or `notification`."""
+        return NOTIFICATION if self.name.startswith("notifications/") else REQUEST
+
 
 _LEGACY = "2025-11-25"
 
 METHODS = {
     method.name: method
     for method in (
-        Method("initialize", REQUEST, CLIENT, until=_LEGACY),
-        Method("ping", REQUEST, EITHER, until=_LEGACY),
-        Method("server/discover", REQUEST, CLIENT, since=MODERN),
-        Method("tools/list", REQUEST, CLIENT, needs="tools", subject="cursor"),
-        Method("tools/call", REQUEST, CLIENT, needs="tools", subject="name"),
-        Method("resources/list", REQUEST, CLIENT, needs="resources", subject="cursor"),
-        Method("resources/templates/list", REQUEST, CLIENT, needs="resources", subject="cursor"),
-        Method("resources/read", REQUEST, CLIENT, needs="resources", subject="uri"),
-        *(
-            Method(name, REQUEST, CLIENT, until=_LEGACY, needs="resources.subscribe", subject="uri")
-            for name in ("resources/subscribe", "resources/unsubscribe")
-        ),
-        Method("prompts/list", REQUEST, CLIENT, needs="prompts", subject="cursor"),
-        Method("prompts/get", REQUEST, CLIENT, needs="prompts", subject="name"),
-        Method("completion/complete", REQUEST, CLIENT, needs="completions", subject="ref"),
-        Method("logging/setLevel", REQUEST, CLIENT, until=_LEGACY, needs="logging", subject="level"),
-        Method("subscriptions/listen", REQUEST, CLIENT, since=MODERN),
+        Method("initialize", CLIENT, until=_LEGACY),
+        Method("ping", EITHER, until=_LEGACY),
+        Method("server/discover", CLIENT, since=MODERN),
+        Method("tools/list", CLIENT, needs="tools", subject="cursor"),
+        Method("tools/call", CLIENT, needs="tools", subject="name"),
+        Method("resources/list", CLIENT, needs="resources", subject="cursor"),
+        Method("resources/templates/list", CLIENT, needs="resources", subject="cursor"),
+        Method("resources/read", CLIENT, needs="resources", subject="uri"),
+        Method("resources/subscribe", CLIENT, until=_LEGACY, needs="resources.subscribe", subject="uri"),
+        Method("resources/unsubscribe", CLIENT, until=_LEGACY, needs="resources.subscribe", subject="uri"),
+        Method("prompts/list", CLIENT, needs="prompts", subject="cursor"),
+        Method("prompts/get", CLIENT, needs="prompts", subject="name"),
+        Method("completion/complete", CLIENT, needs="completions", subject="ref"),
+        Method("logging/setLevel", CLIENT, until=_LEGACY, needs="logging", subject="level"),
+        Method("subscriptions/listen", CLIENT, since=MODERN),
         # 2025-11-25 has tasks in its core, for both sides; 2026-07-28 as an extension, for the client.
-        Method("tasks/get", REQUEST, EITHER, _LEGACY, needs="tasks", subject="taskId"),
-        Method("tasks/result", REQUEST, EITHER, _LEGACY, _LEGACY, needs="tasks", subject="taskId"),
-        Method("tasks/list", REQUEST, EITHER, _LEGACY, _LEGACY, needs="tasks.list", subject="cursor"),
-        Method("tasks/update", REQUEST, CLIENT, since=MODERN, subject="taskId"),
-        Method("tasks/cancel", REQUEST, EITHER, since=_LEGACY, needs="tasks.cancel", subject="taskId"),
+        Method("tasks/get", EITHER, since=_LEGACY, needs="tasks", subject="taskId"),
+        Method("tasks/result", EITHER, since=_LEGACY, until=_LEGACY, needs="tasks", subject="taskId"),
+        Method("tasks/list", EITHER, since=_LEGACY, until=_LEGACY, needs="tasks.list", subject="cursor"),
+        Method("tasks/update", CLIENT, since=MODERN, subject="taskId"),
+        Method("tasks/cancel", EITHER, since=_LEGACY, needs="tasks.cancel", subject="taskId"),
         # From 2026-07-28 on, these three are inside `input_required` results.
-        Method("sampling/createMessage", REQUEST, SERVER, until=_LEGACY, needs="sampling"),
-        Method("roots/list", REQUEST, SERVER, until=_LEGACY, needs="roots"),
+        Method("sampling/createMessage", SERVER, until=_LEGACY, needs="sampling"),
+        Method("roots/list", SERVER, until=_LEGACY, needs="roots"),
         Method(
             "elicitation/create",
-            REQUEST,
             SERVER,
-            "2025-06-18",
-            _LEGACY,
+            since="2025-06-18",
+            until=_LEGACY,
             needs="elicitation",
             subject="message",
         ),
-        Method("notifications/initialized", NOTIFICATION, CLIENT, until=_LEGACY),
-        Method("notifications/cancelled", NOTIFICATION, EITHER, subject="requestId"),
-        Method("notifications/progress", NOTIFICATION, EITHER, subject="progressToken"),
-        Method("notifications/message", NOTIFICATION, SERVER, subject="level"),
-        Method("notifications/tools/list_changed", NOTIFICATION, SERVER),
-        Method("notifications/prompts/list_changed", NOTIFICATION, SERVER),
-        Method("notifications/resources/list_changed", NOTIFICATION, SERVER),
-        Method("notifications/resources/updated", NOTIFICATION, SERVER, subject="uri"),
-        Method("notifications/roots/list_changed", NOTIFICATION, CLIENT, until=_LEGACY),
-        Method("notifications/tasks/status", NOTIFICATION, EITHER, _LEGACY, _LEGACY, subject="taskId"),
+        Method("notifications/initialized", CLIENT, until=_LEGACY),
+        Method("notifications/cancelled", EITHER, subject="requestId"),
+        Method("notifications/progress", EITHER, subject="progressToken"),
+        Method("notifications/message", SERVER, subject="level"),
+        Method("notifications/tools/list_changed", SERVER),
+        Method("notifications/prompts/list_changed", SERVER),
+        Method("notifications/resources/list_changed", SERVER),
+        Method("notifications/resources/updated", SERVER, subject="uri"),
+        Method("notifications/roots/list_changed", CLIENT, until=_LEGACY),
+        Method("notifications/tasks/status", EITHER, since=_LEGACY, until=_LEGACY, subject="taskId"),
         Method(
             "notifications/elicitation/complete",
-            NOTIFICATION,
             SERVER,
-            _LEGACY,
-            _LEGACY,
+            since=_LEGACY,
+            until=_LEGACY,
             subject="elicitationId",
         ),
-        Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, since=MODERN),
-        Method("notifications/tasks", NOTIFICATION, SERVER, since=MODERN, subject="taskId"),
+        Method("notifications/subscriptions/acknowledged", SERVER, since=MODERN),
+        Method("notifications/tasks", SERVER, since=MODERN, subject="taskId"),
     )
 }
 

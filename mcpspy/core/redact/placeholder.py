@@ -90,7 +90,7 @@ def restored(data: bytes, secrets: Mapping[str, str]) -> tuple[bytes, set[str]]:
     `secrets` maps tags or keys to values. A redacted number is restored as a string.
     """
     missing: set[str] = set()
-    if b"[redacted:" not in data:
+    if MARK not in data:
         return data, missing
     return _restored(data, secrets, missing, 0), missing
 
@@ -103,7 +103,7 @@ def _restored(data: bytes, secrets: Mapping[str, str], missing: set[str], depth:
             break
         if found[2]:
             key = UnescapedText(found[1]).text.decode("utf-8", "replace")
-        elif b"[redacted:" in found[1]:
+        elif MARK in found[1]:
             pieces += (data[done : found.start(1)], _string(found[1], key, secrets, missing, depth))
             done = found.end(1)
     return b"".join([*pieces, data[done:]])

@@ -11,16 +11,7 @@ import re
 from bisect import bisect_right
 from typing import NamedTuple
 
-from mcpspy.core.redact.patterns import (
-    SHAPES,
-    NameVerdict,
-    is_harmless,
-    is_random,
-    jwt,
-    looks_secret,
-    pem,
-    tail,
-)
+from mcpspy.core.redact import patterns
 from mcpspy.core.redact.prefilter import AT, B64, ESCAPE, NAMES, URL
 
 TYPE_CHECKING = False
@@ -167,7 +158,7 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
     place, literal = hit
     if literal in _NAMES:
         start, end = _name(raw, place + literal.startswith(b'"'))
-        return rules.verdict(raw[start:end]) != NameVerdict.NOTHING and (
+        return rules.verdict(raw[start:end]) != patterns.NameVerdict.NOTHING and (
             _FOLLOWED.match(raw, end) is not None
             or raw.startswith(b"--", start)
             or (raw[start - 1 : start] in _QUOTES and _ENDED.match(raw, end) is not None)
@@ -178,7 +169,7 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
         return _HIDDEN.match(raw, place) is not None
     if literal in (b"earer ", b"asic "):
         return _CREDENTIAL.match(raw, place + len(literal)) is not None
-    shape = SHAPES.get(literal)
+    shape = patterns.SHAPES.get(literal)
     if shape is None:
         return literal != B64
     # The letter before the token may belong to an escape, `\\n`.
@@ -188,7 +179,7 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
 def _name(text: bytes, place: int) -> tuple[int, int]:
     """Return the span of the name around a position."""
     after = _NAME_ON.match(text, place)
-    return place - tail(text, place, 80, _NAME_LETTERS), after.end() if after else place
+    return place - patterns.tail(text, place, 80, _NAME_LETTERS), after.end() if after else place
 
 
 def merged_spans(found: list[SecretSpan]) -> list[SecretSpan]:
@@ -207,11 +198,11 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
     if is_uri and b"?" not in text[:place]:
         return None
     if literal == b"-----BEGIN":
-        where, rule = pem(text, place), "private-key"
+        where, rule = patterns.pem(text, place), "private-key"
     elif literal == b".eyJ":
-        where, rule = jwt(text, place), "jwt"
-    elif literal in SHAPES:
-        shape = SHAPES[literal]
+        where, rule = patterns.jwt(text, place), "jwt"
+    elif literal in patterns.SHAPES:
+        shape = patterns.SHAPES[literal]
         where, rule = shape.at(text, place), shape.rule
     else:
         return _assigned(text, place, rules)
@@ -227,7 +218,11 @@ def _password(text: bytes, at: int) -> SecretSpan | None:
         return None
     part = "password" if found["password"] is not None else "user"
     value = found[part]
-    if is_harmless(value) or _DOCUMENTED.fullmatch(value) or (part == "user" and not is_random(value, 16)):
+    if (
+        patterns.is_harmless(value)
+        or _DOCUMENTED.fullmatch(value)
+        or (part == "user" and not patterns.is_random(value, 16))
+    ):
         return None
     return SecretSpan(*found.span(part), "url-password")
 
@@ -239,7 +234,7 @@ def _assigned(text: bytes, place: int, rules: RedactionRules) -> SecretSpan | No
         return None
     name, sign = found["name"], found["sign"].strip()
     strength = rules.verdict(name)
-    if strength == NameVerdict.NOTHING or not (sign or name.startswith(b"--")):
+    if strength == patterns.NameVerdict.NOTHING or not (sign or name.startswith(b"--")):
         return None
     at, quote = found.end(), found["quote"]
     if quote:
@@ -266,8 +261,8 @@ def _assigned(text: bytes, place: int, rules: RedactionRules) -> SecretSpan | No
     value = text[at:end]
     if (
         not value
-        or is_harmless(value)
-        or (strength == NameVerdict.WEAK and not looks_secret(name.lstrip(b"-"), value))
+        or patterns.is_harmless(value)
+        or (strength == patterns.NameVerdict.WEAK and not patterns.looks_secret(name.lstrip(b"-"), value))
     ):
         return None
     return SecretSpan(at, end, "assigned")
@@ -285,7 +280,7 @@ def _is_given(text: bytes, name: bytes, sign: bytes, value: bytes, end: int) -> 
     """Return True if a value without quotes is a value, and not prose or program code."""
     if _CODE.match(text, end):
         return False
-    if (name.isupper() and sign == b"=") or is_random(value, 6):
+    if (name.isupper() and sign == b"=") or patterns.is_random(value, 6):
         return True
     is_followed = text[end : end + 1] in b" \t\r\n&\\\"'`"
     is_value = name.startswith(b"--") or _PLAIN.fullmatch(value) is None or is_followed

@@ -94,17 +94,7 @@ class ByteEdit(NamedTuple):
 
 
 class _Level:
-    __slots__ = (
-        "index",
-        "is_array",
-        "is_described",
-        "is_free",
-        "is_named",
-        "is_schema",
-        "key",
-        "rule",
-        "value",
-    )
+    __slots__ = ("index", "is_array", "is_free", "is_named", "is_schema", "is_spec", "key", "rule", "value")
 
     def __init__(self, *, is_array: bool) -> None:
         self.is_array = is_array
@@ -112,7 +102,7 @@ class _Level:
         self.key = b""
         self.rule = ""
         """The rule by which everything in it is secret."""
-        self.is_free = self.is_schema = self.is_described = False
+        self.is_free = self.is_schema = self.is_spec = False
         self.is_named = False
         """True if its member `name` is the name of a secret."""
         self.value: tuple[int, int] | None = None
@@ -147,9 +137,8 @@ class JsonWalker:
                 raise InvalidJson
             has_begun = True
             while hit < start:
-                if (
-                    literal != CUSTOM
-                ):  # Built-in literals are inside strings only; a custom value may be a number.
+                # Built-in literals are inside strings only; a custom value may be a number.
+                if literal != CUSTOM:
                     raise InvalidJson
                 hit, literal = next(hits)
             if kind is None:
@@ -226,13 +215,13 @@ class JsonWalker:
         key = outer.key
         level.is_free = outer.is_free or key in PAYLOADS
         level.is_schema = outer.is_schema or key in SCHEMAS
-        level.is_described = outer.is_described or key in SCHEMA_LIKE
+        level.is_spec = outer.is_spec or key in SCHEMA_LIKE
         if outer.is_array:
             level.key = key
         elif not self._is_protected(outer) and self._is_pointed_at():
             level.rule = "pointer"
             return level
-        if level.is_schema or level.is_described:
+        if level.is_schema or level.is_spec:
             level.rule = outer.rule if outer.rule == "pointer" else ""
         elif outer.rule:
             level.rule = outer.rule
@@ -246,9 +235,7 @@ class JsonWalker:
     def _is_protected(self, level: _Level) -> bool:
         if self._note:
             return len(self._levels) == 1 and level.key in NOTE_MEMBERS
-        if len(self._levels) == 1 and self._depth == 0:
-            return level.key in MESSAGE_MEMBERS
-        if self._levels[0].is_array and len(self._levels) == 2 and self._depth == 0:
+        if self._depth == 0 and len(self._levels) == 1 + self._levels[0].is_array:
             return level.key in MESSAGE_MEMBERS
         return not level.is_free and level.key in PROTOCOL_MEMBERS
 

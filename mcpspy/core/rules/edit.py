@@ -109,9 +109,6 @@ def corrupted(data: bytes, way: str, id: str | None, size: int) -> CorruptedMess
         padding = max(size - len(data), 0)
         return CorruptedMessage(data[:-1] + b" " * padding + data[-1:], padding=padding)
     value = loads((id or "null").encode())
-    wrong = (
-        value + WRONG_ID_OFFSET
-        if isinstance(value, int) and not isinstance(value, bool)
-        else f"{value}-wrong"
-    )
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    wrong = value + WRONG_ID_OFFSET if is_integer else f"{value}-wrong"
     return CorruptedMessage(replaced(data, ("id",), written(wrong)))

@@ -167,10 +167,6 @@ def _fail(value: Any) -> model.FailAction:
     return model.FailAction(code, message, _json(value.get("data"), "error", "data"), "data" in value)
 
 
-def _respond(value: Any) -> model.RespondAction:
-    return model.RespondAction(_object(value, "respond"))
-
-
 def _replace(value: Any) -> model.ReplaceAction:
     patch = _object(value, "replace")
     pointers = [key for key in patch if key.startswith("/")]
@@ -234,7 +230,7 @@ _ACTIONS: dict[str, Callable[[Any], model.Action]] = {
     "delay": _delay,
     "drop": _flag_reader("drop", model.DropAction()),
     "error": _fail,
-    "respond": _respond,
+    "respond": lambda value: model.RespondAction(_object(value, "respond")),
     "replace": _replace,
     "corrupt": _corrupt,
     "disconnect": _flag_reader("disconnect", model.DisconnectAction()),
@@ -258,7 +254,8 @@ def read_flag(text: str, number: int) -> model.Rule:
     rest = rest.strip()
     while found := _SETTING.match(rest):
         key, value, percentage = found.groups()
-        table[key or "probability"] = percentage or _setting(key, value)
+        is_number = key and key != "name" and value.isdecimal()
+        table[key or "probability"] = percentage or (int(value) if is_number else value)
         rest = rest[found.end() :]
     action, _, value = rest.partition(" ")
     if not action:
@@ -273,10 +270,6 @@ def read_flag(text: str, number: int) -> model.Rule:
             column = len(when) - len(when.lstrip()) + mistake.offset + 1
             raise UsageError(f"--rule {text}: column {column}: {mistake}", FLAG_HINT) from None
         raise UsageError(f"--rule {text}: {mistake}", FLAG_HINT) from None
-
-
-def _setting(key: str, value: str) -> int | str:
-    return int(value) if value.isdecimal() and key != "name" else value
 
 
 def _value(action: str, value: str) -> Any:
