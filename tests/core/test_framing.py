@@ -172,7 +172,7 @@ def test_any_chunking_gives_the_same_events(bom: bytes, stream: bytes, cuts: lis
         ("data: \u2028\u0085\n\n".encode(), [(None, "\u2028\u0085".encode(), None, None, False)]),
     ],
 )
-def test_events_are_what_the_standard_says(stream: bytes, expected: list[tuple[object, ...]]) -> None:
+def test_events_follow_the_standard(stream: bytes, expected: list[tuple[object, ...]]) -> None:
     assert events([stream]) == expected
 
 

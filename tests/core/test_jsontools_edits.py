@@ -21,7 +21,7 @@ def test_all_but_the_id_stays_as_it_was_sent() -> None:
     assert replaced(ANSWER, ("id",), b"1") is ANSWER
 
 
-def test_a_place_that_is_not_there_changes_nothing() -> None:
+def test_a_missing_path_changes_nothing() -> None:
     assert replaced(ANSWER, ("params", "progressToken"), b"1") is ANSWER
     assert replaced(b'{"params":[1]}', ("params", "progressToken"), b"1") == b'{"params":[1]}'
 

@@ -32,7 +32,7 @@ def request(method: str = "tools/call", **params: Any) -> Request:
         ("tools/list", {"cursor": "2"}, None),
     ],
 )
-def test_method_name_and_revision_are_said(method: str, params: dict[str, str], name: str | None) -> None:
+def test_headers_have_method_name_and_revision(method: str, params: dict[str, str], name: str | None) -> None:
     said = {"Mcp-Method": method, "MCP-Protocol-Version": "2026-07-28"}
     if name is not None:
         said["Mcp-Name"] = name
@@ -64,7 +64,7 @@ def test_headers_that_say_the_same_are_no_mismatch() -> None:
 
 
 @pytest.mark.parametrize("name", ["Mcp-Method", "Mcp-Name", "MCP-Protocol-Version"])
-def test_a_header_that_is_missing_or_says_otherwise_is_named(name: str) -> None:
+def test_a_missing_or_different_header_is_reported(name: str) -> None:
     asked = request(name="echo")
     given = headers(asked)
     del given[name]

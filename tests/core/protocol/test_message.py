@@ -188,7 +188,7 @@ NO_MESSAGE = {
 
 
 @pytest.mark.parametrize(("data", "why"), NO_MESSAGE.values(), ids=NO_MESSAGE)
-def test_what_is_no_message_says_why_and_keeps_its_bytes(data: bytes, why: str) -> None:
+def test_a_malformed_message_has_a_reason_and_its_bytes(data: bytes, why: str) -> None:
     message = malformed(data)
     assert message.why.startswith(why)
     assert message.data == data
@@ -215,7 +215,7 @@ def test_an_id_is_its_json_text_and_keeps_every_digit(text: str) -> None:
     assert failure(f'{{"jsonrpc":"2.0","id":{text},"error":{{}}}}').id == text
 
 
-def test_ids_that_json_tells_apart_are_told_apart() -> None:
+def test_ids_that_differ_in_json_are_different() -> None:
     texts = [
         "1",
         '"1"',
@@ -271,7 +271,7 @@ def test_the_last_of_duplicate_keys_counts_as_for_every_peer() -> None:
     assert (message.id, message.method, message.params) == ("2", "b", {"x": 2})
 
 
-def test_a_batch_is_its_messages_in_their_places() -> None:
+def test_a_batch_is_its_messages_with_their_indices() -> None:
     items = [
         '{"jsonrpc":"2.0","id":1,"method":"ping"}',
         '{"jsonrpc":"2.0","method":"notifications/initialized"}',
@@ -318,7 +318,7 @@ def test_the_flaw_of_a_batch_is_that_of_all_in_it() -> None:
 
 
 @pytest.mark.parametrize("loose", ["NaN", '"\\ud800"', "1e400"])
-def test_what_pairing_asks_for_is_found_beside_what_is_not_strict(loose: str) -> None:
+def test_members_for_correlation_are_found_beside_non_strict_json(loose: str) -> None:
     asked = request(
         '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":'
         f'{{"name":"add","arguments":{{"x":{loose}}},"_meta":{{"progressToken":"t","x":{loose}}}}}}}'
@@ -431,7 +431,7 @@ def test_a_failure_has_its_code_and_text_if_it_has_them(error: str, code: int | 
         ("[]", False, "complete"),
     ],
 )
-def test_a_result_says_of_itself_what_it_is(value: str, is_error: bool, kind: str) -> None:
+def test_a_result_has_a_type_and_an_error_flag(value: str, is_error: bool, kind: str) -> None:
     message = result(f'{{"jsonrpc":"2.0","id":1,"result":{value}}}')
     assert (message.is_tool_error, message.result_type) == (is_error, kind)
     assert message.result == json.loads(value)

@@ -14,7 +14,7 @@ def test_whatever_answers_all_questions_is_an_item() -> None:
     assert list(linted.findings) == ["ENV101 error"]
 
 
-def test_nobody_knows_the_end_before_it_is_said() -> None:
+def test_the_end_is_unknown_until_it_is_set() -> None:
     end = SessionEnd()
 
     assert (end.at, end.is_used) == (None, False)

@@ -12,7 +12,7 @@ def told(text: str) -> list[tuple[str, str, str]]:
     return [(one.field, one.op, one.value) for token in tokenize(text) if (one := token.atom) is not None]
 
 
-def test_every_token_says_where_it_stands() -> None:
+def test_every_token_has_its_position() -> None:
     text = ' -tool:"a b"  x'
 
     assert [(token.kind, text[token.start : token.end]) for token in tokenize(text)] == [
@@ -40,7 +40,7 @@ def test_every_token_says_where_it_stands() -> None:
         ("Params.a=1", [(WORD, ":", "Params.a=1")]),
     ],
 )
-def test_a_path_is_one_where_it_says_a_value(text: str, atoms: list[tuple[str, str, str]]) -> None:
+def test_a_path_is_a_path_only_with_a_value(text: str, atoms: list[tuple[str, str, str]]) -> None:
     assert told(text) == atoms
 
 

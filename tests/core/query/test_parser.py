@@ -113,7 +113,7 @@ def test_a_filter_reads_as_one_means_it(text: str, tree: str) -> None:
         ("(" * 51 + "a", "more than 50 parentheses within each other", "("),
     ],
 )
-def test_what_is_wrong_is_one_line_and_the_place(text: str, message: str, underlined: str) -> None:
+def test_an_error_is_one_line_with_a_position(text: str, message: str, underlined: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse_tree(text)
 
@@ -135,7 +135,7 @@ def refused(text: str) -> QueryError | None:
 
 
 @given(TYPED)
-def test_any_text_is_read_or_refused_with_a_place_in_it(text: str) -> None:
+def test_any_text_is_parsed_or_rejected_with_a_position(text: str) -> None:
     error = refused(text)
 
     assert error is None or 0 <= error.start <= error.end <= len(text)
@@ -151,7 +151,7 @@ def test_a_very_long_filter_exhausts_nothing(text: str) -> None:
 
 
 @given(st.text(min_size=1))
-def test_a_quoted_word_is_what_stands_between_the_quotes(word: str) -> None:
+def test_a_quoted_word_is_the_text_between_the_quotes(word: str) -> None:
     escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     atom = parse_tree(f'"{escaped}"')
 

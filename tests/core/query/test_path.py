@@ -62,7 +62,7 @@ REQUEST = Row(data=json.dumps(CALL).encode())
         "(params.name=Echo)",
     ],
 )
-def test_a_path_finds_what_stands_there(query: str) -> None:
+def test_a_path_finds_the_values_it_reaches(query: str) -> None:
     assert parse(query).matches(REQUEST)
     assert parse(query).reads_text
 
@@ -88,7 +88,7 @@ def test_a_path_finds_what_stands_there(query: str) -> None:
         "error.code:*",
     ],
 )
-def test_a_path_leaves_out_what_does_not_stand_there(query: str) -> None:
+def test_a_path_ignores_other_values(query: str) -> None:
     assert not parse(query).matches(REQUEST)
 
 
@@ -134,7 +134,7 @@ def test_what_has_no_such_path_is_not_found(data: bytes) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_one_line_and_the_place(text: str, message: str, underlined: str) -> None:
+def test_an_error_is_one_line_with_a_position(text: str, message: str, underlined: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse(text)
 

@@ -87,8 +87,8 @@ def _said(kind: str, data: bytes, cut: int) -> list[Any]:
         for chunk in chunks:
             body.feed(chunk)
         return [list(body.close(0.5))]
-    lane = TextEncoder("stderr") if kind.startswith("stderr") else FrameEncoder("server")
-    return [*(lane.feed(0.5, chunk) for chunk in [*chunks, b"\n"])]
+    encoder = TextEncoder("stderr") if kind.startswith("stderr") else FrameEncoder("server")
+    return [*(encoder.feed(0.5, chunk) for chunk in [*chunks, b"\n"])]
 
 
 def texts(file: bytes) -> str:

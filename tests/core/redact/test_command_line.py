@@ -34,14 +34,14 @@ def test_a_command_line_is_kept_but_for_its_secrets(line: str, kept: str) -> Non
     assert redacted(line) == kept
 
 
-def test_what_a_person_asked_for_counts_too() -> None:
+def test_custom_rules_apply_too() -> None:
     assert (
         redacted("s --pin 1234 swordfish", RedactionRules(keys=["pin"], values={"X": "fish"}))
         == "s --pin # sword#"
     )
 
 
-def test_where_each_secret_stood_is_told() -> None:
+def test_the_position_of_each_secret_is_reported() -> None:
     told: list[tuple[str, tuple[str, ...]]] = []
     command(
         ["s", "--token", "a b"],

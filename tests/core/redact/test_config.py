@@ -61,7 +61,7 @@ def test_a_pattern_hides_its_first_group_or_all_of_it() -> None:
     }
 
 
-def test_a_pointer_hides_what_stands_there_and_below() -> None:
+def test_a_pointer_hides_its_value_and_everything_below() -> None:
     rules = RedactionRules(pointers=["/params/a~1b/0", "/params/n", "/params/o"])
     said = {
         "id": 1,

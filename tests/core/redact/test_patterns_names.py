@@ -39,7 +39,7 @@ def test_this_is_not_the_name_of_a_secret(name: str) -> None:
         "Bearer [redacted:00c0ffee]", "include",
     ],
 )  # fmt: skip
-def test_this_value_says_nothing(value: str) -> None:
+def test_this_value_is_harmless(value: str) -> None:
     assert is_harmless(value.encode())
 
 
@@ -51,7 +51,7 @@ def test_this_value_may_be_a_secret(value: str) -> None:
     assert not is_harmless(value.encode())
 
 
-def test_a_token_is_told_from_a_word() -> None:
+def test_a_token_is_distinguished_from_a_word() -> None:
     assert is_random(b"f00ba4f00ba4-1234")
     for word in (b"swordfish", b"12345678", b"two words 1", b"a1", b"aaaaaaaa1", b"f(x1)abcdef"):
         assert not is_random(word), word

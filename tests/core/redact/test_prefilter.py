@@ -66,7 +66,7 @@ def test_another_at_sign_is_none(text: bytes) -> None:
     assert GATE.hits(text) == []
 
 
-def test_what_a_person_asks_for_is_a_hit_too() -> None:
+def test_custom_literals_are_hits_too() -> None:
     assert Prefilter([b"my own"]).hits(b"that is my own") == [(8, CUSTOM)]
 
 

@@ -37,7 +37,7 @@ def redactor(rules: RedactionRules | None = None) -> Redactor:
 
 
 @pytest.mark.parametrize("line", PLACES, ids=lambda line: line.what)
-def test_a_secret_in_this_place_is_in_no_byte_of_the_recording(line: Line) -> None:
+def test_a_secret_in_this_position_is_in_no_byte_of_the_recording(line: Line) -> None:
     files = {corpus.recorded(line.kind, line.data, redactor(), cut) for cut in CUTS}
     assert len(files) == 1
     (file,) = files
@@ -113,7 +113,7 @@ def quoted(token: str, depth: int, *, escaped: bool) -> str:
 
 
 @pytest.mark.parametrize(("rule", "token"), TOKENS, ids=[f"{n}-{rule}" for n, (rule, _) in enumerate(TOKENS)])
-def test_a_token_is_in_no_byte_of_the_recording_wherever_it_is_said(rule: str, token: str) -> None:
+def test_a_token_is_in_no_byte_of_the_recording_wherever_it_was_sent(rule: str, token: str) -> None:
     for place, (kind, text, depth) in AROUND.items():
         for escaped in (False, True)[: 1 + bool(depth)]:
             found: list[str] = []
@@ -204,8 +204,8 @@ def test_a_large_line_without_a_hit_is_not_joined() -> None:
 
 def test_a_large_line_of_bytes_is_looked_into_piece_by_piece() -> None:
     def said(data: bytes) -> list[bytes | bytearray]:
-        lane = FrameEncoder("server")
-        lines = [lane.feed(0.5, data[at : at + 65_536]) for at in range(0, len(data), 65_536)]
+        encoder = FrameEncoder("server")
+        lines = [encoder.feed(0.5, data[at : at + 65_536]) for at in range(0, len(data), 65_536)]
         return [buffer for each in lines if not isinstance(each, bytes) for buffer in each]
 
     clean = said(b"\xff" * 200_000 + b"\n")
@@ -297,7 +297,9 @@ def played(recording: Path, clients: list[bytes]) -> list[Any]:
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_a_mock_of_a_redacted_recording_says_what_that_of_the_other_says(path: Path, tmp_path: Path) -> None:
+def test_a_mock_of_a_redacted_recording_responds_like_that_of_the_original(
+    path: Path, tmp_path: Path
+) -> None:
     clients = [e.data for e in Recording(path) if isinstance(e, Frame) and e.side == "client"]
     was = played(path, clients)
     for number, rules in enumerate((None, ALL)):

@@ -65,7 +65,7 @@ def test_a_long_quoted_value_without_an_end_is_taken_as_far_as_it_goes() -> None
     assert secrets(text) == ["x1" * 5000]
 
 
-def test_what_a_person_asked_for_counts_too_and_overlaps_are_one() -> None:
+def test_custom_rules_apply_too_and_overlaps_are_merged() -> None:
     rules = RedactionRules(keys=["pin"], patterns=[r"id-(\d+)", "ß+"], values={"X": "fish"})
     assert secrets("pin=a1b2c3 id-42 ßß swordfish", rules) == ["a1b2c3", "42", "ßß", "fish"]
     assert secrets("PASSWORD=swordfish", rules) == ["swordfish"]

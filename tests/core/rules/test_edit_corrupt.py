@@ -39,7 +39,7 @@ def test_a_wrong_id_is_nobodys_and_the_rest_as_it_was(id_text: str, wrong: objec
     )
 
 
-def test_what_is_too_long_says_the_same() -> None:
+def test_an_oversized_message_has_the_same_value() -> None:
     wrong = corrupted(ANSWER, "oversize", "7", 1 << 20)
 
     assert len(wrong.data) == 1 << 20

@@ -33,7 +33,7 @@ def lookup(part: str) -> Any:
         (12, 12),
     ],
 )
-def test_a_place_becomes_what_stands_there(value: Any, meant: Any) -> None:
+def test_an_expression_becomes_its_value(value: Any, meant: Any) -> None:
     assert filled(value, lookup) == meant
 
 
@@ -48,7 +48,7 @@ def test_a_place_becomes_what_stands_there(value: Any, meant: Any) -> None:
         "{{}}",
     ],
 )
-def test_a_place_that_leads_nowhere_stays_as_it_is_written(value: str) -> None:
+def test_an_expression_without_a_value_stays_as_written(value: str) -> None:
     assert filled(value, lookup) == value
 
 
@@ -58,7 +58,7 @@ def test_values_without_expressions_are_unchanged() -> None:
     assert filled({"a": ["{id}", 1, None]}, lookup) == {"a": ["{id}", 1, None]}
 
 
-def test_it_is_known_whether_the_request_of_an_answer_is_asked_for() -> None:
+def test_expressions_that_use_the_request_are_found() -> None:
     assert uses_request([{"x": "a {{ request.id }}"}])
     assert uses_request({"{{request}}": 1})
     assert not uses_request(["{{requests.id}}", "{{params.request}}", "request", 1])
