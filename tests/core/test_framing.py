@@ -136,7 +136,7 @@ EVENTS = st.lists(
 ).map(b"".join)
 
 
-def told(event: SseEvent) -> tuple[object, ...]:
+def fields_of(event: SseEvent) -> tuple[object, ...]:
     data = None if event.data is None else b"".join(event.data)
     return event.event, data, event.id, event.retry, event.torn
 
@@ -144,9 +144,9 @@ def told(event: SseEvent) -> tuple[object, ...]:
 def events(chunks: list[bytes]) -> list[tuple[object, ...]]:
     """Return the events of these chunks, the torn one included."""
     framer = SseFramer()
-    found = [told(event) for chunk in chunks for event in framer.feed(chunk)]
+    found = [fields_of(event) for chunk in chunks for event in framer.feed(chunk)]
     torn = framer.close()
-    return found + ([told(torn)] if torn else [])
+    return found + ([fields_of(torn)] if torn else [])
 
 
 @given(st.sampled_from([b"", b"\xef\xbb\xbf"]), EVENTS, st.lists(st.integers(0, 1 << 16), max_size=20))
@@ -180,7 +180,7 @@ def test_events_follow_the_standard(stream: bytes, expected: list[tuple[object, 
 def test_an_event_is_returned_by_the_chunk_that_ends_it(blank: bytes) -> None:
     framer = SseFramer()
     assert framer.feed(b"data: {}") == []
-    assert [told(event) for event in framer.feed(blank)] == [(None, b"{}", None, None, False)]
+    assert [fields_of(event) for event in framer.feed(blank)] == [(None, b"{}", None, None, False)]
     assert framer.close() is None
 
 

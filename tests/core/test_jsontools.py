@@ -97,7 +97,7 @@ def test_what_is_ignored_makes_no_difference(value: Any, other: Any, data: st.Da
     place[int(path[-1]) if isinstance(place, list) else path[-1]] = other
     assert same(without(value, path), without(changed, path))
     assert all(
-        said == spelled(path) or said.startswith(spelled(path) + "/") for said in differences(value, changed)
+        text == spelled(path) or text.startswith(spelled(path) + "/") for text in differences(value, changed)
     )
 
 

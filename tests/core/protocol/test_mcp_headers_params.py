@@ -1,4 +1,4 @@
-"""Arguments that a tool wants in headers, and what is wrong with how it says so."""
+"""Arguments that a tool asks for in headers, and errors of its annotations."""
 
 from __future__ import annotations
 

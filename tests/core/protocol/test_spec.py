@@ -78,7 +78,7 @@ CAPABILITIES = {
     "elicitation/create": "elicitation",
 }
 
-# The parameter that tells one request or notification of its method from the next.
+# The parameter that identifies the target of a request or notification.
 SUBJECTS = {
     "tools/list": "cursor",
     "tools/call": "name",

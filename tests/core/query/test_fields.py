@@ -136,7 +136,7 @@ def test_a_note_of_an_unknown_kind_can_be_found() -> None:
 
 def test_every_state_has_its_name_without_blanks() -> None:
     for state in State:
-        if state is not State.ERROR:  # That name stands for whatever went wrong.
+        if state is not State.ERROR:  # That name matches every failure.
             assert [s for s in State if parse(f"status:{state.replace(' ', '')}").matches(Row(status=s))] == [
                 state
             ]

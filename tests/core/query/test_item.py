@@ -7,7 +7,7 @@ from tests.core.query.querying import Row
 
 
 def test_whatever_answers_all_questions_is_an_item() -> None:
-    item: FilterItem = Row(data=b"{}", asked=b"[]")
+    item: FilterItem = Row(data=b"{}", request=b"[]")
     linted: LintFilterItem = Row(findings=("ENV101 error",))
 
     assert (item.message("params"), item.message("result")) == (b"[]", b"{}")

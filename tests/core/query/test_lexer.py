@@ -7,7 +7,7 @@ import pytest
 from mcpspy.core.query.lexer import ATOM, END, NOT, PATH, WORD, path_steps, tokenize
 
 
-def told(text: str) -> list[tuple[str, str, str]]:
+def atoms_of(text: str) -> list[tuple[str, str, str]]:
     """Return field, operator and value of the atoms."""
     return [(one.field, one.op, one.value) for token in tokenize(text) if (one := token.atom) is not None]
 
@@ -31,7 +31,7 @@ def test_every_token_has_its_position() -> None:
         ("params.a > 5", [(PATH, ">", "5")]),
         ('params["a b"].c!="d e"', [(PATH, "!=", "d e")]),
         ("error:timeout", [(PATH, ":", "timeout")]),
-        # What says no value is a word, and a word before an order is one.
+        # A field without a value is a word; so is a word before a comparison.
         ("result.json", [(WORD, ":", "result.json")]),
         ("error >1s", [(WORD, ":", "error"), ("<>", ">", "1s")]),
         ("params.a : b", [(WORD, ":", "params.a"), (WORD, ":", ":"), (WORD, ":", "b")]),
@@ -41,7 +41,7 @@ def test_every_token_has_its_position() -> None:
     ],
 )
 def test_a_path_is_a_path_only_with_a_value(text: str, atoms: list[tuple[str, str, str]]) -> None:
-    assert told(text) == atoms
+    assert atoms_of(text) == atoms
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The filter language: `and`, `or` and `not`, and what is asked last."""
+"""The filter language: `and`, `or` and `not`, and the order of tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths into a message: what they reach, and what stands there."""
+"""Paths into a message, and the values they reach."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def test_a_path_ignores_other_values(query: str) -> None:
 
 
 def test_of_an_answer_params_are_those_of_its_request() -> None:
-    answer = Row(data=b'{"result":{"isError":true,"content":[{"text":"no such file"}]}}', asked=REQUEST.data)
+    answer = Row(
+        data=b'{"result":{"isError":true,"content":[{"text":"no such file"}]}}', request=REQUEST.data
+    )
 
     assert parse("params.name=Echo result.isError:true result.content[].text:file").matches(answer)
 

@@ -58,17 +58,17 @@ def test_an_invalid_pattern_is_one_line_with_a_position(text: str, message: str,
 
 
 def test_a_text_test_runs_once_per_text_and_its_cache_is_bounded() -> None:
-    asked: list[str] = []
+    tested: list[str] = []
 
     def ask(text: str) -> bool:
-        asked.append(text)
+        tested.append(text)
         return text.endswith("9")
 
     remembered = _TestCache(ask)
     for _ in range(3):
         assert remembered["a9"] is True
         assert remembered["b"] is False
-    assert asked == ["a9", "b"]
+    assert tested == ["a9", "b"]
 
     for number in range(2 * _MAX_CACHED):
         assert remembered[str(number)] is str(number).endswith("9")

@@ -1,4 +1,4 @@
-"""One direction: whatever is said, in whatever chunks, the recording holds it byte for byte."""
+"""One direction: the recording contains all bytes unchanged, however they are chunked."""
 
 from __future__ import annotations
 

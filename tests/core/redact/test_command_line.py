@@ -42,14 +42,14 @@ def test_custom_rules_apply_too() -> None:
 
 
 def test_the_position_of_each_secret_is_reported() -> None:
-    told: list[tuple[str, tuple[str, ...]]] = []
+    reported: list[tuple[str, tuple[str, ...]]] = []
     command(
         ["s", "--token", "a b"],
         RedactionRules(),
         lambda _: b"#",
-        lambda rule, place: told.append((rule, place)),
+        lambda rule, place: reported.append((rule, place)),
     )
-    assert told == [("argv", ("command", "2"))]
+    assert reported == [("argv", ("command", "2"))]
 
 
 def test_bytes_that_are_no_utf_8_stay() -> None:

@@ -13,8 +13,8 @@ TOKEN = "ghp_Ab3dEf6hIj9kLm2nOp5qRs8t"
 
 
 def is_kept(message: object) -> bool:
-    said = json.dumps(message).encode()
-    return Redactor(b"k" * 32).message(said) == said
+    original = json.dumps(message).encode()
+    return Redactor(b"k" * 32).message(original) == original
 
 
 @pytest.mark.parametrize("name", sorted(walker.MESSAGE_MEMBERS))

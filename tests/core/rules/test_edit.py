@@ -22,7 +22,7 @@ values = st.recursive(
 
 
 def rfc7396(target: Any, patch: Any) -> Any:
-    """The algorithm as it stands in RFC 7396, 2."""
+    """The algorithm of RFC 7396, 2."""
     if not isinstance(patch, dict):
         return patch
     target = dict(target) if isinstance(target, dict) else {}

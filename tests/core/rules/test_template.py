@@ -1,4 +1,4 @@
-"""Places that are filled from the message."""
+"""Template expressions filled from the message."""
 
 from __future__ import annotations
 
