@@ -33,7 +33,7 @@ class _Members(Struct, gc=False):
 _decode = Decoder(_Members).decode
 
 _PLAIN = re.compile(r"[\w$@/.-]+", re.ASCII)
-_JSON_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def path_test(atom: Atom) -> QueryPart:

@@ -125,6 +125,7 @@ def test_what_has_no_such_path_is_not_found(data: bytes) -> None:
     [
         ("a params.n>x", "x is no number: as in params.n>5", "x"),
         ("params.n>5kb", "5kb is no number: as in params.n>5", "5kb"),
+        ("params.n>00", "00 is no number: as in params.n>5", "00"),
         ('params.n>"5"', '"5" is no number: as in params.n>5', '"5"'),
         ("params.n=", "params.n= what?", "params.n="),
         ("a params.items[x]=1", 'a step is .name, ["any name"], [0], [-1] or []', "[x]=1"),
