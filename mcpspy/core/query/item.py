@@ -1,4 +1,4 @@
-"""Items that a filter tests: the protocol, messages and exchanges; and the compiled parts of a filter."""
+"""Items that a filter tests, made of messages or exchanges; compiled parts of a filter."""
 
 from __future__ import annotations
 

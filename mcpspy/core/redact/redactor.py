@@ -8,7 +8,6 @@ secret, stay unchanged. Never raises for the content of a line.
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
-from io import BytesIO
 
 from mcpspy.core.redact.prefilter import AT_SIGN, B64, Prefilter
 
@@ -57,7 +56,7 @@ class Redactor:
         if not long and not short and AT_SIGN not in data and not self._has_custom:
             return data
         if self._is_thorough:
-            return b"".join(map(self._line, BytesIO(data)))  # Splits at LF only.
+            return b"".join(map(self._line, _lines(data)))
         pieces: list[bytes] = []
         done = 0
         for hit in self._prefilter.ordered(data, long, short):
@@ -218,3 +217,10 @@ class Redactor:
         if self._found is not None:
             spelled = "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in pointer)
             self._found(rule, spelled)
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """Split at LF only, and keep it."""
+    lines = [line + b"\n" for line in data.split(b"\n")]
+    last = lines.pop()[:-1]
+    return [*lines, last] if last else lines

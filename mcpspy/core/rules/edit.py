@@ -1,4 +1,4 @@
-"""Edit and corrupt messages: merge patches (RFC 7396), values at JSON pointers (RFC 6901), invalid messages.
+"""Edit and corrupt messages: merge patches (RFC 7396), values at JSON pointers (RFC 6901).
 
 Everything that is not named keeps its bytes: `1.0`, thirty digits, escapes. Raises ValueError for an
 impossible pointer. Corruption depends on the message alone, so that a run can be repeated. Sources:
