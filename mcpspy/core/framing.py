@@ -1,8 +1,7 @@
-"""Where one message ends and the next begins.
+"""Split byte streams into lines (stdio) and server-sent events (HTTP).
 
-Owns the cut: any chunking of the same bytes gives the same lines, in time
-linear in their length. Refuses to look inside a line, to bound its length and
-to import anything: `mcpspy run` starts with this module.
+Any chunking of the same bytes gives the same lines, in time linear in their length. Never looks
+inside a line, limits its length or imports anything: `mcpspy run` starts with this module.
 """
 
 from __future__ import annotations
@@ -14,17 +13,16 @@ if TYPE_CHECKING:
     Pieces: TypeAlias = list[bytes | bytearray]
 
 SMALL = 4096
-"""Chunks below this are gathered, so that a line fed byte by byte is not a list of bytes objects."""
+"""Smaller chunks are collected, so that a line fed byte by byte is not a list of bytes objects."""
 
-GATHERED = 65536
-"""How much is gathered into one piece before the next is begun."""
+PIECE = 65536
+"""Bytes collected in one piece before the next begins."""
 
 
 class LineFramer:
     """Newline-delimited messages: the stdio transport (MCP, basic/transports, all revisions).
 
-    Splits on LF bytes only. CR, U+2028, U+0085, VT and FF are data, which
-    `splitlines` would not know.
+    Splits on LF bytes only. CR, U+2028, U+0085, VT and FF are data, unlike in `splitlines`.
     """
 
     __slots__ = ("pieces",)
@@ -33,11 +31,10 @@ class LineFramer:
         self.pieces: Pieces = []
 
     def split(self, data: bytes) -> tuple[Pieces, bytes]:
-        """Cut a chunk without joining: what a pump of 1 MB lines needs.
+        """Split a chunk without joining, so that lines of 1 MB are cheap.
 
-        Returns the pieces of the line that began in earlier chunks and ended
-        in this one (its LF left out; empty if there is none), and the run of
-        whole lines after it, each with its LF.
+        Returns the pieces of the line that began in earlier chunks and ended in this one (without its LF;
+        empty if there is none), and the run of whole lines after it, each with its LF.
         """
         end = data.rfind(b"\n") + 1
         if not end:
@@ -69,23 +66,22 @@ class LineFramer:
 
     def _keep(self, data: bytes) -> None:
         if data:
-            _gather(self.pieces, data)
+            _collect(self.pieces, data)
 
 
-def _gather(pieces: Pieces, data: bytes) -> None:
-    """Add a chunk to the pieces of an unfinished line."""
+def _collect(pieces: Pieces, data: bytes) -> None:
     if len(data) >= SMALL:
         pieces.append(data)
         return
     last = pieces[-1] if pieces else None
-    if isinstance(last, bytearray) and len(last) < GATHERED:
+    if isinstance(last, bytearray) and len(last) < PIECE:
         last += data
     else:
         pieces.append(bytearray(data))
 
 
 class SseEvent:
-    """One server-sent event, as its fields say (HTML Living Standard, 9.2.6)."""
+    """The fields of one server-sent event (HTML Living Standard, 9.2.6)."""
 
     __slots__ = ("data", "event", "id", "retry", "torn")
 
@@ -98,19 +94,18 @@ class SseEvent:
         self.retry: int | None = None
         """Milliseconds."""
         self.torn = False
-        """Whether the stream ended before the blank line that makes it count."""
+        """True if the stream ended before the blank line that completes the event."""
 
     @property
     def is_message(self) -> bool:
-        """Whether it carries a message: not one of the events that only prime, name or pace a stream."""
+        """Return True if it carries a message, and not only an `id`, `retry` or other event type."""
         return self.data is not None and any(self.data) and self.event in (None, "message")
 
 
 class SseFramer:
     """Events of a `text/event-stream` body (MCP Streamable HTTP, and HTTP+SSE of 2024-11-05).
 
-    CR, LF and CRLF end lines and may be mixed. An event is returned by the
-    call whose bytes end its blank line, so nothing waits for a next one.
+    CR, LF and CRLF end lines and may be mixed. The call that completes an event's blank line returns it.
     """
 
     __slots__ = ("_after_cr", "_begun", "_current", "_line")
@@ -124,7 +119,7 @@ class SseFramer:
     def feed(self, data: bytes) -> list[SseEvent]:
         """Return the events that ended in this chunk."""
         if self._after_cr and data:
-            # The CR ended its line already; this LF is the other half of it.
+            # The CR ended its line already; this LF belongs to it.
             self._after_cr = False
             if data.startswith(b"\n"):
                 data = data[1:]
@@ -132,14 +127,14 @@ class SseFramer:
         for line in data.splitlines(keepends=True):  # On bytes: at CR, LF and CRLF only.
             self._after_cr = line.endswith(b"\r")
             if not line.endswith((b"\n", b"\r")):
-                _gather(self._line, line)
+                _collect(self._line, line)
                 break
             self._end_line(line.rstrip(b"\r\n"), events)
         return events
 
     @property
     def is_inside_event(self) -> bool:
-        """Whether an event has begun; a comment is none."""
+        """Return True if an event has begun; a comment is not an event."""
         return _has_fields(self._current) or (bool(self._line) and not self._line[0].startswith(b":"))
 
     def close(self) -> SseEvent | None:
@@ -157,7 +152,7 @@ class SseFramer:
             pieces.append(rest)
         if not self._begun:
             self._begun = True
-            pieces[:2] = [b"".join(pieces[:2])]  # The mark may be split, too.
+            pieces[:2] = [b"".join(pieces[:2])]  # The byte order mark may be split, too.
             if pieces and pieces[0].startswith(b"\xef\xbb\xbf"):
                 pieces[0] = pieces[0][3:]
         if not pieces or not any(pieces):
@@ -168,9 +163,8 @@ class SseFramer:
         self._field(pieces)
 
     def _field(self, pieces: Pieces) -> None:
-        if (
-            len(pieces) > 1 and len(pieces[0]) < SMALL
-        ):  # The name may be split; a megabyte of data is not joined.
+        # The name may be split; a megabyte of data is not joined.
+        if len(pieces) > 1 and len(pieces[0]) < SMALL:
             pieces[:2] = [b"".join(pieces[:2])]
         name, colon, first = bytes(pieces[0]).partition(b":")
         event = self._current

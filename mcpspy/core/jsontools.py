@@ -1,14 +1,7 @@
-"""JSON values compared as values: one text for each, JSON pointers, what differs.
+"""JSON values: canonical text, pointers, differences; and replacing members of JSON text.
 
-Owns when two values are the same: the order of members is not, and `1.0` is
-`1`, as JSON's own numbers have it (RFC 8785); `true` is not `1`. Refuses to
-know what a request is.
-
-A recorded message under the ids of a live conversation.
-
-Owns the splice: the members named are replaced, every other byte of a value
-stays as the server sent it (floats, escapes, thirty-digit integers). A message
-that has the right ids already is passed on untouched.
+Two values are equal whatever the order of members; `1.0` equals `1` (RFC 8785), `true` does not.
+A replacement keeps every other byte of the text (floats, escapes, thirty-digit integers).
 """
 
 from __future__ import annotations
@@ -24,45 +17,51 @@ from msgspec.json import Decoder, encode
 Pointer = tuple[str, ...]
 """A JSON pointer's reference tokens, unescaped (RFC 6901)."""
 
-
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
-_SHAPES = bytes.maketrans(b"123456789e", b"000000000.")
-"""Makes one digit of all digits, and a point of the `e` of a number: no search of an expression is as quick."""
+_NUMBER_PATTERN = bytes.maketrans(b"123456789e", b"000000000.")
+"""Maps all digits to 0, and the `e` of a number to a point: faster than any regular expression."""
+
+_members = Decoder(dict[str, Raw]).decode
 
 
 def canonical(value: Any) -> str:
-    """Return the one text of a value; raise RecursionError if it is nested too deep."""
+    """Return the canonical text of a value; raise RecursionError if it is nested too deep."""
     return canonical_bytes(value).decode("utf-8", "surrogatepass")
 
 
 def canonical_bytes(value: Any) -> bytes:
-    """Return the one text of a value in UTF-8, a lone surrogate as if it were a character."""
+    """Return the canonical text in UTF-8, with lone surrogates encoded like characters."""
     written = quickly(value)
     return slowly(value) if written is None else written
 
 
 def quickly(value: Any) -> bytes | None:
-    """Return the one text of a value as orjson writes it; None if it may write it otherwise."""
+    """Return the canonical text as orjson writes it; None if orjson may write it differently."""
     try:
         written = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # An integer beyond 64 bits, a lone surrogate, nested too deep for it.
         return None
-    return None if _is_doubtful(written) else written
+    return None if _may_differ(written) else written
 
 
 def slowly(value: Any) -> bytes:
-    """Return the one text of any value."""
-    return _encode(_plain(value)).encode("utf-8", "surrogatepass")
+    """Return the canonical text of any value."""
+    return _encode(_normalized(value)).encode("utf-8", "surrogatepass")
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON."""
+    """Return True if two values are equal as JSON."""
     return canonical(one) == canonical(other)
 
 
+def is_number(value: Any) -> bool:
+    """Return True for a number of JSON, which `true` is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def pointer(text: str) -> Pointer:
-    """Return the tokens of a JSON pointer; raise ValueError if it is none."""
+    """Return the tokens of a JSON pointer; raise ValueError if it is not one."""
     if not text.startswith("/"):
         raise ValueError("a JSON pointer begins with /")
     tokens = text.split("/")[1:]
@@ -77,9 +76,9 @@ def spelled(tokens: Pointer) -> str:
 
 
 def without(value: Any, tokens: Pointer) -> Any:
-    """Return a value that lacks what a pointer names; the value itself if there is no such thing.
+    """Return a value without the member that a pointer names; the value itself if it has no such member.
 
-    An item taken out of an array leaves null, so that other pointers into the array stay true.
+    An item removed from an array leaves null, so that other pointers into the array stay valid.
     """
     if not tokens:
         return None
@@ -94,55 +93,48 @@ def without(value: Any, tokens: Pointer) -> Any:
 
 
 def differences(one: Any, other: Any, at: Pointer = ()) -> Iterator[str]:
-    """Yield the pointers at which two values differ: to what is other, added or missing."""
+    """Yield the pointers at which two values differ: changed, added or missing."""
+    if isinstance(one, list) and isinstance(other, list):
+        one, other = ({str(number): item for number, item in enumerate(items)} for items in (one, other))
     if isinstance(one, dict) and isinstance(other, dict):
         for key in [*one, *(key for key in other if key not in one)]:
             if key in one and key in other:
                 yield from differences(one[key], other[key], (*at, key))
             else:
                 yield spelled((*at, key))
-    elif isinstance(one, list) and isinstance(other, list):
-        for number in range(max(len(one), len(other))):
-            if number < len(one) and number < len(other):
-                yield from differences(one[number], other[number], (*at, str(number)))
-            else:
-                yield spelled((*at, str(number)))
     elif not same(one, other):
         yield spelled(at)
 
 
-def _is_doubtful(written: bytes) -> bool:
-    """Whether orjson may have written something otherwise than the one text: floats; and NaN, which it calls null."""
-    return b"0." in written.translate(_SHAPES) or b"null" in written
+def _may_differ(written: bytes) -> bool:
+    """Return True if orjson may have written a non-canonical text: floats; and NaN, which it writes as null."""
+    return b"0." in written.translate(_NUMBER_PATTERN) or b"null" in written
 
 
 def _is_index(token: str, items: list[Any]) -> bool:
     return token.isascii() and token.isdigit() and str(int(token)) == token and int(token) < len(items)
 
 
-def _plain(value: Any) -> Any:
+def _normalized(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _normalized(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_normalized(item) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
 
 
-_members = Decoder(dict[str, Raw]).decode
-
-
 def replaced(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
-    """Return the message with JSON text at a path of members; as it is if the path is not there."""
+    """Return the message with JSON text at a path of members; unchanged if the path is missing."""
     try:
         return _replaced(data, path, value)
     except (DecodeError, RecursionError):
-        return _loosely(data, path, value)
+        return _replaced_loosely(data, path, value)
 
 
 def one_line(data: bytes) -> bytes:
-    """Return the message without line ends, which are white space wherever they stand in JSON."""
+    """Return the message without line ends, which are only white space in JSON."""
     return data.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
@@ -158,16 +150,16 @@ def _replaced(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
     return encode(members)
 
 
-def _loosely(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
-    """Replace in what a strict parser refuses: NaN, lone surrogates, bytes that are not UTF-8."""
+def _replaced_loosely(data: bytes, path: tuple[str, ...], value: bytes) -> bytes:
+    """Replace in text that a strict parser rejects: NaN, lone surrogates, invalid UTF-8."""
     try:
         whole: Any = json.loads(data.decode("utf-8", "replace"))
-        place = whole
+        parent = whole
         for key in path[:-1]:
-            place = place[key]
-        if not isinstance(place, dict) or path[-1] not in place:
+            parent = parent[key]
+        if not isinstance(parent, dict) or path[-1] not in parent:
             return data
-        place[path[-1]] = json.loads(value)
+        parent[path[-1]] = json.loads(value)
         return json.dumps(whole).encode()
     except (ValueError, TypeError, KeyError, RecursionError):
         return data

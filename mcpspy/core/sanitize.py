@@ -1,7 +1,7 @@
-"""Text of a peer made safe to show, on a terminal or in a document.
+"""Make text of a peer safe to show, on a terminal or in a document.
 
-Owns what is dangerous: whatever could move a cursor, set a title, write a
-clipboard or reverse a line comes out as visible text; nothing else is changed.
+Control and direction characters, which could move a cursor, set a title, write a clipboard or
+reverse a line, become visible text; nothing else changes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _VISIBLE = str.maketrans({**_CONTROLS, **_DIRECTIONS, "\n": "\\n", "\r": "\\r", 
 
 
 def sanitize(text: str) -> str:
-    """Return one line of text in which nothing is interpreted."""
+    """Return the text as one line without control characters."""
     return text.translate(_VISIBLE).encode("utf-8", "backslashreplace").decode()
 
 
 def sanitize_bytes(data: bytes) -> str:
-    r"""Return bytes as one line of text; what is not UTF-8 is shown as `\\xff`."""
+    r"""Return bytes as one line of text; invalid UTF-8 is shown as `\\xff`."""
     return sanitize(data.decode("utf-8", "backslashreplace"))

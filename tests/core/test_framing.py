@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.framing import GATHERED, SMALL, LineFramer, SseEvent, SseFramer
+from mcpspy.core.framing import PIECE, SMALL, LineFramer, SseEvent, SseFramer
 
 STREAMS = st.lists(
     st.one_of(
@@ -80,10 +80,10 @@ def test_close_gives_the_torn_line_once() -> None:
 
 def test_a_line_fed_byte_by_byte_is_gathered_into_few_pieces() -> None:
     framer = LineFramer()
-    size = 3 * GATHERED
+    size = 3 * PIECE
     for _ in range(size):
         framer.split(b"x")
-    assert len(framer.close()) <= size // GATHERED + 1
+    assert len(framer.close()) <= size // PIECE + 1
 
 
 def test_large_chunks_are_kept_as_they_came() -> None:
@@ -136,7 +136,7 @@ EVENTS = st.lists(
 ).map(b"".join)
 
 
-def told(event: SseEvent) -> tuple[object, ...]:
+def fields_of(event: SseEvent) -> tuple[object, ...]:
     data = None if event.data is None else b"".join(event.data)
     return event.event, data, event.id, event.retry, event.torn
 
@@ -144,9 +144,9 @@ def told(event: SseEvent) -> tuple[object, ...]:
 def events(chunks: list[bytes]) -> list[tuple[object, ...]]:
     """Return the events of these chunks, the torn one included."""
     framer = SseFramer()
-    found = [told(event) for chunk in chunks for event in framer.feed(chunk)]
+    found = [fields_of(event) for chunk in chunks for event in framer.feed(chunk)]
     torn = framer.close()
-    return found + ([told(torn)] if torn else [])
+    return found + ([fields_of(torn)] if torn else [])
 
 
 @given(st.sampled_from([b"", b"\xef\xbb\xbf"]), EVENTS, st.lists(st.integers(0, 1 << 16), max_size=20))
@@ -172,7 +172,7 @@ def test_any_chunking_gives_the_same_events(bom: bytes, stream: bytes, cuts: lis
         ("data: \u2028\u0085\n\n".encode(), [(None, "\u2028\u0085".encode(), None, None, False)]),
     ],
 )
-def test_events_are_what_the_standard_says(stream: bytes, expected: list[tuple[object, ...]]) -> None:
+def test_events_follow_the_standard(stream: bytes, expected: list[tuple[object, ...]]) -> None:
     assert events([stream]) == expected
 
 
@@ -180,7 +180,7 @@ def test_events_are_what_the_standard_says(stream: bytes, expected: list[tuple[o
 def test_an_event_is_returned_by_the_chunk_that_ends_it(blank: bytes) -> None:
     framer = SseFramer()
     assert framer.feed(b"data: {}") == []
-    assert [told(event) for event in framer.feed(blank)] == [(None, b"{}", None, None, False)]
+    assert [fields_of(event) for event in framer.feed(blank)] == [(None, b"{}", None, None, False)]
     assert framer.close() is None
 
 

@@ -97,7 +97,7 @@ def test_what_is_ignored_makes_no_difference(value: Any, other: Any, data: st.Da
     place[int(path[-1]) if isinstance(place, list) else path[-1]] = other
     assert same(without(value, path), without(changed, path))
     assert all(
-        said == spelled(path) or said.startswith(spelled(path) + "/") for said in differences(value, changed)
+        text == spelled(path) or text.startswith(spelled(path) + "/") for text in differences(value, changed)
     )
 
 
@@ -112,7 +112,7 @@ def test_a_pointer_into_an_array_leaves_the_others_where_they_are() -> None:
     assert without([1, 2, 3], ("01",)) == [1, 2, 3]
 
 
-def test_each_difference_is_named_by_its_place() -> None:
+def test_each_difference_is_named_by_its_pointer() -> None:
     one = {"a": 1, "b": [1, {"c/d": 2}], "gone": 0}
     other = {"a": 1, "b": [1, {"c/d": 3}, 4], "new~": 0}
     assert list(differences(one, other)) == ["/b/1/c~1d", "/b/2", "/gone", "/new~0"]

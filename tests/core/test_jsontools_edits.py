@@ -16,12 +16,12 @@ ANSWER = (
 
 
 def test_all_but_the_id_stays_as_it_was_sent() -> None:
-    said = replaced(ANSWER, ("id",), b'"a"')
-    assert said == ANSWER.replace(b'"id":1', b'"id":"a"').replace(b'"result": {', b'"result":{')
+    result = replaced(ANSWER, ("id",), b'"a"')
+    assert result == ANSWER.replace(b'"id":1', b'"id":"a"').replace(b'"result": {', b'"result":{')
     assert replaced(ANSWER, ("id",), b"1") is ANSWER
 
 
-def test_a_place_that_is_not_there_changes_nothing() -> None:
+def test_a_missing_path_changes_nothing() -> None:
     assert replaced(ANSWER, ("params", "progressToken"), b"1") is ANSWER
     assert replaced(b'{"params":[1]}', ("params", "progressToken"), b"1") == b'{"params":[1]}'
 
@@ -34,8 +34,8 @@ def test_what_a_strict_parser_refuses_gets_its_id_too(data: bytes) -> None:
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.none(), min_size=1), st.data())
 def test_the_member_named_is_replaced_and_no_other(members: dict[str, object], data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(members)))
-    said = replaced(json.dumps({"params": members}).encode(), ("params", key), b'["new"]')
-    assert json.loads(said) == {"params": {**members, key: ["new"]}}
+    result = replaced(json.dumps({"params": members}).encode(), ("params", key), b'["new"]')
+    assert json.loads(result) == {"params": {**members, key: ["new"]}}
 
 
 def test_a_message_of_several_lines_becomes_one() -> None:

@@ -1,15 +1,8 @@
-"""The HTTP headers in which a request of 2026-07-28 says again what is in its body.
+"""HTTP headers of 2026-07-28 that repeat parts of a request's body.
 
-Owns their names, values and encoding, for the side that sends them and the side that checks
-them. Source: basic/transports/streamable-http, 2026-07-28 (`MCP-Protocol-Version`,
-`Mcp-Method`, `Mcp-Name`). Refuses `Mcp-Param-*`: those follow from a tool's schema, and are `mirrored`'s.
-
-Arguments of a tool that HTTP headers say again: `x-mcp-header` and `Mcp-Param-*`.
-
-Owns which annotations of a schema count, what is wrong with the others, and the
-headers that a call has because of them; the headers that every request has are
-`routing`'s. Never raises for what a peer wrote. Source: 2026-07-28,
-basic/transports/streamable-http (custom headers from tool parameters).
+Every request has `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`; `x-mcp-header` annotations in a
+tool's inputSchema ask for `Mcp-Param-*` headers with its arguments. Never raises for invalid schemas or
+values. Source: basic/transports/streamable-http, 2026-07-28.
 """
 
 from __future__ import annotations
@@ -23,62 +16,16 @@ from typing import Any, NamedTuple, TypeAlias
 from mcpspy.core.protocol.message import Request, Result
 
 VERSION, METHOD, NAME = "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"
+ANNOTATION, PREFIX = "x-mcp-header", "Mcp-Param-"
 
-_NAMED = frozenset("tools/call prompts/get resources/read tasks/get tasks/update tasks/cancel".split())
-"""Methods whose requests name what they are about."""
+LIST = "tools/list"
+"""The method whose result contains the tools' schemas."""
 
-_PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
-_SENTINEL = re.compile(r"=\?base64\?([A-Za-z0-9+/=]*)\?=")
-
-
-def headers(request: Request) -> dict[str, str]:
-    """Return the headers that belong to a request; values in their encoding."""
-    said = {METHOD: encoded(request.method)}
-    if request.method in _NAMED and request.subject is not None:
-        said[NAME] = encoded(request.subject)
-    if (version := request.revision) is not None:
-        said[VERSION] = version
-    return said
-
-
-def mismatch(given: Mapping[str, str], request: Request) -> str | None:
-    """Say which header is not what the body says; None if all are. `given` ignores the case of names."""
-    for name, value in headers(request).items():
-        sent = given.get(name)
-        if sent is None:
-            return f"{name} is missing"
-        if decoded(sent) != decoded(value):
-            return f"{name} is {sent}, but the body says {value}"
-    return None
-
-
-def encoded(value: str) -> str:
-    """Return a value as a header may carry it: what is no plain ASCII goes as base64 of its UTF-8."""
-    if _PLAIN.fullmatch(value) and not _SENTINEL.fullmatch(value):
-        return value
-    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
-
-
-def decoded(value: str) -> str:
-    """Return the value a header carries; one that only looks encoded stays as it is."""
-    found = _SENTINEL.fullmatch(value.strip())
-    if found is None:
-        return value.strip()
-    try:
-        return base64.b64decode(found[1], validate=True).decode()
-    except (binascii.Error, ValueError):
-        return value.strip()
-
-
-ANNOTATION = "x-mcp-header"
-
-PREFIX = "Mcp-Param-"
-
-MOST = 4096
-"""Tools that are remembered; the one that was listed longest ago is forgotten."""
+MAX_TOOLS = 4096
+"""Tools whose headers are kept; the one that was listed longest ago is dropped first."""
 
 Places: TypeAlias = dict[str, tuple[str, ...]]
-"""Name of the header, as the schema spells it → where in the arguments its value stands."""
+"""Name of the header, as the schema spells it → path of its value in the arguments."""
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TYPES = ("string", "integer", "boolean")
@@ -92,26 +39,69 @@ _SCHEMAS = frozenset(
 )
 """Keywords whose value is a schema, or an array of them."""
 
+_NAMED = frozenset("tools/call prompts/get resources/read tasks/get tasks/update tasks/cancel".split())
+"""Methods whose requests have an `Mcp-Name`."""
+
+_PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_SENTINEL = re.compile(r"=\?base64\?([A-Za-z0-9+/=]*)\?=")
+
+
+def headers(request: Request) -> dict[str, str]:
+    """Return the headers of a request, values encoded."""
+    headers = {METHOD: encoded(request.method)}
+    if request.method in _NAMED and request.subject is not None:
+        headers[NAME] = encoded(request.subject)
+    if (version := request.revision) is not None:
+        headers[VERSION] = version
+    return headers
+
+
+def mismatch(given: Mapping[str, str], request: Request) -> str | None:
+    """Describe the first header that contradicts the body, or None. `given` ignores the case of names."""
+    for name, value in headers(request).items():
+        sent = given.get(name)
+        if sent is None:
+            return f"{name} is missing"
+        if decoded(sent) != decoded(value):
+            return f"{name} is {sent}, but the body says {value}"
+    return None
+
+
+def encoded(value: str) -> str:
+    """Return a value for a header: base64 of its UTF-8 unless it is plain ASCII."""
+    if _PLAIN.fullmatch(value) and not _SENTINEL.fullmatch(value):
+        return value
+    return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
+
+
+def decoded(value: str) -> str:
+    """Return the value of a header; one that only looks encoded is unchanged."""
+    found = _SENTINEL.fullmatch(value.strip())
+    if found is None:
+        return value.strip()
+    try:
+        return base64.b64decode(found[1], validate=True).decode()
+    except (binascii.Error, ValueError):
+        return value.strip()
+
 
 class ParamHeaders(NamedTuple):
-    """What a schema wants in headers."""
-
     headers: Places
-    """Also of a type that is wrong: what servers check, clients had better send."""
+    """Also those with an invalid type: servers check them, so clients should send them."""
     wrong: list[str]
-    """What is wrong with its annotations; with any, a client drops the tool."""
+    """Errors of its annotations; with any, a client drops the tool."""
 
 
 NOTHING = ParamHeaders({}, [])
 
 
 def mirrored(schema: Any) -> ParamHeaders:
-    """Return what a tool's inputSchema wants; only what is reached through `properties` alone can be meant."""
+    """Return the headers of a tool's inputSchema; only annotations reached through `properties` alone count."""
     headers: Places = {}
     wrong: list[str] = []
     names = set()
-    waiting: list[tuple[tuple[str, ...] | None, Any]] = [((), schema)]
-    for path, part in waiting:
+    pending: list[tuple[tuple[str, ...] | None, Any]] = [((), schema)]
+    for path, part in pending:
         if not isinstance(part, dict):
             continue
         if ANNOTATION in part:
@@ -128,26 +118,26 @@ def mirrored(schema: Any) -> ParamHeaders:
                 if kind not in _TYPES:
                     is_not = "neither string, integer nor boolean"
                     wrong.append(f"{name[:40]} is of type {str(kind)[:40]}: {is_not}")
-        for keyword, inside in part.items():
-            if keyword == "properties" and isinstance(inside, dict):
-                waiting += [
-                    (None if path is None else (*path, name), inner) for name, inner in inside.items()
+        for keyword, members in part.items():
+            if keyword == "properties" and isinstance(members, dict):
+                pending += [
+                    (None if path is None else (*path, name), inner) for name, inner in members.items()
                 ]
-            elif keyword in _NAMED_SUBSCHEMAS and isinstance(inside, dict):
-                waiting += [(None, inner) for inner in inside.values()]
+            elif keyword in _NAMED_SUBSCHEMAS and isinstance(members, dict):
+                pending += [(None, inner) for inner in members.values()]
             elif keyword in _SCHEMAS:
-                waiting += [(None, inner) for inner in (inside if isinstance(inside, list) else [inside])]
+                pending += [(None, inner) for inner in (members if isinstance(members, list) else [members])]
     return ParamHeaders(headers, wrong) if headers or wrong else NOTHING
 
 
 def wanted(places: Places, arguments: Any) -> dict[str, str]:
-    """Return the headers of a call with these arguments, not encoded; what is absent or null has none."""
+    """Return the headers of a call with these arguments, not encoded; absent or null arguments have none."""
     found = {header: text(at(arguments, path)) for header, path in places.items()}
     return {header: value for header, value in found.items() if value is not None}
 
 
 def differs(sent: str, value: str) -> bool:
-    """Whether a header carries another value than the body; numbers are the same however they are written."""
+    """Return True if a header contradicts the body; numbers are compared by value."""
     given = decoded(sent)
     try:
         return given != value and float(given) != float(value)
@@ -156,31 +146,26 @@ def differs(sent: str, value: str) -> bool:
 
 
 def at(arguments: Any, path: tuple[str, ...]) -> Any:
-    """Return the argument at a place; None if there is none."""
     for name in path:
         arguments = arguments.get(name) if isinstance(arguments, dict) else None
     return arguments
 
 
 def text(value: Any) -> str | None:
-    """Return an argument as a header has it: a text, a number, true or false; None if it has no such form."""
+    """Return the header text of a string, number or boolean; None for any other value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int | float) else None
 
 
-LIST = "tools/list"
-"""Says, in the answer, what tools want in headers."""
-
-
 class ToolParamHeaders:
-    """What the tools of one server want in headers, as far as they were listed; of those that want none, nothing."""
+    """The `Mcp-Param-*` headers of the listed tools of one server."""
 
     def __init__(self) -> None:
         self._places: dict[str, Places] = {}
 
     def learn(self, result: Result) -> None:
-        """Take the result of a `LIST`."""
+        """Read the tools in the result of a `LIST`."""
         if not self._places and ANNOTATION.encode() not in bytes(result.raw_result):
             return
         listed = result.result
@@ -190,15 +175,14 @@ class ToolParamHeaders:
                 self._places.pop(name, None)
                 if places := mirrored(tool.get("inputSchema")).headers:
                     self._places[name] = places
-                    if len(self._places) > MOST:
+                    if len(self._places) > MAX_TOOLS:
                         del self._places[next(iter(self._places))]
 
     def places(self, request: Request) -> Places:
-        """Return what the tool that a request calls wants in headers; nothing if it calls none that was listed."""
+        """Return the headers of the tool that a request calls; empty if it was not listed."""
         return self._places.get(request.subject or "", {}) if request.method == "tools/call" else {}
 
     def headers(self, request: Request) -> dict[str, str]:
-        """Return the headers of a request, encoded."""
         places = self.places(request)
         params = request.params if places else None
         arguments = params.get("arguments") if isinstance(params, dict) else None

@@ -1,10 +1,8 @@
-"""What a frame says: requests, notifications, results, failures, and what is none of them.
+"""Read frames as JSON-RPC 2.0 messages: requests, notifications, results, failures, malformed.
 
-Owns the reading of JSON-RPC 2.0 as MCP's peers really send it. Kinds follow
-the members that are there, not a model's opinion (protocol revisions
-2024-11-05 to 2026-07-28, basic/messages). Never raises: what cannot be read is
-`Malformed`, what can be read but is wrong carries `flaws`. Payloads stay bytes
-until somebody asks for them.
+The kind follows from the members that are present (protocol revisions 2024-11-05 to 2026-07-28,
+basic/messages). Never raises: unreadable data is `Malformed`; a readable message that violates the
+protocol has `flaws`. Payloads stay bytes until they are used.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ _ABSENT = Raw(b"")
 
 
 class _Envelope(Struct, gc=False):
-    """The members of a message, none of them decoded. Absent is empty, `null` is not."""
+    """The members of a message, not decoded. Absent is empty, `null` is not."""
 
     jsonrpc: Raw = _ABSENT
     id: Raw = _ABSENT
@@ -35,7 +33,7 @@ class _Envelope(Struct, gc=False):
 
 
 class Body(Struct, gc=False):
-    """The members of `params` or `result` that pairing and display ask for, none of them decoded."""
+    """The members of `params` or `result` that correlation and display use, not decoded."""
 
     meta: Raw = field(name="_meta", default=_ABSENT)
     name: Raw = _ABSENT
@@ -59,74 +57,57 @@ class Body(Struct, gc=False):
 
 
 class Message(Struct, frozen=True, kw_only=True, gc=False):
-    """What all kinds have."""
-
     frame: Frame
     index: int | None = None
     """Place in a batch, None outside of one."""
     flaws: tuple[str, ...] = ()
-    """What is wrong with a message that could be read all the same."""
+    """Protocol violations of a readable message."""
     data: bytes
     """Its own bytes: the frame's, or its slice of a batch."""
 
     @property
     def at(self) -> float:
-        """Seconds since the recording started."""
         return self.frame.at
 
     @property
     def side(self) -> str:
-        """Who sent it."""
         return self.frame.side
 
 
-class Request(Message, frozen=True, kw_only=True, gc=False):
+class _Call(Message, frozen=True, kw_only=True, gc=False):
+    method: str
+    raw_params: Raw
+    body: Body
+
+    @property
+    def params(self) -> Any:
+        return loads(self.raw_params)
+
+    @property
+    def subject(self) -> str | None:
+        """Name or URI of its tool, resource, prompt …"""
+        return _subject(self.method, self.body)
+
+
+class Request(_Call, frozen=True, kw_only=True, gc=False):
     """Has `method` and `id`."""
 
     id: str
     """The id's JSON text: `1`, `"1"`, `1.0` and `true` are four ids."""
-    method: str
-    raw_params: Raw
-    body: Body
-
-    @property
-    def params(self) -> Any:
-        """`params`, decoded; None if there is none."""
-        return loads(self.raw_params)
-
-    @property
-    def subject(self) -> str | None:
-        """Which tool, resource, prompt … it is about."""
-        return _subject(self.method, self.body)
 
     @property
     def progress_token(self) -> str | None:
-        """JSON text of `_meta.progressToken`."""
         return text(meta_raw(self.body.meta, "progressToken"))
 
     @property
     def revision(self) -> str | None:
-        """The revision it says of itself (2026-07-28, `_meta`)."""
+        """The revision in its `_meta` (2026-07-28)."""
         version = decoded(meta_raw(self.body.meta, META + "protocolVersion"))
         return version if isinstance(version, str) else None
 
 
-class Notification(Message, frozen=True, kw_only=True, gc=False):
+class Notification(_Call, frozen=True, kw_only=True, gc=False):
     """Has `method` and no `id`."""
-
-    method: str
-    raw_params: Raw
-    body: Body
-
-    @property
-    def params(self) -> Any:
-        """`params`, decoded; None if there is none."""
-        return loads(self.raw_params)
-
-    @property
-    def subject(self) -> str | None:
-        """Which resource, request, level … it is about."""
-        return _subject(self.method, self.body)
 
 
 class Result(Message, frozen=True, kw_only=True, gc=False):
@@ -138,17 +119,15 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def result(self) -> Any:
-        """`result`, decoded."""
         return loads(self.raw_result)
 
     @property
     def is_tool_error(self) -> bool:
-        """Whether a tool says of itself that it failed."""
         return bytes(self.body.is_error) == b"true"
 
     @property
     def is_task(self) -> bool:
-        """Whether the work goes on as a task: by its `task` (2025-11-25), by its type (2026-07-28)."""
+        """Return True if a task continues the work: `task` (2025-11-25), or the type (2026-07-28)."""
         return bool(bytes(self.body.task)) or self.result_type == "task"
 
     @property
@@ -162,24 +141,22 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
     """Has `error` and no `method`."""
 
     id: str | None
-    """None if the id is absent or `null`: then the failure answers nothing in particular."""
+    """None if the id is absent or `null`: then the failure belongs to no request."""
     raw_error: Raw
 
     @property
     def error(self) -> Any:
-        """`error`, decoded."""
         return loads(self.raw_error)
 
     @property
     def code(self) -> int | None:
-        """The integer code, None if it has none."""
         error = self.error
         code = error.get("code") if isinstance(error, dict) else None
         return code if isinstance(code, int) and not isinstance(code, bool) else None
 
     @property
     def text(self) -> str:
-        """The error's message; of an error that is a string, that string."""
+        """The error's message, or the error itself if it is a string."""
         error = self.error
         if isinstance(error, str):
             return error
@@ -187,7 +164,7 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 
 
 class Malformed(Message, frozen=True, kw_only=True, gc=False):
-    """Is no message."""
+    """Is not a JSON-RPC message."""
 
     why: str
 
@@ -199,7 +176,8 @@ _decode_body = Decoder(Body).decode
 _decode_members = Decoder(dict[str, Raw]).decode
 _decode_items = Decoder(list[Raw]).decode
 
-_NOTHING = Body()
+_EMPTY = Body()
+_ATTRIBUTES = dict(zip(Body.__struct_encode_fields__, Body.__struct_fields__, strict=True))
 
 _BEYOND_64_BITS = re.compile(rb"[0-9]{19}")
 
@@ -212,7 +190,7 @@ def read_frame(frame: Frame) -> list[AnyMessage]:
         try:
             data.decode()
         except UnicodeDecodeError:
-            # Every server seen takes such a line with U+FFFD in it, so it may well be answered.
+            # Every server seen accepts such a line with U+FFFD in it, so it may well get a response.
             data = data.decode("utf-8", "replace").encode()
             flaws = ("not UTF-8",)
     try:
@@ -232,7 +210,7 @@ def read_frame(frame: Frame) -> list[AnyMessage]:
 
 
 def _read_loosely(frame: Frame, data: bytes, flaws: tuple[str, ...]) -> list[AnyMessage]:
-    """Read what a strict parser refuses and some peers take: NaN, lone surrogates."""
+    """Read JSON that a strict parser rejects and some peers accept: NaN, lone surrogates."""
     if not data.strip():
         return [Malformed(frame=frame, data=frame.data, why="blank line")]
     try:
@@ -264,22 +242,17 @@ def _read_value(
 def _read(
     frame: Frame, data: bytes, envelope: _Envelope, flaws: tuple[str, ...], index: int | None
 ) -> AnyMessage:
-    raw_id = bytes(envelope.id)
+    raw_id, params = bytes(envelope.id), envelope.params
     if bytes(envelope.jsonrpc) != b'"2.0"':
         flaws = (*flaws, 'jsonrpc is not "2.0"')
     if bytes(envelope.method):
         method = decoded(envelope.method)
         if not isinstance(method, str):
             return Malformed(frame=frame, data=data, index=index, flaws=flaws, why="method is not a string")
+        body = _body(params)
         if not raw_id:
             return Notification(
-                frame=frame,
-                data=data,
-                index=index,
-                flaws=flaws,
-                method=method,
-                raw_params=envelope.params,
-                body=_body(envelope.params),
+                frame=frame, data=data, index=index, flaws=flaws, method=method, raw_params=params, body=body
             )
         if (flaw := _id_flaw(raw_id)) is not None:
             flaws = (*flaws, flaw)
@@ -290,34 +263,29 @@ def _read(
             flaws=flaws,
             id=_id_text(raw_id),
             method=method,
-            raw_params=envelope.params,
-            body=_body(envelope.params),
+            raw_params=params,
+            body=body,
         )
-    answered = None if raw_id in (b"", b"null") else _id_text(raw_id)
+    request_id = None if raw_id in (b"", b"null") else _id_text(raw_id)
     has_result, has_error = bytes(envelope.result), bytes(envelope.error)
     if has_result and has_error:
         flaws = (*flaws, "both result and error")
     if has_error and not (has_result and has_error == b"null"):  # Some peers write an error of null.
         return Failure(
-            frame=frame, data=data, index=index, flaws=flaws, id=answered, raw_error=envelope.error
+            frame=frame, data=data, index=index, flaws=flaws, id=request_id, raw_error=envelope.error
         )
     if has_result:
+        raw, body = envelope.result, _body(envelope.result)
         return Result(
-            frame=frame,
-            data=data,
-            index=index,
-            flaws=flaws,
-            id=answered,
-            raw_result=envelope.result,
-            body=_body(envelope.result),
+            frame=frame, data=data, index=index, flaws=flaws, id=request_id, raw_result=raw, body=body
         )
     return Malformed(frame=frame, data=data, index=index, flaws=flaws, why="neither method, result nor error")
 
 
 def _body(raw: Raw) -> Body:
-    """Return the members of an object; of anything else, none."""
+    """Return the members of an object; an empty `Body` for any other value."""
     if bytes(raw)[:1] != b"{":
-        return _NOTHING
+        return _EMPTY
     try:
         return _decode_body(raw)
     except (DecodeError, RecursionError):
@@ -336,7 +304,7 @@ def meta_raw(meta: Raw, key: str) -> Raw:
 
 
 def _loose_members(raw: Raw) -> dict[str, Raw]:
-    """Return the members of an object that a strict parser refuses; none of one that nobody can read."""
+    """Return the members of an object that a strict parser rejects; none if it is unreadable."""
     value = loads(raw)
     members = value if isinstance(value, dict) else {}
     try:
@@ -346,7 +314,7 @@ def _loose_members(raw: Raw) -> dict[str, Raw]:
 
 
 def text(raw: Raw) -> str | None:
-    """Return a value's JSON text as an id or token is compared by; None if it is absent."""
+    """Return a value's JSON text, by which ids and tokens are compared; None if it is absent."""
     data = bytes(raw)
     return _id_text(data) if data else None
 
@@ -363,7 +331,7 @@ def decoded(raw: Raw) -> Any:
 
 
 def loads(data: Raw | bytes) -> Any:
-    """Return the value of JSON text; what orjson refuses or rounds, `json` reads. None if there is none."""
+    """Return the value of JSON text, by `json` where orjson rejects or rounds. None if there is none."""
     data = bytes(data)
     if not data:
         return None
@@ -388,7 +356,7 @@ def _id_text(data: bytes) -> str:
 
 
 def _id_flaw(data: bytes) -> str | None:
-    """Say what keeps this from being an id: it should be a string or an integer (JSON-RPC 2.0, 4)."""
+    """Describe an id that is neither a string nor an integer (JSON-RPC 2.0, 4)."""
     if data[:1] == b'"' or data.lstrip(b"-").isdigit():
         return None
     return f"id is {data.decode('utf-8', 'replace')[:20]}"
@@ -403,9 +371,6 @@ def _subject(method: str, body: Body) -> str | None:
     if isinstance(value, dict):  # A completion's `ref` names a prompt or a resource template.
         value = value.get("name", value.get("uri"))
     return value if value is None or isinstance(value, str) else text(raw)
-
-
-_ATTRIBUTES = dict(zip(Body.__struct_encode_fields__, Body.__struct_fields__, strict=True))
 
 
 def _reason(data: bytes, error: ValueError) -> str:

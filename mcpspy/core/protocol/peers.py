@@ -1,8 +1,7 @@
-"""Who speaks, and in which revision.
+"""The client and the server of a session: names, capabilities, protocol revision.
 
-Owns the introductions of every era: `initialize` and its result (until
-2025-11-25), `server/discover` and what each request says of itself in `_meta`
-(2026-07-28).
+Read from `initialize` and its result (until 2025-11-25), `server/discover`, and the `_meta` of each
+request (2026-07-28).
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ INTRODUCTIONS = ("initialize", "server/discover")
 
 
 class Peer(NamedTuple):
-    """A client or a server, as it introduced itself."""
-
     name: str
     version: str
 
@@ -28,51 +25,50 @@ class Peer(NamedTuple):
 
 
 class Peers:
-    """What the two have said of themselves so far."""
+    """The client and the server, as far as their messages described them."""
 
     def __init__(self) -> None:
         self.client: Peer | None = None
         self.server: Peer | None = None
         self.revision: str | None = None
-        """The revision in use; until the server has answered, the one the client asked for."""
+        """The revision in use; until the server responds, the one the client requested."""
         self.client_capabilities: dict[str, Any] = {}
         self.server_capabilities: dict[str, Any] = {}
 
     @property
     def is_modern(self) -> bool:
-        """Whether it speaks a revision without a handshake."""
         return self.revision is not None and self.revision >= MODERN
 
     def hear_request(self, message: Request) -> None:
-        """Take what a request says of its sender."""
+        """Read the description of the client in a request."""
         meta = message.body.meta
         if (self.client is None or self.revision is None) and bytes(meta):
-            self.client = self.client or _party(meta_raw(meta, META + "clientInfo"))
+            self.client = self.client or _peer(meta_raw(meta, META + "clientInfo"))
             if self.revision is None and (version := message.revision) is not None:
                 self.revision = version
                 self.client_capabilities = _dict(loads(meta_raw(meta, META + "clientCapabilities")))
         if message.method == "initialize" and isinstance(params := message.params, dict):
-            self.client = _party(params.get("clientInfo")) or self.client
+            self.client = _peer(params.get("clientInfo")) or self.client
             self.client_capabilities = _dict(params.get("capabilities"))
             if isinstance(version := params.get("protocolVersion"), str):
                 self.revision = version
 
     def hear_answer(self, message: Result | Failure, method: str) -> None:
-        """Take what the answer to a request of this method says of its sender."""
+        """Read the description of the server in a response to this method."""
         if isinstance(message, Failure):
             if method in INTRODUCTIONS:
-                self.revision = None  # What was asked for was refused: the next request says it anew.
+                self.revision = None  # It was rejected: the next request names another one.
             return
         if method in INTRODUCTIONS and isinstance(result := message.result, dict):
-            self.server = _party(result.get("serverInfo")) or self.server
+            self.server = _peer(result.get("serverInfo")) or self.server
             self.server_capabilities = _dict(result.get("capabilities"))
             if method == "initialize" and isinstance(version := result.get("protocolVersion"), str):
                 self.revision = version
         if self.server is None and bytes(message.body.meta):
-            self.server = _party(meta_raw(message.body.meta, META + "serverInfo"))
+            self.server = _peer(meta_raw(message.body.meta, META + "serverInfo"))
 
 
-def _party(info: object) -> Peer | None:
+def _peer(info: object) -> Peer | None:
     value = loads(info) if isinstance(info, Raw) else info
     if not isinstance(value, dict) or not isinstance(name := value.get("name"), str) or not name:
         return None

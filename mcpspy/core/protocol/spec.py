@@ -1,9 +1,8 @@
 """The protocol as tables: revisions, methods, error codes.
 
-Owns the facts of the five revisions of the Model Context Protocol, taken from
-their schemas (modelcontextprotocol.io/specification/REVISION/schema), and
-JSON-RPC 2.0's codes. Refuses to judge: an unknown method is legal (extensions,
-experiments), so every look-up answers None for what it does not know.
+The five revisions of the Model Context Protocol, from their schemas
+(modelcontextprotocol.io/specification/REVISION/schema), and JSON-RPC 2.0's codes. An unknown method is
+legal (extensions, experiments), so look-ups of unknown names return None.
 """
 
 from __future__ import annotations
@@ -14,28 +13,28 @@ REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28
 """Oldest first. They sort as text."""
 
 MODERN = "2026-07-28"
-"""From here on there is no handshake: every request carries its version in `params._meta`."""
+"""The first revision without a handshake: every request has its version in `params._meta`."""
 
-CLIENT, SERVER = "client", "server"
-EITHER = "either"
-
+CLIENT, SERVER, EITHER = "client", "server", "either"
 REQUEST, NOTIFICATION = "request", "notification"
 
 
 class Method(NamedTuple):
-    """One method of the protocol."""
-
     name: str
-    kind: str
     sender: str
     """`client`, `server` or `either`."""
     since: str = REVISIONS[0]
     until: str | None = None
-    """The last revision that has it, None if it is still there."""
+    """The last revision that has it, None if the latest has it."""
     needs: str | None = None
-    """Capability of the side that is asked, dotted; None if it needs none."""
+    """Required capability of the receiver, dotted; None if it needs none."""
     subject: str | None = None
-    """The parameter that says which one: a tool's name, a resource's uri."""
+    """The parameter that identifies its target: a tool's name, a resource's uri."""
+
+    @property
+    def kind(self) -> str:
+        """`request` or `notification`."""
+        return NOTIFICATION if self.name.startswith("notifications/") else REQUEST
 
 
 _LEGACY = "2025-11-25"
@@ -43,79 +42,57 @@ _LEGACY = "2025-11-25"
 METHODS = {
     method.name: method
     for method in (
-        Method("initialize", REQUEST, CLIENT, until=_LEGACY),
-        Method("ping", REQUEST, EITHER, until=_LEGACY),
-        Method("server/discover", REQUEST, CLIENT, since=MODERN),
-        Method("tools/list", REQUEST, CLIENT, needs="tools", subject="cursor"),
-        Method("tools/call", REQUEST, CLIENT, needs="tools", subject="name"),
-        Method("resources/list", REQUEST, CLIENT, needs="resources", subject="cursor"),
-        Method("resources/templates/list", REQUEST, CLIENT, needs="resources", subject="cursor"),
-        Method("resources/read", REQUEST, CLIENT, needs="resources", subject="uri"),
-        Method(
-            "resources/subscribe", REQUEST, CLIENT, until=_LEGACY, needs="resources.subscribe", subject="uri"
-        ),
-        Method(
-            "resources/unsubscribe",
-            REQUEST,
-            CLIENT,
-            until=_LEGACY,
-            needs="resources.subscribe",
-            subject="uri",
-        ),
-        Method("prompts/list", REQUEST, CLIENT, needs="prompts", subject="cursor"),
-        Method("prompts/get", REQUEST, CLIENT, needs="prompts", subject="name"),
-        Method("completion/complete", REQUEST, CLIENT, needs="completions", subject="ref"),
-        Method("logging/setLevel", REQUEST, CLIENT, until=_LEGACY, needs="logging", subject="level"),
-        Method("subscriptions/listen", REQUEST, CLIENT, since=MODERN),
+        Method("initialize", CLIENT, until=_LEGACY),
+        Method("ping", EITHER, until=_LEGACY),
+        Method("server/discover", CLIENT, since=MODERN),
+        Method("tools/list", CLIENT, needs="tools", subject="cursor"),
+        Method("tools/call", CLIENT, needs="tools", subject="name"),
+        Method("resources/list", CLIENT, needs="resources", subject="cursor"),
+        Method("resources/templates/list", CLIENT, needs="resources", subject="cursor"),
+        Method("resources/read", CLIENT, needs="resources", subject="uri"),
+        Method("resources/subscribe", CLIENT, until=_LEGACY, needs="resources.subscribe", subject="uri"),
+        Method("resources/unsubscribe", CLIENT, until=_LEGACY, needs="resources.subscribe", subject="uri"),
+        Method("prompts/list", CLIENT, needs="prompts", subject="cursor"),
+        Method("prompts/get", CLIENT, needs="prompts", subject="name"),
+        Method("completion/complete", CLIENT, needs="completions", subject="ref"),
+        Method("logging/setLevel", CLIENT, until=_LEGACY, needs="logging", subject="level"),
+        Method("subscriptions/listen", CLIENT, since=MODERN),
         # 2025-11-25 has tasks in its core, for both sides; 2026-07-28 as an extension, for the client.
-        Method("tasks/get", REQUEST, EITHER, since=_LEGACY, needs="tasks", subject="taskId"),
-        Method(
-            "tasks/result", REQUEST, EITHER, since=_LEGACY, until=_LEGACY, needs="tasks", subject="taskId"
-        ),
-        Method(
-            "tasks/list", REQUEST, EITHER, since=_LEGACY, until=_LEGACY, needs="tasks.list", subject="cursor"
-        ),
-        Method("tasks/update", REQUEST, CLIENT, since=MODERN, subject="taskId"),
-        Method("tasks/cancel", REQUEST, EITHER, since=_LEGACY, needs="tasks.cancel", subject="taskId"),
-        # From 2026-07-28 on these three travel inside `input_required` results.
-        Method("sampling/createMessage", REQUEST, SERVER, until=_LEGACY, needs="sampling"),
-        Method("roots/list", REQUEST, SERVER, until=_LEGACY, needs="roots"),
+        Method("tasks/get", EITHER, since=_LEGACY, needs="tasks", subject="taskId"),
+        Method("tasks/result", EITHER, since=_LEGACY, until=_LEGACY, needs="tasks", subject="taskId"),
+        Method("tasks/list", EITHER, since=_LEGACY, until=_LEGACY, needs="tasks.list", subject="cursor"),
+        Method("tasks/update", CLIENT, since=MODERN, subject="taskId"),
+        Method("tasks/cancel", EITHER, since=_LEGACY, needs="tasks.cancel", subject="taskId"),
+        # From 2026-07-28 on, these three are inside `input_required` results.
+        Method("sampling/createMessage", SERVER, until=_LEGACY, needs="sampling"),
+        Method("roots/list", SERVER, until=_LEGACY, needs="roots"),
         Method(
             "elicitation/create",
-            REQUEST,
             SERVER,
             since="2025-06-18",
             until=_LEGACY,
             needs="elicitation",
             subject="message",
         ),
-        Method("notifications/initialized", NOTIFICATION, CLIENT, until=_LEGACY),
-        Method("notifications/cancelled", NOTIFICATION, EITHER, subject="requestId"),
-        Method("notifications/progress", NOTIFICATION, EITHER, subject="progressToken"),
-        Method("notifications/message", NOTIFICATION, SERVER, subject="level"),
-        Method("notifications/tools/list_changed", NOTIFICATION, SERVER),
-        Method("notifications/prompts/list_changed", NOTIFICATION, SERVER),
-        Method("notifications/resources/list_changed", NOTIFICATION, SERVER),
-        Method("notifications/resources/updated", NOTIFICATION, SERVER, subject="uri"),
-        Method("notifications/roots/list_changed", NOTIFICATION, CLIENT, until=_LEGACY),
-        Method(
-            "notifications/tasks/status",
-            NOTIFICATION,
-            EITHER,
-            since=_LEGACY,
-            until=_LEGACY,
-            subject="taskId",
-        ),
+        Method("notifications/initialized", CLIENT, until=_LEGACY),
+        Method("notifications/cancelled", EITHER, subject="requestId"),
+        Method("notifications/progress", EITHER, subject="progressToken"),
+        Method("notifications/message", SERVER, subject="level"),
+        Method("notifications/tools/list_changed", SERVER),
+        Method("notifications/prompts/list_changed", SERVER),
+        Method("notifications/resources/list_changed", SERVER),
+        Method("notifications/resources/updated", SERVER, subject="uri"),
+        Method("notifications/roots/list_changed", CLIENT, until=_LEGACY),
+        Method("notifications/tasks/status", EITHER, since=_LEGACY, until=_LEGACY, subject="taskId"),
         Method(
             "notifications/elicitation/complete",
-            NOTIFICATION,
             SERVER,
             since=_LEGACY,
             until=_LEGACY,
             subject="elicitationId",
         ),
-        Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, since=MODERN),
-        Method("notifications/tasks", NOTIFICATION, SERVER, since=MODERN, subject="taskId"),
+        Method("notifications/subscriptions/acknowledged", SERVER, since=MODERN),
+        Method("notifications/tasks", SERVER, since=MODERN, subject="taskId"),
     )
 }
 
@@ -131,18 +108,17 @@ ERRORS = {
     -32022: "unsupported protocol version",
     -32042: "url elicitation required",
 }
-"""Codes with one meaning wherever they are seen. -32000 to -32019 belong to each SDK."""
+"""Codes with one meaning everywhere. -32000 to -32019 belong to each SDK."""
 
 META = "io.modelcontextprotocol/"
 """Prefix of the protocol's own keys in `_meta`, from 2026-07-28 on."""
 
 
 def other(side: str) -> str:
-    """Return who is at the other end."""
     return SERVER if side == CLIENT else CLIENT
 
 
 def is_known(method: str, revision: str) -> bool:
-    """Whether this revision has the method. False says nothing about extensions."""
+    """Return True if this revision has the method. Extensions are not known."""
     entry = METHODS.get(method)
     return entry is not None and entry.since <= revision and (entry.until is None or revision <= entry.until)

@@ -1,1 +1,1 @@
-"""The filter language: lexer, parser, fields."""
+"""The filter language: lexer, parser, fields, values, paths."""

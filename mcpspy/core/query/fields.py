@@ -1,7 +1,6 @@
-"""The fields of the filter language: what each of them asks of an item.
+"""The fields of the filter language, and the names of states, kinds and sides.
 
-Owns the names of states, kinds and sides. Refuses to look anything up: an
-item says what it is.
+Each function compiles an atom into a test of items; an item provides its own values.
 """
 
 from __future__ import annotations
@@ -14,26 +13,17 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NoReturn, cast
 
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER
+from mcpspy.core.query import values
 from mcpspy.core.query.item import FilterItem, LintFilterItem, QueryPart, SessionEnd, Test
 from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, REGEX, WORD, Atom
-from mcpspy.core.query.path import path
-from mcpspy.core.query.values import (
-    compared_code,
-    looks,
-    moment,
-    number,
-    pattern,
-    remembered,
-    searched,
-    unordered,
-)
+from mcpspy.core.query.path import path_test
 from mcpspy.core.session.exchange import State
 
 SLOW = 1.0
-"""Seconds above which an answer is slow."""
+"""Seconds above which a response is slow."""
 
 FAILED = frozenset({State.ERROR.value, State.TOOL_ERROR.value, State.REFUSED.value})
-"""States of what was answered, and badly."""
+"""States of requests that failed."""
 
 STATUSES: dict[str, frozenset[str]] = {
     "ok": frozenset({State.OK.value}),
@@ -48,7 +38,7 @@ STATUSES: dict[str, frozenset[str]] = {
     "refused": frozenset({State.REFUSED.value}),
     "input": frozenset({State.INPUT_REQUIRED.value}),
 }
-"""What may stand behind `status:`, blanks aside, and which states it means."""
+"""Values of `status:`, without blanks, and the states they match."""
 
 _SAME_STATUS = {
     "err": "error",
@@ -66,7 +56,7 @@ KINDS = (
     *("stderr", "exit", "eof", "signal", "closed", "lost", "http", "http-end", "sse", "part"),
     *("rule", "rules", "noise"),
 )
-"""The kinds there are today. Notes may come to have others."""
+"""The known kinds. Later versions may write notes of other kinds."""
 
 _SAME_KIND = {"response": ("result", "error"), "answer": ("result", "error"), "failure": ("error",)}
 
@@ -80,36 +70,29 @@ _SUBJECTS = {
     "prompt": frozenset({"prompts/get"}),
     "uri": frozenset(name for name, method in METHODS.items() if method.subject == "uri"),
 }
-"""Methods whose subject a field asks for."""
+"""Fields that match the subject of these methods only."""
 
 
 def _word(atom: Atom) -> QueryPart:
-    # A note has neither method nor subject: its kind stands where others have the method.
-    found = remembered(atom)
+    # A note has neither method nor subject; its kind is shown in the column of the method.
+    found = values.cached_text_test(atom)
     return QueryPart(
         lambda item: found(item.method) or found(item.subject) or (not item.side and found(item.kind)), False
     )
 
 
-def _method(atom: Atom) -> QueryPart:
-    found = remembered(atom)
-    return QueryPart(lambda item: found(item.method), False)
+def _attribute(atom: Atom) -> QueryPart:
+    found, attribute = values.cached_text_test(atom), operator.attrgetter(atom.field)
+    return QueryPart(lambda item: found(attribute(item)), False)
 
 
 def _subject(atom: Atom) -> QueryPart:
-    found, methods = remembered(atom), _SUBJECTS.get(atom.field)
-    if methods is None:
-        return QueryPart(lambda item: found(item.subject), False)
+    found, methods = values.cached_text_test(atom), _SUBJECTS[atom.field]
     return QueryPart(lambda item: item.method in methods and found(item.subject), False)
 
 
-def _stream(atom: Atom) -> QueryPart:
-    found = remembered(atom)
-    return QueryPart(lambda item: found(item.stream), False)
-
-
 def _id(atom: Atom) -> QueryPart:
-    """Compare with the id's JSON text, or loosely: 7 is `7` and `"7"` then."""
+    """Compare the id's JSON text with `=`; with `:`, 7 also matches `"7"`."""
     if atom.op in ("=", "!="):
         exact = atom.raw
         try:
@@ -118,15 +101,15 @@ def _id(atom: Atom) -> QueryPart:
             exact = f'"{exact}"'
         return QueryPart(lambda item: item.id == exact, False)
     if "*" in atom.value and not atom.is_quoted:
-        found = looks(atom)
+        found = values.text_test(atom)
         return QueryPart(lambda item: found(item.id.strip('"')), False)
-    unordered(atom)
-    either = (atom.value, json.dumps(atom.value, ensure_ascii=False))
-    return QueryPart(lambda item: item.id in either, False)
+    values.reject_order(atom)
+    forms = (atom.value, json.dumps(atom.value, ensure_ascii=False))
+    return QueryPart(lambda item: item.id in forms, False)
 
 
 def _dir(atom: Atom) -> QueryPart:
-    unordered(atom)
+    values.reject_order(atom)
     wanted = next((side for side, names in _SIDES.items() if atom.value.lower() in names), None)
     if wanted is None:
         _unknown(atom, ("client", "server", "c2s", "s2c", "->", "<-"))
@@ -140,8 +123,8 @@ def _kind(atom: Atom) -> QueryPart:
         return QueryPart(lambda item: item.kind in same and bool(item.side), False)
     if value == "note":
         return QueryPart(lambda item: not item.side, False)
-    found = remembered(atom)
-    # A note may be of a kind that we never heard of, so only what is nearly one of ours is an error.
+    found = values.cached_text_test(atom)
+    # A note may be of an unknown kind, so only a near miss of a known kind is an error.
     near = [] if any(map(found, KINDS)) else difflib.get_close_matches(value, KINDS, 1, 0.8)
     if near:
         atom.fail(f'unknown {atom.field} "{atom.value}": did you mean {near[0]}?')
@@ -151,9 +134,9 @@ def _kind(atom: Atom) -> QueryPart:
 
 
 def _status(atom: Atom) -> QueryPart:
-    unordered(atom)
+    values.reject_order(atom)
     if re.fullmatch(r"-?[0-9]+", atom.value):
-        return compared_code(float(atom.value), operator.eq)
+        return values.code_test(float(atom.value), operator.eq)
     test = _state(atom.value, exact=atom.op != ":")
     if test is None:
         _unknown(atom, STATUSES)
@@ -161,20 +144,20 @@ def _status(atom: Atom) -> QueryPart:
 
 
 def _state(value: str, *, exact: bool) -> Test | None:
-    """Return the test of a status by its name."""
+    """Return the test for a status name; None if it is unknown."""
     name = re.sub(r"[\s_-]", "", value.lower())
     name = _SAME_STATUS.get(name, name)
     if name == "error":
         if exact:
             name = "rpcerror"
-        else:  # An error may be late, or answer nothing; then it has another status, or none.
+        else:  # An error may be late or unsolicited; then it has another status, or none.
             return lambda item: item.status in FAILED or item.kind == "error" or item.error_code is not None
     states = STATUSES.get(name)
     return None if states is None else lambda item: item.status in states
 
 
 def _is(atom: Atom) -> QueryPart:
-    unordered(atom)
+    values.reject_order(atom)
     value = atom.value.lower()
     if value == "slow":
         return QueryPart(lambda item: (latency := item.latency) is not None and latency > SLOW, False)
@@ -191,49 +174,43 @@ def _is(atom: Atom) -> QueryPart:
 
 
 def _lint(atom: Atom) -> QueryPart:
-    """Look for a finding by its code, or by how grave it is."""
-    found = remembered(atom)
+    """Find lint findings by code or severity."""
+    found = values.cached_text_test(atom)
     return QueryPart(
         lambda item: any(found(word) for each in _findings(item) for word in each.split()), False
     )
 
 
 def _findings(item: FilterItem) -> Collection[str]:
-    return cast(LintFilterItem, item).findings  # `core.query.parser.parse` lets nobody else ask.
+    return cast(LintFilterItem, item).findings  # `core.query.parser.parse` rejects the field for other items.
 
 
 def _unknown(atom: Atom, known: Iterable[str]) -> NoReturn:
     atom.fail(f'unknown {atom.field} "{atom.value}": one of {", ".join(known)}')
 
 
-_ATOMS: dict[str, Callable[[Atom], QueryPart]] = {
+_COMPILERS: dict[str, Callable[[Atom], QueryPart]] = {
     WORD: _word,
-    REGEX: pattern,
-    ORDER: number,
-    PATH: path,
-    "method": _method,
-    "subject": _subject,
-    "tool": _subject,
-    "prompt": _subject,
-    "uri": _subject,
+    REGEX: values.regex_search,
+    PATH: path_test,
+    **dict.fromkeys(("method", "subject", "stream"), _attribute),
+    **dict.fromkeys(_SUBJECTS, _subject),
     "id": _id,
     "dir": _dir,
-    "kind": _kind,
-    "note": _kind,
+    **dict.fromkeys(("kind", "note"), _kind),
     "status": _status,
     "is": _is,
     "lint": _lint,
-    "stream": _stream,
-    "text": searched,
-    **dict.fromkeys(NUMBERS, number),
+    "text": values.text_search,
+    **dict.fromkeys((ORDER, *NUMBERS), values.number_test),
 }
 
 
-def atom(found: Atom, end: SessionEnd) -> QueryPart:
-    """Return the test of an atom, its negation aside; raise QueryError."""
-    return moment(found, end) if found.field in MOMENTS else _ATOMS[found.field](found)
+def atom_test(found: Atom, end: SessionEnd) -> QueryPart:
+    """Return the test of an atom, without its negation; raise QueryError."""
+    return values.time_bound(found, end) if found.field in MOMENTS else _COMPILERS[found.field](found)
 
 
-def is_linted(found: Atom) -> bool:
-    """Whether an atom asks for what `lint` says."""
+def uses_findings(found: Atom) -> bool:
+    """Return True if an atom tests lint findings."""
     return found.field == "lint" or (found.field == "is" and found.value.lower() == "finding")

@@ -1,9 +1,4 @@
-"""Items: the values that a filter tests, and the parts that a filter consists of.
-
-Owns the item protocol, the items made of messages and of exchanges, and the
-end of a session that times may be counted back from. Refuses to know the
-language.
-"""
+"""Items that a filter tests, made of messages or exchanges; compiled parts of a filter."""
 
 from __future__ import annotations
 
@@ -17,68 +12,49 @@ from mcpspy.core.recording.decode import Damaged, Note
 
 
 class FilterItem(Protocol):
-    """What a filter asks of one row: a message, a note, or a whole exchange."""
+    """The fields of one row that filters test: of a message, a note, or a whole exchange."""
 
     @property
-    def at(self) -> float:
-        """Seconds since the start."""
-
+    def at(self) -> float: ...  # Seconds since the start.
     @property
-    def side(self) -> str:
-        """Who sent it, of an exchange who asked: `client` or `server`; empty if nobody did."""
-
+    def side(
+        self,
+    ) -> str: ...  # Sender, `client` or `server`; of an exchange, the requester's; empty for notes.
     @property
-    def kind(self) -> str:
-        """`request`, `notification`, `result`, `error`, `malformed`, `exchange`; of a note, the note's."""
-
+    def kind(
+        self,
+    ) -> str: ...  # `request`, `notification`, `result`, `error`, `malformed`, `exchange`; the note's.
     @property
-    def method(self) -> str:
-        """Of an answer, that of its request; empty if it has none."""
-
+    def method(self) -> str: ...  # Of a response, its request's; empty if it has none.
     @property
-    def subject(self) -> str:
-        """Which tool, resource, prompt …; empty if none."""
-
+    def subject(self) -> str: ...  # Name or URI of the tool, resource, prompt …; empty if it has none.
     @property
-    def id(self) -> str:
-        """The id's JSON text; empty if it has none."""
-
+    def id(self) -> str: ...  # The id's JSON text; empty if it has none.
     @property
-    def status(self) -> str:
-        """A `State`, or empty."""
-
+    def status(self) -> str: ...  # A `State`, or empty.
     @property
-    def latency(self) -> float | None:
-        """Seconds from request to answer."""
-
+    def latency(self) -> float | None: ...  # Seconds from request to response.
     @property
-    def size(self) -> int:
-        """Bytes."""
-
+    def size(self) -> int: ...  # Bytes.
     @property
-    def stream(self) -> str:
-        """HTTP: the session it belongs to; else empty."""
-
+    def stream(self) -> str: ...  # HTTP: the session it belongs to; else empty.
     @property
-    def odd(self) -> bool:
-        """Whether it has a flaw."""
-
+    def odd(self) -> bool: ...  # True if it has a protocol issue.
     @property
-    def error_code(self) -> int | None:
-        """The code of a JSON-RPC error."""
+    def error_code(self) -> int | None: ...  # The code of a JSON-RPC error.
 
     def text(self) -> bytes:
-        """Return its own bytes; of an exchange, the request's and the answer's."""
+        """Return its bytes; of an exchange, the request's and the response's."""
 
     def message(self, member: str) -> bytes:
-        """Return the bytes of the message whose `params`, `result` or `error` is meant; empty if there is none.
+        """Return the message with this member: `params`, `result` or `error`; empty if there is none.
 
-        Of an answer, the request is the one with `params`.
+        Of a response, `params` is in its request.
         """
 
 
 class LintFilterItem(FilterItem, Protocol):
-    """One that knows what `lint` says of it."""
+    """An item with lint findings."""
 
     @property
     def findings(self) -> Collection[str]:
@@ -86,7 +62,7 @@ class LintFilterItem(FilterItem, Protocol):
 
 
 class AnsweredRequest(Protocol):
-    """The parts of an answered request that an answer's item shows."""
+    """The parts of a request that the item of its response shows."""
 
     @property
     def at(self) -> float: ...
@@ -109,7 +85,7 @@ _KINDS = {
 
 
 class MessageItem:
-    """One entry of a recording, with the request that it answers; a subclass adds the `status`."""
+    """One entry of a recording; of a response, with its request. A subclass adds the `status`."""
 
     __slots__ = ("_answered", "_entry")
 
@@ -185,14 +161,14 @@ class MessageItem:
         return entry.data if isinstance(entry, Result if member == "result" else Failure) else b""
 
     def _request(self) -> AnsweredRequest | None:
-        """Return the message with `params`: the entry itself, or the request that it answers."""
+        """Return the message with `params`: the entry itself, or the request of a response."""
         if isinstance(self._entry, Request | Notification):
             return self._entry
         return self._answered if isinstance(self._entry, Result | Failure) else None
 
 
 class ExchangeItem(Struct, gc=False, eq=False):
-    """A request with its answer, or a notification: time and side of the request, the outcome of the answer."""
+    """A request with its response, or a notification: time and side of the request, outcome of the response."""
 
     at: float
     side: str
@@ -209,9 +185,9 @@ class ExchangeItem(Struct, gc=False, eq=False):
     latency: float | None = None
     error_code: int | None = None
     answer: bytes = b""
-    """The answer's bytes."""
+    """The response's bytes."""
     answer_member: str = "result"
-    """The member of the answer that counts: `result` or `error`."""
+    """The member of the response: `result` or `error`."""
 
     def text(self) -> bytes:
         return self.data + b"\n" + self.answer if self.answer else self.data
@@ -226,20 +202,20 @@ Test = Callable[[FilterItem], bool]
 
 
 class QueryPart(NamedTuple):
-    """A test, and what it costs."""
+    """A test, and its cost."""
 
     test: Test
     reads: bool
-    """Whether it asks for text."""
+    """True if it reads the text of items."""
 
 
 class SessionEnd:
-    """The end of a session, which a filter may count back from."""
+    """The end of a session, to which a filter's times may be relative."""
 
-    __slots__ = ("at", "is_asked")
+    __slots__ = ("at", "is_used")
 
     def __init__(self) -> None:
         self.at: float | None = None
-        """Seconds since the start; None: whatever is asked about is the latest there is."""
-        self.is_asked = False
-        """Whether a filter counts back from it."""
+        """Seconds since the start; None: the tested item is the latest."""
+        self.is_used = False
+        """True if a filter has a time relative to it."""

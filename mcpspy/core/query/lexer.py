@@ -1,8 +1,6 @@
-"""The words of the filter language: fields, operators, values, and where each of them stands.
+"""Split a filter into tokens: words, fields, operators, values, paths, with their positions.
 
-Owns what is a word, what is a field and what is a path, and every complaint
-about one. How they go together is `core.query.parser`'s, what a field means
-`core.query.fields`'.
+The grammar is `core.query.parser`'s, the meaning of fields `core.query.fields`'.
 """
 
 from __future__ import annotations
@@ -14,50 +12,35 @@ from typing import NamedTuple, NoReturn
 from mcpspy.errors import UsageError
 
 FIELDS = {
-    "method": "method",
-    "subject": "subject",
+    **{
+        name: name
+        for name in """method subject tool prompt uri id dir kind note status is stream text latency size time since
+        until code lint""".split()
+    },
     "about": "subject",
-    "tool": "tool",
-    "prompt": "prompt",
-    "uri": "uri",
     "resource": "uri",
-    "id": "id",
-    "dir": "dir",
     "side": "dir",
     "from": "dir",
-    "kind": "kind",
-    "note": "note",
-    "status": "status",
-    "is": "is",
-    "stream": "stream",
     "session": "stream",
-    "text": "text",
-    "latency": "latency",
     "lat": "latency",
-    "size": "size",
-    "time": "time",
-    "since": "since",
-    "until": "until",
-    "code": "code",
-    "lint": "lint",
 }
-"""Every name of a field, and the field."""
+"""Names of fields and their aliases → the field."""
 
 ROOTS = ("params", "result", "error")
-"""Members of a message that a path may begin with."""
+"""Members of a message at which a path may begin."""
 
 NUMBERS = ("latency", "size", "time", "code")
-"""Fields that are numbers, and so have an order."""
+"""Fields that are numbers and can be compared."""
 
 MOMENTS = ("since", "until")
-"""Fields that are times, of which a negative one counts back from the end."""
+"""Fields that are times; a negative time is relative to the end."""
 
 WORD, REGEX, ORDER, PATH = "", "/", "<>", "."
-"""In place of a field: what stands alone, and what is a path."""
+"""Fields of atoms that have no field name."""
 
 
 class QueryError(UsageError):
-    """What is wrong with a filter, and where: `text[start:end]`."""
+    """An invalid filter; the mistake is in `text[start:end]`."""
 
     def __init__(self, message: str, start: int, end: int) -> None:
         super().__init__(message)
@@ -66,33 +49,31 @@ class QueryError(UsageError):
 
 
 class Atom(NamedTuple):
-    """The least that can be true of an item."""
+    """A single condition."""
 
     field: str
     """One of FIELDS' values, or WORD, REGEX, ORDER, PATH."""
     name: str
-    """The field as it was written; of a path, the path."""
+    """The field name as typed; of a path, the path."""
     op: str
-    """`:`, `=`, `!=`, `>` …; of a regex: its flags."""
+    """`:`, `=`, `!=`, `>` …; of a regex, its flags."""
     value: str
     raw: str
-    """The value as it was written, quotes included."""
+    """The value as typed, with quotes."""
     start: int
-    """Where the value stands."""
+    """Position of the value."""
     end: int
 
     @property
     def is_quoted(self) -> bool:
-        """Whether the value is meant as it stands."""
         return self.raw.startswith('"')
 
     def fail(self, message: str) -> NoReturn:
-        """Refuse the value."""
         raise QueryError(message, self.start, self.end)
 
 
 class Token(NamedTuple):
-    """An atom, or what holds atoms together."""
+    """An atom, an operator or a parenthesis."""
 
     kind: str
     text: str
@@ -107,15 +88,9 @@ ATOM, END, NOT, AND, OR, OPEN, CLOSE = "atom", "", "not", "and", "or", "(", ")"
 _SIGNS = {
     "(": OPEN,
     ")": CLOSE,
-    "-": NOT,
-    "!": NOT,
-    "|": OR,
-    "||": OR,
-    "&": AND,
-    "&&": AND,
-    "not": NOT,
-    "and": AND,
-    "or": OR,
+    **dict.fromkeys(("-", "!", "not"), NOT),
+    **dict.fromkeys(("&", "&&", "and"), AND),
+    **dict.fromkeys(("|", "||", "or"), OR),
 }
 
 _SPACE = re.compile(r"\s*")
@@ -134,13 +109,13 @@ _ESCAPED = re.compile(r'\\(["\\])')
 _REGEX = re.compile(r"/((?:[^/\\]|\\.|/(?!i?(?:[\s)|]|\Z)))+)/(i?)(?=[\s)|]|\Z)", re.DOTALL)
 
 
-def tokens_of(text: str) -> list[Token]:
-    """Return the tokens; the last is the end. Raise QueryError."""
-    tokens, at = [], _skip(text, 0)
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens, the last of them END; raise QueryError."""
+    tokens, at = [], _skip_space(text, 0)
     while at < len(text):
         token = _token(text, at)
         tokens.append(token)
-        at = _skip(text, token.end)
+        at = _skip_space(text, token.end)
     return [*tokens, Token(END, "", len(text), len(text))]
 
 
@@ -155,7 +130,7 @@ def _token(text: str, at: int) -> Token:
             raise QueryError("/ is never closed: a regex ends in /, a path needs quotes", at, len(text))
         return _atom(text, at, regex)
     if order := _ORDER.match(text, at):
-        atom = _value(text, _skip(text, order.end()), ORDER, "", order[0])
+        atom = _value(text, _skip_space(text, order.end()), ORDER, "", order[0])
         if not atom.raw:
             raise QueryError(f"{order[0]} what? As in {order[0]}200ms or {order[0]}10kb", *order.span())
         return _atom(text, at, atom)
@@ -174,7 +149,7 @@ def _atom(text: str, at: int, atom: Atom) -> Token:
 
 
 def _field(text: str, found: re.Match[str]) -> Atom | None:
-    """Return a field with its value; None if this is a word: `file:///x`, `a=b`."""
+    """Return a field with its value; None if it is a word: `file:///x`, `a=b`."""
     name, space, op = found.groups()
     if text.startswith("://", found.end(1)):
         return None
@@ -192,7 +167,7 @@ def _field(text: str, found: re.Match[str]) -> Atom | None:
     after = found.end()
     if field in NUMBERS:
         op, after = _compared(text, found)
-    elif op.startswith(":"):  # What follows is the value's: `dir:<-`.
+    elif op.startswith(":"):  # The rest belongs to the value: `dir:<-`.
         op, after = ":", found.end(2) + 1
     if field == "text" and (regex := _regex(text, after)):
         return regex
@@ -203,13 +178,13 @@ def _field(text: str, found: re.Match[str]) -> Atom | None:
 
 
 def _compared(text: str, found: re.Match[str]) -> tuple[str, int]:
-    """Return the operator of what has an order, and where its value stands: `latency > 1s`, and `latency:>1s`."""
+    """Return the operator of a comparison and the position of its value: `latency > 1s`, and `latency:>1s`."""
     op = found[found.lastindex or 0]
-    return (op, found.end()) if op == ":" else (op.removeprefix(":"), _skip(text, found.end()))
+    return (op, found.end()) if op == ":" else (op.removeprefix(":"), _skip_space(text, found.end()))
 
 
 def _path(text: str, root: re.Match[str]) -> Atom | None:
-    """Return a path into the message with its value; None if this is a word, as `result.json` is."""
+    """Return a path into the message with its value; None if it is a word, like `result.json`."""
     name, begin = root[1], root.end()
     if name not in ROOTS:
         near = difflib.get_close_matches(name, ROOTS, 1, 0.8) if _COMPARED.match(text, begin) else []
@@ -225,10 +200,10 @@ def _path(text: str, root: re.Match[str]) -> Atom | None:
     found = _AFTER_PATH.match(text, end)
     if found is None:
         if _COMPARED.match(text, end):
-            raise QueryError('a step is .name, ["any name"], [0], [-1] or []', end, _run(text, end))
+            raise QueryError('a step is .name, ["any name"], [0], [-1] or []', end, _word_end(text, end))
         return None
     if found[1] and (found[2].startswith(":") or end == begin):
-        return None  # `error >1s` is two things.
+        return None  # `error >1s` is two atoms.
     op, after = _compared(text, found)
     name = text[root.start(1) : end]
     atom = _value(text, after, PATH, name, op)
@@ -237,22 +212,22 @@ def _path(text: str, root: re.Match[str]) -> Atom | None:
     return atom
 
 
-def steps_of(path: str) -> list[str | int | None]:
-    """Return what follows a path's first name: names, places, and None for every place."""
+def path_steps(path: str) -> list[str | int | None]:
+    """Return the steps after a path's first name: names, indices, and None for every item."""
     return [
-        _ESCAPED.sub(r"\1", quoted) if quoted is not None else name if name is not None else _place(place)
-        for name, quoted, place in (found.groups() for found in _STEP.finditer(path))
+        _ESCAPED.sub(r"\1", quoted) if quoted is not None else name if name is not None else _index(index)
+        for name, quoted, index in (found.groups() for found in _STEP.finditer(path))
     ]
 
 
-def _place(digits: str) -> int | None:
+def _index(digits: str) -> int | None:
     return int(digits) if digits else None
 
 
 def _value(text: str, at: int, field: str, name: str, op: str) -> Atom:
-    """Return the atom whose value stands here: quoted, or up to the next blank."""
+    """Return the atom with the value at this position: quoted, or up to the next blank."""
     if not text.startswith('"', at):
-        end = _run(text, at)
+        end = _word_end(text, at)
         return Atom(field, name, op, text[at:end], text[at:end], at, end)
     quoted = _QUOTED.match(text, at)
     if quoted is None:
@@ -268,13 +243,13 @@ def _regex(text: str, at: int) -> Atom | None:
     return Atom(REGEX, "", found[2], found[1], found[0], at, found.end()) if found else None
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
     assert found is not None
     return found.end()
 
 
-def _run(text: str, at: int) -> int:
+def _word_end(text: str, at: int) -> int:
     found = _RUN.match(text, at)
     assert found is not None
     return found.end()

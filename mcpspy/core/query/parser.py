@@ -1,19 +1,6 @@
-"""The filter language as a tree: what stands together, what is either, what is not.
+"""The filter language: parse a filter into a tree, and compile the tree into a predicate.
 
-Owns the grammar and every complaint about it. What a word is, is
-`core.query.lexer`', what a field means `core.query.fields`'.
-
-    either = all { ("or" | "|") all }
-    all    = one { ["and"] one }
-    one    = { "not" | "-" | "!" } ( "(" either ")" | atom )
-    atom   = word | "words" | /regex/[i] | ( field | path ) op value | order number
-    path   = [ "." ] ( "params" | "result" | "error" ) { "." name | [ "." ] "[" ( "name" | number | ) "]" }
-    op     = ":" | "=" | "!=" | order      order = ">" | ">=" | "<" | "<="
-
-The filter language: what a person types, as a predicate.
-
-Owns `and`, `or` and `not`, and that what costs a read is asked last. How a
-filter is written is `core.query.parser`'s, what a field means
+Tests that read the text of items run last. Tokens are `core.query.lexer`'s, the meaning of fields
 `core.query.fields`'.
 """
 
@@ -21,71 +8,73 @@ from __future__ import annotations
 
 from typing import NamedTuple, NoReturn, TypeAlias
 
-from mcpspy.core.query.fields import atom, is_linted
+from mcpspy.core.query.fields import atom_test, uses_findings
 from mcpspy.core.query.item import FilterItem, QueryPart, SessionEnd, Test
-from mcpspy.core.query.lexer import AND, CLOSE, END, NOT, OPEN, OR, Atom, QueryError, Token, tokens_of
+from mcpspy.core.query.lexer import AND, CLOSE, END, NOT, OPEN, OR, Atom, QueryError, Token, tokenize
+
+__all__ = ["FilterItem", "Query", "QueryError", "parse"]
 
 _DEEP = 50
-"""Parentheses within parentheses: more would exhaust Python's stack, and nobody's patience."""
+"""Nesting depth of parentheses; more would exhaust Python's stack."""
 
 
 class Not(NamedTuple):
-    """Negation."""
-
     part: Node
 
 
 class AllOf(NamedTuple):
-    """Conjunction of two parts or more."""
-
     parts: tuple[Node, ...]
 
 
 class AnyOf(NamedTuple):
-    """Disjunction of two parts or more."""
-
     parts: tuple[Node, ...]
 
 
 Node: TypeAlias = Atom | Not | AllOf | AnyOf
 
 
-def read(text: str) -> Node | None:
-    """Return what a filter says, None if it is blank; raise QueryError."""
-    tokens = tokens_of(text)
-    return _Reader(tokens).read() if tokens[0].kind != END else None
+def parse_tree(text: str) -> Node | None:
+    """Return the tree of a filter, None if it is blank; raise QueryError.
+
+    or     = and { ("or" | "|") and }
+    and    = not { ["and"] not }
+    not    = { "not" | "-" | "!" } ( "(" or ")" | atom )
+    atom   = word | "words" | /regex/[i] | ( field | path ) op value | order number
+    path   = [ "." ] ( "params" | "result" | "error" ) { "." name | [ "." ] "[" ( "name" | number | ) "]" }
+    op     = ":" | "=" | "!=" | order      order = ">" | ">=" | "<" | "<="
+    """
+    tokens = tokenize(text)
+    return _TreeParser(tokens).parse() if tokens[0].kind != END else None
 
 
-class _Reader:
-    """Tokens in, tree out."""
-
+class _TreeParser:
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
         self._at = 0
         self._depth = 0
 
-    def read(self) -> Node:
-        node = self._either()
+    def parse(self) -> Node:
+        node = self._or()
         token = self._tokens[self._at]
         if token.kind == CLOSE:
             raise QueryError(") closes nothing", token.start, token.end)
         return node
 
-    def _either(self) -> Node:
-        parts = [self._all()]
+    def _or(self) -> Node:
+        parts = [self._and()]
         while self._tokens[self._at].kind == OR:
             self._at += 1
-            parts.append(self._all())
+            parts.append(self._and())
         return AnyOf(tuple(parts)) if len(parts) > 1 else parts[0]
 
-    def _all(self) -> Node:
-        parts = [self._one()]
+    def _and(self) -> Node:
+        parts = [self._not()]
         while (kind := self._tokens[self._at].kind) not in (OR, CLOSE, END):
             self._at += kind == AND
-            parts.append(self._one())
+            parts.append(self._not())
         return AllOf(tuple(parts)) if len(parts) > 1 else parts[0]
 
-    def _one(self) -> Node:
+    def _not(self) -> Node:
         negated = False
         while self._tokens[self._at].kind == NOT:
             negated, self._at = not negated, self._at + 1
@@ -106,7 +95,7 @@ class _Reader:
         closed = self._tokens[self._at]
         if closed.kind == CLOSE:
             raise QueryError("nothing between the parentheses", opened.start, closed.end)
-        node = self._either() if closed.kind != END else None
+        node = self._or() if closed.kind != END else None
         if node is None or self._tokens[self._at].kind != CLOSE:
             raise QueryError("( is never closed", opened.start, opened.end)
         self._at += 1
@@ -114,7 +103,7 @@ class _Reader:
         return node
 
     def _missing(self, token: Token) -> NoReturn:
-        """Complain that something should stand before this token."""
+        """Raise QueryError for a missing operand before this token."""
         before = self._tokens[self._at - 1] if self._at else None
         if before is not None and before.kind in (NOT, AND, OR):
             raise QueryError(f"{before.text} what?", before.start, before.end)
@@ -123,11 +112,8 @@ class _Reader:
         raise QueryError(f"nothing before {token.text}", token.start, token.end)
 
 
-__all__ = ["FilterItem", "Query", "QueryError", "parse"]
-
-
 class Query:
-    """A filter, ready to be asked."""
+    """A compiled filter."""
 
     __slots__ = ("_end", "asks_findings", "matches", "reads_text", "text")
 
@@ -135,23 +121,23 @@ class Query:
         self, text: str, matches: Test, reads_text: bool, end: SessionEnd, asks_findings: bool
     ) -> None:
         self.text = text
-        """As it was typed."""
+        """The filter as typed."""
         self.matches = matches
-        """Whether an item is wanted."""
+        """The predicate."""
         self.reads_text = reads_text
-        """Whether it may ask for `Item.text()`, or `Item.message()`."""
+        """True if it may call `FilterItem.text` or `FilterItem.message`."""
         self.asks_findings = asks_findings
-        """Whether it asks for `LintedItem.findings`."""
+        """True if it uses `LintFilterItem.findings`."""
         self._end = end
 
     @property
     def counts_back(self) -> bool:
-        """Whether it asks how long before the end something was, as `since:-5m` does: then the end should be said."""
-        return self._end.is_asked
+        """Return True if it has a time relative to the end, like `since:-5m`: then set `end`."""
+        return self._end.is_used
 
     @property
     def end(self) -> float | None:
-        """Seconds from the start to where it counts back from; None: everything is the latest when it is asked about."""
+        """Seconds from the start to the end of the session; None: each tested item is the latest."""
         return self._end.at
 
     @end.setter
@@ -160,19 +146,17 @@ class Query:
 
 
 def parse(text: str, *, linted: bool = False) -> Query:
-    """Return the filter; a blank one wants everything. Raise QueryError.
+    """Return the filter; a blank one matches everything. Raise QueryError.
 
-    `linted`: the items are `LintedItem`, so that it may ask for findings.
+    `linted`: the items are `LintFilterItem`, so that the filter may test findings.
     """
-    node, end = read(text), SessionEnd()
+    node, end = parse_tree(text), SessionEnd()
     compiler = _Compiler(end, linted=linted)
     part = QueryPart(lambda item: True, False) if node is None else compiler.part(node)
     return Query(text, part.test, part.reads, end, compiler.asks_findings)
 
 
 class _Compiler:
-    """Trees in, tests out."""
-
     def __init__(self, end: SessionEnd, *, linted: bool) -> None:
         self._end = end
         self._linted = linted
@@ -180,18 +164,18 @@ class _Compiler:
 
     def part(self, node: Node) -> QueryPart:
         if isinstance(node, Atom):
-            if is_linted(node):
+            if uses_findings(node):
                 self.asks_findings = True
                 if not self._linted:
                     node.fail("findings are not known here: mcpspy tui and mcpspy show --lint know them")
-            part = atom(node, self._end)
+            part = atom_test(node, self._end)
             return _negated(part) if node.op == "!=" else part
         if isinstance(node, Not):
             return _negated(self.part(node.part))
-        # What costs no read goes first; a sort is stable.
+        # Tests that read no text go first; the sort is stable.
         parts = sorted(map(self.part, node.parts), key=lambda part: part.reads)
         tests, reads = [part.test for part in parts], parts[-1].reads
-        return QueryPart(_all(tests) if isinstance(node, AllOf) else _either(tests), reads)
+        return QueryPart(_all_test(tests) if isinstance(node, AllOf) else _any_test(tests), reads)
 
 
 def _negated(part: QueryPart) -> QueryPart:
@@ -199,7 +183,7 @@ def _negated(part: QueryPart) -> QueryPart:
     return QueryPart(lambda item: not test(item), part.reads)
 
 
-def _all(tests: list[Test]) -> Test:
+def _all_test(tests: list[Test]) -> Test:
     if len(tests) == 2:
         one, two = tests
         return lambda item: one(item) and two(item)
@@ -213,7 +197,7 @@ def _all(tests: list[Test]) -> Test:
     return test
 
 
-def _either(tests: list[Test]) -> Test:
+def _any_test(tests: list[Test]) -> Test:
     if len(tests) == 2:
         one, two = tests
         return lambda item: one(item) or two(item)

@@ -1,7 +1,6 @@
 """The paths of the filter language: `params.arguments.path:*.txt`, into the message itself.
 
-Owns what a path reaches, and when that is like a value. How one is written is
-`core.query.lexer`'.
+Which values a path reaches, and when one of them matches. The syntax is `core.query.lexer`'s.
 """
 
 from __future__ import annotations
@@ -14,16 +13,17 @@ from typing import Any, NoReturn
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
+from mcpspy.core.jsontools import is_number
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.query.item import FilterItem, QueryPart
-from mcpspy.core.query.lexer import Atom, steps_of
-from mcpspy.core.query.values import COMPARE, looks
+from mcpspy.core.query.lexer import Atom, path_steps
+from mcpspy.core.query.values import COMPARE, text_test
 
 _ABSENT = Raw(b"")
 
 
 class _Members(Struct, gc=False):
-    """What a path may begin with, none of it decoded."""
+    """The members at which a path may begin, not decoded."""
 
     params: Raw = _ABSENT
     result: Raw = _ABSENT
@@ -33,14 +33,14 @@ class _Members(Struct, gc=False):
 _decode = Decoder(_Members).decode
 
 _PLAIN = re.compile(r"[\w$@/.-]+", re.ASCII)
-_JSON_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
-def path(atom: Atom) -> QueryPart:
-    """Return the test of what stands at a path: whether any value there is as it should be."""
+def path_test(atom: Atom) -> QueryPart:
+    """Return a test that is true if any value at the path matches."""
     root = atom.name[: re.match("[a-z]+", atom.name).end()]  # type: ignore[union-attr]  # It begins with one.
-    steps = steps_of(atom.name[len(root) :])
-    holds = _holds(atom)
+    steps = path_steps(atom.name[len(root) :])
+    matches = _value_test(atom)
     # A message without the names on the way has no value there, and need not be decoded; `\\` may hide a name.
     names = [f'"{step}"'.encode() for step in steps if isinstance(step, str) and _PLAIN.fullmatch(step)]
 
@@ -48,17 +48,17 @@ def path(atom: Atom) -> QueryPart:
         data = item.message(root)
         if not data or not (all(name in data for name in names) or b"\\" in data):
             return False
-        return any(map(holds, _reached(_member(data, root), steps)))
+        return any(map(matches, _reached(_member(data, root), steps)))
 
     return QueryPart(test, True)
 
 
 def _member(data: bytes, name: str) -> Any:
-    """Return a member of a message, decoded, in a list; an empty one if it has none."""
+    """Return a member of a message, decoded, in a list; an empty list if it is missing."""
     try:
         raw = bytes(getattr(_decode(data), name))
         return [loads(raw)] if raw else []
-    except (DecodeError, RecursionError):  # What a strict parser refuses, some peers take.
+    except (DecodeError, RecursionError):  # Some peers accept what a strict parser rejects.
         message = loads(data)
         return [message[name]] if isinstance(message, dict) and name in message else []
 
@@ -70,7 +70,7 @@ def _reached(values: list[Any], steps: Sequence[str | int | None]) -> list[Any]:
 
 
 def _step(value: Any, step: str | int | None) -> Iterator[Any]:
-    """Yield what stands in a value under a name, at a place, or anywhere."""
+    """Yield the member of this name, the item at this index, or for None all of them."""
     if isinstance(value, dict):
         if step is None:
             yield from value.values()
@@ -83,52 +83,48 @@ def _step(value: Any, step: str | int | None) -> Iterator[Any]:
             yield value[step]
 
 
-def _holds(atom: Atom) -> Callable[[Any], bool]:
-    """Return the test of a value that a path reached."""
+def _value_test(atom: Atom) -> Callable[[Any], bool]:
+    """Return the test of a value at a path."""
     if atom.op == ":":
-        return _like(atom)
+        return _colon_test(atom)
     if atom.op in ("=", "!="):
-        wanted = atom.value if atom.is_quoted else _written(atom.raw)
+        wanted = atom.value if atom.is_quoted else _literal(atom.raw)
         return lambda value: (
-            value == wanted and (type(value) is type(wanted) or (_is_number(value) and _is_number(wanted)))
+            value == wanted and (type(value) is type(wanted) or (is_number(value) and is_number(wanted)))
         )
     if not _JSON_NUMBER.fullmatch(atom.value) or atom.is_quoted:
         atom.fail(f"{atom.raw} is no number: as in {atom.name}>5")
     bound, compare = json.loads(atom.value), COMPARE[atom.op]
-    return lambda value: _is_number(value) and compare(value, bound)
+    return lambda value: is_number(value) and compare(value, bound)
 
 
-def _like(atom: Atom) -> Callable[[Any], bool]:
-    """Return the test for `:`. A text is found anywhere, so in what is written of an object too; a number is it, or not."""
-    like = looks(atom)
+def _colon_test(atom: Atom) -> Callable[[Any], bool]:
+    """Return the test for `:`: a substring of strings and of the JSON of objects; numbers must be equal."""
+    like = text_test(atom)
     if atom.value == "*" and not atom.is_quoted:
         return lambda value: True
-    same, written = atom.value.lower(), _written(atom.value)
+    lowered, literal = atom.value.lower(), _literal(atom.value)
 
     def test(value: Any) -> bool:
         if isinstance(value, str):
             return like(value)
         if isinstance(value, dict | list):
             return like(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-        if _is_number(value) and _is_number(written):
-            return bool(value == written)
+        if is_number(value) and is_number(literal):
+            return bool(value == literal)
         text = json.dumps(value)
-        return text == same or ("*" in same and like(text))
+        return text == lowered or ("*" in lowered and like(text))
 
     return test
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _written(text: str) -> Any:
-    """Return the value that is written so in JSON; what is no JSON is a text."""
+def _literal(text: str) -> Any:
+    """Return the value of JSON text; any other text is a string."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_reject)
     except (ValueError, RecursionError):
         return text
 
 
-def _refuse(constant: str) -> NoReturn:
+def _reject(constant: str) -> NoReturn:
     raise ValueError(constant)

@@ -1,10 +1,6 @@
-"""The numbers of the filter language: times, sizes, codes, and their units.
+"""The values of the filter language: numbers with units, times, texts, wildcards, regular expressions.
 
-Owns what a number with a unit is, and how one is compared.
-
-The texts of the filter language: what is like one, and where in a message one stands.
-
-Owns `*` and `?`, and in which forms a text may stand in JSON.
+Each function compiles an atom into a test, or rejects its value with QueryError.
 """
 
 from __future__ import annotations
@@ -22,6 +18,9 @@ _TIMES = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0,
 _SIZES = {"b": 1.0, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9}
 
 _NUMBER = re.compile(r"(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([^\W\d_]*)")
+
+_MAX_CACHED = 4096
+"""Results that one test caches. Methods and subjects are few, and repeat."""
 
 COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -44,8 +43,8 @@ _EXAMPLES = {
 }
 
 
-def number(atom: Atom) -> QueryPart:
-    """Compare a number; one that stands alone says by its unit which."""
+def number_test(atom: Atom) -> QueryPart:
+    """Compare a number; without a field, its unit selects latency or size."""
     found = _NUMBER.fullmatch(atom.value)
     if found is None:
         atom.fail(f"{atom.value} is no number: {_EXAMPLES[atom.field]}")
@@ -60,7 +59,7 @@ def number(atom: Atom) -> QueryPart:
     if field == "code":
         if unit:
             atom.fail(f'code takes a number, not "{atom.value}"')
-        return compared_code(amount, compare)
+        return code_test(amount, compare)
     if field == "size":
         bound = amount * _factor(atom, found[2], {"": 1.0, **_SIZES}, "bytes")
         return QueryPart(lambda item: compare(item.size, bound), False)
@@ -84,13 +83,13 @@ def _factor(atom: Atom, unit: str, units: Mapping[str, float], what: str) -> flo
     return atom.fail(f'unknown unit "{unit}": us, ms, s, min, h for times; b, kb, mb, gb for sizes')
 
 
-def compared_code(amount: float, compare: Callable[[float, float], bool]) -> QueryPart:
+def code_test(amount: float, compare: Callable[[float, float], bool]) -> QueryPart:
     """Compare the code of a JSON-RPC error."""
     return QueryPart(lambda item: (code := item.error_code) is not None and compare(code, amount), False)
 
 
-def moment(atom: Atom, end: SessionEnd) -> QueryPart:
-    """Hold when it was said against a time since the start; a negative one counts back from the end."""
+def time_bound(atom: Atom, end: SessionEnd) -> QueryPart:
+    """Compare the time since the start; a negative value is relative to the end."""
     if atom.op != ":":
         atom.fail(f"{atom.name} takes a colon: {atom.name}:{atom.raw}")
     found = _NUMBER.fullmatch(atom.value)
@@ -100,7 +99,7 @@ def moment(atom: Atom, end: SessionEnd) -> QueryPart:
     compare = COMPARE[">=" if atom.field == "since" else "<="]
     if not atom.value.startswith("-"):
         return QueryPart(lambda item: compare(item.at, bound), False)
-    end.is_asked = True
+    end.is_used = True
 
     def test(item: FilterItem) -> bool:
         at = item.at
@@ -109,61 +108,59 @@ def moment(atom: Atom, end: SessionEnd) -> QueryPart:
     return QueryPart(test, False)
 
 
-_MANY = 4096
-"""Different texts that one test remembers its answer to. Methods and subjects are few, and come again."""
-
-
-class _Remembered(dict[str, bool]):
-    """The answers of a test of texts."""
+class _TestCache(dict[str, bool]):
+    """A cache of the results of a text test."""
 
     def __init__(self, test: Callable[[str], bool]) -> None:
         super().__init__()
         self._test = test
 
     def __missing__(self, text: str) -> bool:
-        if len(self) >= _MANY:
+        if len(self) >= _MAX_CACHED:
             self.clear()
         found = self[text] = self._test(text)
         return found
 
 
-def looks(atom: Atom) -> Callable[[str], bool]:
-    """Return the test of a text: exact, a pattern of `*` and `?`, or a substring."""
+def text_test(atom: Atom) -> Callable[[str], bool]:
+    """Return the test of a text: exact, a pattern with `*` and `?`, or a substring."""
     value = atom.value
     if atom.op in ("=", "!="):
         return lambda text: text == value
-    unordered(atom)
+    reject_order(atom)
     value = value.casefold()
     if not atom.is_quoted and ("*" in value or "?" in value):
         wild = {"*": ".*", "?": "."}
-        pattern = "".join(wild.get(c) or re.escape(c) for c in re.sub(r"\*+", "*", value))
-        fullmatch = re.compile(pattern, re.DOTALL).fullmatch
-        # As it stands too: a uri's ? is no pattern.
+        expression = "".join(wild.get(c) or re.escape(c) for c in re.sub(r"\*+", "*", value))
+        fullmatch = re.compile(expression, re.DOTALL).fullmatch
+        # Also literally: the ? of a URI is not a pattern.
         return lambda text: (
             bool(text) and (value in text.casefold() or fullmatch(text.casefold()) is not None)
         )
     return lambda text: value in text.casefold()
 
 
-def unordered(atom: Atom) -> None:
-    """Refuse to compare what has no order."""
+def reject_order(atom: Atom) -> None:
+    """Raise QueryError for `<` and `>`."""
     if atom.op[0] in "<>":
         atom.fail(f"{atom.name} has no order: write {atom.name}:{atom.raw}")
 
 
-def remembered(atom: Atom) -> Callable[[str], bool]:
-    """Return the same test, which knows its answers: for texts that are few, and come again."""
-    return _Remembered(looks(atom)).__getitem__
+def cached_text_test(atom: Atom) -> Callable[[str], bool]:
+    """Return a caching `text_test`, for texts that are few and repeat."""
+    return _TestCache(text_test(atom)).__getitem__
 
 
-def searched(atom: Atom) -> QueryPart:
-    """Find a text, as it stands or as a JSON string holds it, whatever its case."""
+def text_search(atom: Atom) -> QueryPart:
+    """Find a text literally or as JSON escapes it, ignoring case."""
     if atom.op != ":":
         atom.fail(f"{atom.name} takes a colon: {atom.name}:{atom.raw}")
     value, plain = atom.value, atom.value.casefold()
     held = (json.dumps(plain, ensure_ascii=False), json.dumps(plain), json.dumps(value))
     forms = {plain, *(form[1:-1].casefold() for form in held)}
-    if not value.isascii():  # Only str knows the capitals of other alphabets; some fold to ASCII, as ß to ss.
+    if (
+        not value.isascii()
+    ):  # Only str knows the case of other alphabets; some characters fold to ASCII, as ß to ss.
         return QueryPart(
             lambda item: any(map(item.text().decode("utf-8", "replace").casefold().__contains__, forms)), True
         )
@@ -176,12 +173,12 @@ def searched(atom: Atom) -> QueryPart:
     return QueryPart(lambda item: needle in item.text().lower(), True)
 
 
-def pattern(atom: Atom) -> QueryPart:
-    """Search with a pattern: over bytes where that is the same, because it is faster."""
+def regex_search(atom: Atom) -> QueryPart:
+    """Search with a regular expression; over bytes where possible, because it is faster."""
     flags = re.IGNORECASE if atom.op else re.NOFLAG
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # What Python may do to patterns one day is none of the user's.
+            warnings.simplefilter("ignore")  # Python's plans for its syntax do not concern the user.
             if atom.value.isascii():
                 found = re.compile(atom.value.encode(), flags).search
                 return QueryPart(lambda item: found(item.text()) is not None, True)

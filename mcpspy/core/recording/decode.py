@@ -1,9 +1,7 @@
-"""One entry and one line of a recording: format 1, reading half.
+"""Read format 1 of a recording: the header, and the entry of each line (docs/format.md).
 
-Owns what a line means: the header, a frame with the peer's own bytes, a note,
-and a line that is none of these. Specification: docs/format.md; the writing
-half is `core.recording.encode`. Refuses to skip what it cannot read: a damaged line is
-an entry like any other, and only a file that is no recording is an error.
+A damaged line becomes an entry like any other; only a file that is not a recording is an error.
+The writing half is `core.recording.encode`.
 """
 
 from __future__ import annotations
@@ -22,10 +20,9 @@ from mcpspy.errors import UsageError
 
 
 class Header(Struct, frozen=True, kw_only=True):
-    """Line 1: what the session is. Unknown keys are ignored."""
+    """Line 1: the properties of the session. Unknown keys are ignored."""
 
     mcpspy: int
-    """The number of the format."""
     id: str
     """Hex digits, the same in every part of a session."""
     started: str
@@ -36,19 +33,18 @@ class Header(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     name: str = ""
     pid: int | None = None
-    """The process id of the mcpspy that wrote it."""
     part: int = 1
     redacted: bool | None = None
-    """Whether secrets were kept out of it; None if it was made before that was done, with headers redacted only."""
+    """None in recordings made before redaction existed; those have only their HTTP headers redacted."""
 
 
 class Frame(Struct, frozen=True, gc=False):
-    """One message as it was on the wire, before anybody asks what it means."""
+    """One message as it was on the wire, not parsed."""
 
     at: float
-    """Seconds since `started`, monotonic: when its last byte came."""
+    """Arrival of its last byte: seconds since `started`, monotonic."""
     side: str
-    """Who sent it: `client` or `server`."""
+    """Sender: `client` or `server`."""
     data: bytes
     """The peer's own bytes, without the line end."""
     stream: str | None = None
@@ -56,22 +52,22 @@ class Frame(Struct, frozen=True, gc=False):
     http: int | None = None
     """HTTP: number of the exchange that carried it."""
     eol: str = "\n"
-    """What ended it: LF, CR LF, or nothing if the end never came."""
+    """Its line end: LF, CR LF, or empty if the end never came."""
     event_id: str | None = None
     """Server-sent events: the `id` field. The same event may come again on another stream."""
     by: str | None = None
-    """`mcpspy` if it said this in the name of `side`."""
+    """`mcpspy` if mcpspy sent it in the name of `side`."""
     to: str | None = None
-    """`mcpspy` if it did not go on to the peer."""
+    """`mcpspy` if it was not forwarded to the peer."""
 
     @property
     def is_ours(self) -> bool:
-        """Whether we said it, or it was for us: what does not fit then is nobody's mistake."""
+        """Return True if mcpspy sent or received it: protocol issues in it are not the peers'."""
         return self.by is not None or self.to is not None
 
 
 class Note(Struct, frozen=True):
-    """What nobody said: a stderr line, an exit code, a signal."""
+    """An event that is not a message: a stderr line, an exit code, a signal."""
 
     at: float
     kind: str
@@ -79,14 +75,14 @@ class Note(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of a stderr line or an error, whatever bytes it was made of."""
+        """Text of a stderr line or an error; invalid UTF-8 is escaped."""
         if "b64" in self.fields:
             return _unbase64(str(self.fields["b64"])).decode("utf-8", "backslashreplace")
         return str(self.fields.get("text", ""))
 
 
 class Damaged(Struct, frozen=True):
-    """A line of the file that no entry can be read from."""
+    """A line of the file that is not a valid entry."""
 
     data: bytes
     why: str
@@ -97,8 +93,8 @@ class Damaged(Struct, frozen=True):
 Entry: TypeAlias = Frame | Note | Damaged
 
 
-class _Head(Struct):
-    """A frame's line up to its payload."""
+class _FrameHead(Struct):
+    """The keys of a frame's line before its payload."""
 
     t: float
     side: str = field(name="from")
@@ -111,16 +107,16 @@ class _Head(Struct):
 
 
 _read_header = Decoder(Header).decode
-_read_head = Decoder(_Head).decode
+_read_head = Decoder(_FrameHead).decode
 _read_members = Decoder(dict[str, Raw]).decode
 
 _SIDES = (CLIENT, SERVER)
 
-_BEYOND_TIME = 1e12
-"""Seconds that no session lasts, and that a float still counts."""
+_MAX_SECONDS = 1e12
+"""Longer than any session, and still exact to the microsecond as a float."""
 
-LADDER: dict[int, Callable[[bytes], bytes]] = {}
-"""Format n → what turns a line of format n into one of n + 1. Empty until there is a format 2."""
+UPGRADES: dict[int, Callable[[bytes], bytes]] = {}
+"""Format n → the function that converts a line of format n to n + 1. Empty until there is a format 2."""
 
 
 def read_header(line: bytes) -> Header:
@@ -136,28 +132,26 @@ def read_header(line: bytes) -> Header:
             f"recorded by a newer mcpspy (format {number}, this one reads up to {FORMAT})",
             "upgrade mcpspy and try again",
         )
-    if number != FORMAT and number not in LADDER:
+    if number != FORMAT and number not in UPGRADES:
         raise UsageError(f"format {number} is none that mcpspy ever wrote", "see docs/format.md")
     try:
-        return _read_header(climb(line, number))
+        return _read_header(upgrade(line, number))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"its header is not that of a recording: {error}", "see docs/format.md") from None
 
 
-def climb(line: bytes, number: int) -> bytes:
-    """Return the line of format `number` as one of today's format."""
+def upgrade(line: bytes, number: int) -> bytes:
     for step in range(number, FORMAT):
-        line = LADDER[step](line)
+        line = UPGRADES[step](line)
     return line
 
 
 def read_entry(line: bytes) -> Entry:
-    """Return the entry of one line (its LF left out). Never raises.
+    """Return the entry of one line (without its LF). Never raises.
 
-    `msg` is the last key of its line, and no JSON string can hold the bytes
-    `,"msg":` with their quotes unescaped: so the payload is a slice, exact
-    even where it is not valid JSON. It ends in a bracket, by the writer's gate;
-    if not, somebody put a key behind it.
+    `msg` is the last key of its line, and no JSON string can contain the bytes `,"msg":` with unescaped
+    quotes: so the payload is a slice, exact even if it is not valid JSON. The writer makes sure that it
+    ends in a bracket; if it does not, another program added a key after it.
     """
     before, found, rest = line.partition(b',"msg":')
     if found and rest.endswith(b"}"):
@@ -175,7 +169,7 @@ def read_entry(line: bytes) -> Entry:
 
 
 def _read_whole(line: bytes) -> Entry:
-    """Return the entry of a line that is JSON throughout: a note, `raw` or `b64`, or a frame somebody re-wrote."""
+    """Return the entry of a line that is JSON throughout: a note, `raw` or `b64`, or a rewritten frame."""
     try:
         whole = orjson.loads(line)
     except ValueError as error:
@@ -186,7 +180,7 @@ def _read_whole(line: bytes) -> Entry:
     if not isinstance(whole, dict):
         return Damaged(line, "not an entry")
     at = whole.pop("t", None)
-    if isinstance(at, bool) or not isinstance(at, int | float) or not abs(at) < _BEYOND_TIME:
+    if isinstance(at, bool) or not isinstance(at, int | float) or not abs(at) < _MAX_SECONDS:
         return Damaged(line, "an entry without its time")
     kind = whole.pop("note", None)
     if isinstance(kind, str):
@@ -198,19 +192,13 @@ def _read_whole(line: bytes) -> Entry:
     side = whole.get("from")
     if data is None or side not in _SIDES:
         return Damaged(line, "neither a frame nor a note")
-    stream, http, eol = whole.get("stream"), whole.get("http"), whole.get("eol", "\n")
-    event_id, by, to = whole.get("id"), whole.get("by"), whole.get("to")
-    return Frame(
-        float(at),
-        side,
-        data,
-        stream if isinstance(stream, str) else None,
-        http if isinstance(http, int) else None,
-        eol if isinstance(eol, str) else "\n",
-        event_id if isinstance(event_id, str) else None,
-        by if isinstance(by, str) else None,
-        to if isinstance(to, str) else None,
+    http = whole.get("http")
+    stream, eol, event_id, by, to = (
+        value if isinstance(value := whole.get(key), str) else None
+        for key in ("stream", "eol", "id", "by", "to")
     )
+    number = http if isinstance(http, int) else None
+    return Frame(float(at), side, data, stream, number, "\n" if eol is None else eol, event_id, by, to)
 
 
 def _ends_in_bracket(rest: bytes) -> bool:
@@ -225,7 +213,7 @@ def _payload(line: bytes, whole: dict[str, Any]) -> bytes | None:
     if "msg" not in whole:
         return None
     try:
-        return bytes(_read_members(line)["msg"])  # As it stands there: a float would round a long integer.
+        return bytes(_read_members(line)["msg"])  # The original text: a float would round a long integer.
     except ValueError:
         return json.dumps(whole["msg"]).encode()
 

@@ -1,16 +1,9 @@
-"""The bytes that stand around a message in a recording: format 1, writing half.
+"""Write format 1 of a recording: bytes of a peer in, lines of the file out (docs/format.md).
 
-Owns the splice: a message goes into its line as the peer sent it, byte for
-byte, with no parser in between; brackets and UTF-8 alone decide between `msg`,
-`raw` and `b64`. The reading half is `core.recording.decode`, the specification
-docs/format.md. Imports next to nothing, because `mcpspy run` starts with it:
-`json` would cost 10 ms, once per server and start of every host.
-
-One direction of traffic: bytes in, lines of the recording out.
-
-Owns what is remembered of a direction between two chunks: its unfinished line.
-What it is fed goes on to the peer as it is, whatever comes back from here; the
-lane only says what must be on disk before that.
+A message goes into its line byte for byte, without a parser; brackets and UTF-8 alone decide between
+`msg`, `raw` and `b64`. The encoders keep the unfinished line of one direction between two chunks.
+The reading half is `core.recording.decode`. Imports almost nothing, because `mcpspy run` starts with
+it: `json` would cost 10 ms, once per server and start of every host.
 """
 
 from __future__ import annotations
@@ -22,19 +15,15 @@ from mcpspy.core.framing import SMALL, LineFramer, SseFramer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
-    from mcpspy.core.framing import Pieces
+    from mcpspy.core.framing import Pieces, SseEvent
 
     Scalar: TypeAlias = str | int | float | bool | None
     Value: TypeAlias = Scalar | Sequence[Scalar] | Mapping[str, Scalar | Sequence[Scalar]]
-    from collections.abc import Iterable, Mapping
-
-    from mcpspy.core.framing import SseEvent
-
     Lines: TypeAlias = bytes | Iterable[bytes | bytearray]
-    """Whole lines of a recording: nearly always as one piece, else as buffers to be written in their order."""
+    """Whole lines of a recording: nearly always one piece, else buffers to write in this order."""
 
 FORMAT = 1
 
@@ -53,7 +42,7 @@ _ESCAPES = {n: f"\\u{n:04x}" for n in (*range(32), 127)} | {
 _JSON_SPACE = b" \t\r"
 
 LF = ord("\n")
-"""A number, as are others that are looked for: one byte as bytes is found only once CPython has dropped a TypeError."""
+"""An int, as in all such searches: for a `bytes` of length 1, CPython raises and drops a TypeError first."""
 
 
 def header(fields: Mapping[str, Value]) -> bytes:
@@ -62,29 +51,28 @@ def header(fields: Mapping[str, Value]) -> bytes:
 
 
 def note(at: float, kind: str, fields: Mapping[str, Value]) -> bytes:
-    """Return the line of a note: what nobody said. `at` is in seconds since `started`."""
+    """Return the line of a note. `at` is in seconds since `started`."""
     more = b"," + _members(fields) if fields else b""
     return b'{"t":%.6f,"note":%b' % (at, _string(kind)) + more + b"}\n"
 
 
 def frame_prefix(side: str, fields: Mapping[str, Value]) -> bytes:
-    """Return what stands before a frame's payload, with `%.6f` for its time."""
+    """Return the start of a frame's line, before its payload, with `%.6f` for its time."""
     more = _members(fields).replace(b"%", b"%%") + b"," if fields else b""
     return b'{"t":%%.6f,"from":"%b",' % side.encode() + more
 
 
 def plain(head: bytes, run: bytes) -> bytes | None:
-    """Return the lines of a run of ordinary messages, or None if one is not ordinary.
+    """Return the lines for a run of ordinary messages, or None if one is not ordinary.
 
-    `run` is whole lines, `head` what goes before each message. Ordinary means
-    from `{` to `}` and UTF-8 throughout. One replace writes all envelopes at
-    once; that each of them then stands between `}` and `{` is a single count.
+    `run` is whole lines, `head` the start of each line of the file. Ordinary means `{` to `}` and valid
+    UTF-8. One replace writes all envelopes; one count checks that each is between `}` and `{`.
     """
     if not (run.startswith(b"{") and run.endswith(b"}\n") and (run.isascii() or is_utf8([run]))):
         return None
     body = run[:-1]
     if LF in body:
-        # Searched after the replace and not before: a long needle is found ten times as fast as `}LF{`.
+        # Count after the replace, not before: a long needle is found ten times as fast as `}LF{`.
         between = b"}\n" + head
         lines = body.replace(b"\n", between)
         if lines.count(b"}" + between + b"{") * (len(between) - 1) != len(lines) - len(body):
@@ -98,11 +86,9 @@ def splice(
 ) -> Iterator[bytes | bytearray]:
     """Yield the buffers of one message's line of the file, whatever the message is.
 
-    `prefix` is `{"t":…,"from":…,`. `pieces` is consumed while the buffers are
-    taken, so that 100 MB of garbage is never in memory twice. `torn` says that
-    the message's end never came; `body` that it is no line of a stream: it need
-    not end with LF, and may have one inside, which is white space in JSON and
-    would end the line of the file.
+    `prefix` is `{"t":…,"from":…,`. `pieces` is consumed while the buffers are taken, so that 100 MB of
+    garbage is never in memory twice. `torn`: the message's end never came. `body`: it is not a line of a
+    stream; it may lack the final LF, and may contain one, which would end the line of the file.
     """
     end = _body_end(pieces) if body and not torn else _line_end(pieces, torn=torn)
     text = is_utf8(pieces)
@@ -125,7 +111,6 @@ def splice(
 
 
 def splice_text(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterator[bytes]:
-    """Yield the buffers of a line that is text to begin with: stderr."""
     end = _line_end(pieces, torn=torn)
     if is_utf8(pieces):
         yield prefix + end + b'"text":"'
@@ -137,7 +122,7 @@ def splice_text(prefix: bytes, pieces: Pieces, *, torn: bool = False) -> Iterato
 
 
 def is_utf8(pieces: Sequence[bytes | bytearray]) -> bool:
-    """Whether the pieces, joined, are valid UTF-8."""
+    """Return True if the pieces, joined, are valid UTF-8."""
     if all(piece.isascii() for piece in pieces):
         return True
     decoder = getincrementaldecoder("utf-8")()
@@ -151,7 +136,7 @@ def is_utf8(pieces: Sequence[bytes | bytearray]) -> bool:
 
 
 def _line_end(pieces: Pieces, *, torn: bool) -> bytes:
-    """Take a CR off the end, and name the line end where it is not LF alone."""
+    """Remove a final CR; return the `eol` key, empty for LF alone."""
     if torn:
         return b'"eol":"",'
     if pieces and pieces[-1].endswith(b"\r"):
@@ -161,7 +146,7 @@ def _line_end(pieces: Pieces, *, torn: bool) -> bytes:
 
 
 def _body_end(pieces: Pieces) -> bytes:
-    """Take a line end off the end, and name it; most bodies have none."""
+    """Remove a final line end and return its `eol` key; most bodies have none."""
     if not _cut_off(pieces, b"\n"):
         return b""
     return b'"eol":"\\r\\n",' if _cut_off(pieces, b"\r") else b'"eol":"\\n",'
@@ -176,7 +161,7 @@ def _cut_off(pieces: Pieces, last: bytes) -> bool:
 
 
 def _has_brackets(pieces: Pieces) -> bool:
-    """Whether the outer bytes, JSON's white space aside, are those of an object or array."""
+    """Return True if the outer bytes, without JSON's white space, are those of an object or array."""
     first = next((kept for piece in pieces if (kept := piece.lstrip(_JSON_SPACE))), b"")
     last = next((kept for piece in reversed(pieces) if (kept := piece.rstrip(_JSON_SPACE))), b"")
     return bool(first) and (first[0], last[-1]) in ((0x7B, 0x7D), (0x5B, 0x5D))
@@ -223,18 +208,38 @@ def _json(value: Value) -> bytes:
 def _string(text: str) -> bytes:
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return b'"%b"' % text.encode()
-    # An argument that is not UTF-8 reaches us with lone surrogates, which no JSON reader takes.
+    # An argument that is not UTF-8 has lone surrogates, which no JSON reader accepts.
     return b'"' + text.translate(_ESCAPES).encode("utf-8", "replace") + b'"'
 
 
-class FrameEncoder:
+class _LineEncoder:
+    """The unfinished line of one direction, and the start of its lines in the file."""
+
+    __slots__ = ("_framer", "_prefix")
+    _splice: Callable[..., Iterable[bytes | bytearray]]
+
+    def __init__(self, prefix: bytes) -> None:
+        self._framer = LineFramer()
+        self._prefix = prefix
+
+    @property
+    def is_inside_line(self) -> bool:
+        return bool(self._framer.pieces)
+
+    def close(self, at: float) -> Iterable[bytes | bytearray]:
+        """Return the buffers for the line that never ended, if there is one."""
+        torn = self._framer.close()
+        return self._splice(self._prefix % at, torn, torn=True) if torn else ()
+
+
+class FrameEncoder(_LineEncoder):
     """Messages of one side of a stdio session."""
 
-    __slots__ = ("_framer", "_head", "_line", "_prefix")
+    __slots__ = ("_head", "_line")
+    _splice = staticmethod(splice)
 
     def __init__(self, side: str) -> None:
-        self._framer = LineFramer()
-        self._prefix = b'{"t":%%.6f,"from":"%b",' % side.encode()
+        super().__init__(b'{"t":%%.6f,"from":"%b",' % side.encode())
         self._head = self._prefix + b'"msg":'
         self._line = self._head + b"%b}\n"
 
@@ -243,27 +248,17 @@ class FrameEncoder:
         if data[-2:] == b"}\n" and len(data) < SMALL and data[:1] == b"{" and not self._framer.pieces:
             message = data[:-1]
             if LF not in message and message.isascii():
-                # One whole message: nearly always, and what a round trip waits for.
+                # The fast path: one whole message, which a round trip waits for.
                 return self._line % (at, message)
         ended, run = self._framer.split(data)
         if len(ended) == 1:
-            # A line that a flood's chunk cut in two: joining it costs less than buffers of its own.
+            # A line that a chunk boundary cut in two: joining it costs less than separate buffers.
             ended, run = [], b"".join((ended[0], b"\n", run))
         if not ended:
             lines = plain(self._head % at, run) if run else b""
             if lines is not None:
                 return lines
         return self._lines(at, ended, run)
-
-    @property
-    def is_inside_line(self) -> bool:
-        """Whether a line has begun that has not ended."""
-        return bool(self._framer.pieces)
-
-    def close(self, at: float) -> Iterable[bytes | bytearray]:
-        """Return the buffers for the line that never ended, if there is one."""
-        torn = self._framer.close()
-        return splice(self._prefix % at, torn, torn=True) if torn else ()
 
     def _lines(self, at: float, ended: Pieces, run: bytes) -> Iterator[bytes | bytearray]:
         if ended:
@@ -277,29 +272,18 @@ class FrameEncoder:
                 yield from splice(self._prefix % at, [line])
 
 
-class TextEncoder:
-    """Lines of text that are no messages: the server's stderr, kept as notes."""
+class TextEncoder(_LineEncoder):
+    """Lines of plain text, the server's stderr, as notes."""
 
-    __slots__ = ("_framer", "_prefix")
+    __slots__ = ()
+    _splice = staticmethod(splice_text)
 
     def __init__(self, kind: str) -> None:
-        self._framer = LineFramer()
-        self._prefix = b'{"t":%%.6f,"note":"%b",' % kind.encode()
+        super().__init__(b'{"t":%%.6f,"note":"%b",' % kind.encode())
 
     def feed(self, at: float, data: bytes) -> Iterable[bytes]:
-        """Return the buffers to append for the lines that end in `data`."""
         ended, run = self._framer.split(data)
         return self._lines(at, ended, run) if ended or run else ()
-
-    @property
-    def is_inside_line(self) -> bool:
-        """Whether a line has begun that has not ended."""
-        return bool(self._framer.pieces)
-
-    def close(self, at: float) -> Iterable[bytes]:
-        """Return the buffers for the line that never ended, if there is one."""
-        torn = self._framer.close()
-        return splice_text(self._prefix % at, torn, torn=True) if torn else ()
 
     def _lines(self, at: float, ended: Pieces, run: bytes) -> Iterator[bytes]:
         if ended:
@@ -310,7 +294,7 @@ class TextEncoder:
 
 
 class BodyEncoder:
-    """A body that is one message: a POST, or its answer as JSON."""
+    """A body that is one message: a POST, or its JSON response."""
 
     __slots__ = ("_pieces", "_prefix")
 
@@ -319,7 +303,6 @@ class BodyEncoder:
         self._pieces: Pieces = []
 
     def feed(self, data: bytes) -> None:
-        """Keep a chunk; it becomes a message with the last one."""
         if data:
             self._pieces.append(data)
 
@@ -330,7 +313,7 @@ class BodyEncoder:
 
 
 class SseEncoder:
-    """A body that is a stream of events: each carries a message, or primes, names or paces the stream."""
+    """A body that is a stream of server-sent events, with or without messages."""
 
     __slots__ = ("_fields", "_framer", "_side")
 
@@ -346,7 +329,6 @@ class SseEncoder:
 
     @property
     def is_inside_event(self) -> bool:
-        """Whether an event has begun that has not ended."""
         return self._framer.is_inside_event
 
     def close(self, at: float) -> Iterable[bytes | bytearray]:

@@ -1,5 +1,5 @@
-"""What must never reach the disk: pure, for every writer, and for recordings that exist.
+"""Redaction of secrets, before they are written and in existing recordings.
 
-`Redactor` turns lines of a recording into lines without secrets; `gate` says in
-a few microseconds that nearly all of them have none.
+`Redactor` turns lines of a recording into lines without secrets; `prefilter` tells within
+microseconds that nearly all of them have none.
 """

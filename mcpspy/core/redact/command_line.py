@@ -1,7 +1,6 @@
-"""The command of a server, as it may stand in a header.
+"""Redact the command line of a server, for the header of a recording.
 
-Owns what only a command line has: an option whose value is the next word. All
-else, `NAME=value`, tokens and URLs, is text like any other.
+An option's value may be the next word; everything else (`NAME=value`, tokens, URLs) is plain text.
 """
 
 from __future__ import annotations
@@ -24,29 +23,27 @@ _NOT_SECRET = re.compile(rb"-[A-Za-z-]|[0-9]{1,3}\Z")
 
 
 def command(
-    words: list[str], rules: RedactionRules, mask: Mask, tell: Callable[[str, tuple[str, ...]], None]
+    words: list[str], rules: RedactionRules, mask: Mask, report: Callable[[str, tuple[str, ...]], None]
 ) -> list[str]:
-    """Return the words of a command line, redacted."""
     kept: list[str] = []
     expected = False
     for number, word in enumerate(words):
         data = word.encode("utf-8", "surrogateescape")
-        found = [] if expected else spans(data, rules)
         option = _OPTION.fullmatch(data) or _SETTING.fullmatch(data)
         if option is not None and rules.verdict(option["name"]) == NameVerdict.NOTHING:
             option = None
         if expected and not _NOT_SECRET.match(data) and not is_harmless(data):
             found = [SecretSpan(0, len(data), "argv")]
-        elif expected:
-            found = spans(data, rules)
-        elif option is not None and not is_harmless(option["value"]):
+        elif not expected and option is not None and not is_harmless(option["value"]):
             found = [SecretSpan(option.start("value"), option.end("value"), "argv")]
+        else:
+            found = spans(data, rules)
         expected = option is not None and data.startswith(b"-") and not option["value"]
         pieces: list[bytes] = []
         done = 0
         for start, end, rule in found:
             pieces += (data[done:start], mask(data[start:end]))
-            tell(rule, ("command", str(number)))
+            report(rule, ("command", str(number)))
             done = end
         kept.append(b"".join([*pieces, data[done:]]).decode("utf-8", "surrogateescape"))
     return kept

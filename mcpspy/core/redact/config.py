@@ -1,7 +1,6 @@
-"""What counts as a secret: what is built in, and what a person asked for besides.
+"""The rules of redaction: built in, and the user's own keys, patterns, pointers and values.
 
-Owns a person's own keys, patterns, pointers and values, and what the gate has
-to look for on their behalf. Refuses, by ValueError, what could never be found.
+Raises ValueError for rules that could never match.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from mcpspy.core.redact.patterns import NameVerdict, verdict
 from mcpspy.core.redact.prefilter import Prefilter
 
-TELLING = 3
-"""Bytes of what the gate looks for on a person's behalf: fewer are in every message anyway."""
+MIN_LITERAL = 3
+"""Least bytes of a custom literal of the prefilter: shorter ones are in every message."""
 
-SHORTEST = 4
-"""Bytes of a value that may be looked for wherever it shows up: a shorter one is found in everything."""
+MIN_VALUE = 4
+"""Least bytes of a value that is searched for everywhere: shorter ones are in every message."""
 
 Pointer = tuple[str, ...]
 """A JSON pointer's reference tokens, unescaped (RFC 6901)."""
@@ -26,7 +25,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 class RedactionRules:
-    """Immutable, and shared by everything that is redacted alike."""
+    """Immutable, and shared between redactors."""
 
     def __init__(
         self,
@@ -35,7 +34,7 @@ class RedactionRules:
         pointers: Iterable[str] = (),
         values: Mapping[str, str] | None = None,
     ) -> None:
-        """`values` is what each variable of the environment holds. Raises ValueError, which says what is wrong."""
+        """`values` maps environment variables to their values. Raises ValueError for an invalid rule."""
         self._keys = {_plain(key): key for key in keys}
         if "" in self._keys:
             raise ValueError(f"{self._keys['']!r} has no letter to know a key by")
@@ -45,25 +44,24 @@ class RedactionRules:
             (f"env:{name}", _value(name, value)) for name, value in (values or {}).items() if value
         ]
         ends = [next((token for token in reversed(p) if not token.isdigit()), "") for p in self.pointers]
-        parts = [_plainest(token.encode()) for token in ends] + [
-            _plainest(value) for _, value in self._values
-        ]
+        parts = [_plainest(text) for text in (*map(str.encode, ends), *(value for _, value in self._values))]
         self.is_thorough = (
             bool(self._patterns)
-            or any(len(part) < TELLING for part in parts)
+            or any(len(part) < MIN_LITERAL for part in parts)
             or not all(key.isascii() for key in self._keys.values())
         )
-        """Whether every message has to be looked at: what is asked for has nothing that the gate could look for."""
-        self.gate = Prefilter([*parts, *(form for key in self._keys.values() for form in _spellings(key))])
+        """True if every message must be read, because a custom rule has no literal for the prefilter."""
+        self.prefilter = Prefilter(
+            [*parts, *(form for key in self._keys.values() for form in _spellings(key))]
+        )
 
     def verdict(self, name: bytes) -> int:
-        """Return what a name says of its value (`names.Verdict`)."""
         if self._keys and _plain(name.decode("utf-8", "replace")) in self._keys:
             return NameVerdict.STRONG
         return verdict(name)
 
-    def asked(self, text: bytes) -> Iterator[tuple[int, int, str]]:
-        """Yield what a person asked for in a text: start, end, rule."""
+    def custom_matches(self, text: bytes) -> Iterator[tuple[int, int, str]]:
+        """Yield the matches of custom values and patterns in a text: start, end, rule."""
         for rule, value in self._values:
             at = text.find(value)
             while at >= 0:
@@ -98,33 +96,33 @@ def _pointer(text: str) -> Pointer:
 
 def _value(name: str, value: str) -> bytes:
     data = value.encode("utf-8", "surrogateescape")
-    if len(data) < SHORTEST:
+    if len(data) < MIN_VALUE:
         raise ValueError(
-            f"the value of {name} has fewer than {SHORTEST} bytes: it would be found in everything"
+            f"the value of {name} has fewer than {MIN_VALUE} bytes: it would be found in everything"
         )
     return data
 
 
 def _spellings(key: str) -> Iterator[bytes]:
-    """Yield the ways a key is written: pin_code, pin-code, pinCode, PinCode, PIN_CODE; quoted, or before a sign."""
+    """Yield the spellings of a key: pin_code, pin-code, pinCode, PinCode, PIN_CODE; quoted, or before a sign."""
     words = [word.lower() for word in _WORDS.findall(key)]
-    joined = "".join(word.capitalize() for word in words)
+    titles = [word.capitalize() for word in words]
+    title = "".join(titles)
+    joined = {sign.join(words) for sign in ("_", "-", "")}
     for written in {
         key,
-        "_".join(words),
-        "-".join(words),
-        "".join(words),
+        *joined,
         "_".join(words).upper(),
-        "-".join(word.capitalize() for word in words),
-        joined,
-        joined[:1].lower() + joined[1:],
+        "-".join(titles),
+        title,
+        title[:1].lower() + title[1:],
     }:
         for form in ('"{}', "'{}", "{}=", "{}:", "-{} "):
             yield form.format(written).encode()
 
 
 def _plainest(text: bytes) -> bytes:
-    """Return the longest part of a text that JSON never writes otherwise."""
+    """Return the longest part of a text that JSON never escapes."""
     return max(re.split(rb"[^A-Za-z0-9 _.,:;-]+", text), key=len)
 
 

@@ -1,15 +1,8 @@
-"""Tokens that are told by their shape, whatever name they stand under.
+"""Tokens recognised by their pattern, and names whose values are secret (docs/redact.md lists both).
 
-Owns the table: for each literal of the gate, the whole of the token, and a test
-where shapes alone would take too much. docs/redact.md lists them. A pattern is
-matched at its literal and nowhere else, and no two matches of one begin in the
-same run of token characters: so none is more than linear.
-
-Names whose values are secret, and values that are not for all their names.
-
-Owns the table of names, and the test for the names that mean something else as
-often. A name counts by how it ends, its case and separators aside: `DB_PASSWORD`,
-`dbPassword` and `db-password` are one.
+Each prefilter literal has the pattern of the whole token, and a test where patterns alone match too
+much. A pattern is matched at its literal only, and no two matches of one begin in the same run of
+token characters: so none is worse than linear. Names count by their ending, without case and separators.
 """
 
 from __future__ import annotations
@@ -30,13 +23,22 @@ STRONG = """
     accesstoken refreshtoken authtoken idtoken bearertoken sessiontoken apitoken bottoken usertoken
     clientsecret credential authorization cookie
 """.split()
-"""Whatever their value is, it is secret; the plural too."""
+"""Endings of names whose value is always secret; also in the plural."""
 
 _STRONG = tuple(name.encode() + plural for name in STRONG for plural in (b"", b"s"))
 _PAGES = re.compile(
     rb"(?:page|next|prev|previous|progress|continuation|sync|cursor|max|min|start|end|stop)token$"
 )
 _NOT_LETTERS = re.compile(rb"[^a-z0-9]+")
+_PATH = re.compile(rb"[/~.]|[A-Za-z]:[\\\\/]")
+_WORD_BYTES = re.compile(rb"[^\s\"'<>{}()\[\]]+")
+_DIGIT = re.compile(rb"[0-9]")
+_LETTER = re.compile(rb"[A-Za-z]")
+_RUN = re.compile(rb"[A-Za-z0-9]{16}")
+
+MAX_JWT_HEADER = 2048
+"""Bytes searched backwards for the first part of a JWT."""
+
 _HARMLESS = re.compile(
     rb"""(?ix)
     null | none | nil | undefined | true | false | yes | no | required | optional | include | omit | same-origin
@@ -53,14 +55,13 @@ _HARMLESS = re.compile(
 
 
 class NameVerdict:
-    """What a name says of its value: WEAK that it is secret if it looks like it, for `token` is as often a word."""
+    """How a name classifies its value; WEAK: secret if it looks random, because `token` has other meanings too."""
 
     NOTHING, WEAK, STRONG = range(3)
 
 
 @lru_cache(maxsize=1024)
 def verdict(name: bytes) -> int:
-    """Return what the name says of its value."""
     plain = _NOT_LETTERS.sub(b"", name[-80:].lower())
     if plain.endswith(_STRONG):
         return NameVerdict.STRONG
@@ -69,25 +70,25 @@ def verdict(name: bytes) -> int:
     return NameVerdict.NOTHING
 
 
-def is_several(name: bytes) -> bool:
-    """Whether the name is a plural: of what stands below it, only plain values are secrets."""
+def is_plural(name: bytes) -> bool:
+    """Return True for a plural: of the values below it, only plain ones are secrets."""
     return name[-1:] in b"sS"
 
 
-def is_told(name: bytes, value: bytes) -> bool:
-    """Whether the value of a weak name looks like a secret."""
+def looks_secret(name: bytes, value: bytes) -> bool:
+    """Return True if the value of a weak name looks like a secret."""
     if name.lower() == b"pass":
         return _WORD_BYTES.fullmatch(value) is not None and not _PATH.match(value)
     return is_random(value)
 
 
 def is_harmless(value: bytes) -> bool:
-    """Whether a value tells nothing: empty, a placeholder of any kind, the name of a variable or a type."""
+    """Return True if a value is empty, a placeholder of any kind, or the name of a variable or type."""
     return len(value) < 256 and _HARMLESS.fullmatch(value) is not None
 
 
 def is_random(value: bytes, least: int = 8) -> bool:
-    """Whether a value looks like a token: no white space, letters and digits mixed, no path, not all one letter."""
+    """Return True if a value looks like a token: letters and digits, no white space, several characters."""
     head = value[:256]
     return (
         len(value) >= least
@@ -98,28 +99,16 @@ def is_random(value: bytes, least: int = 8) -> bool:
     )
 
 
-_PATH = re.compile(rb"[/~.]|[A-Za-z]:[\\\\/]")
-_WORD_BYTES = re.compile(rb"[^\s\"'<>{}()\[\]]+")
-_DIGIT = re.compile(rb"[0-9]")
-_LETTER = re.compile(rb"[A-Za-z]")
-
-
-HEADER = 2048
-"""Bytes of a JWT's first part that are looked back for."""
-
-
 class TokenPattern:
-    """One kind of token."""
-
     def __init__(self, rule: str, pattern: str, test: Test | None = None, back: int = 0) -> None:
         self.rule = rule
         self.back = back
-        """Bytes of the token, or of what has to stand before it, that come before the literal."""
+        """Bytes of the pattern before the literal."""
         self._pattern = pattern
         self._test = test
 
     def at(self, text: bytes, place: int) -> tuple[int, int] | None:
-        """Return where the secret of this shape stands whose literal begins at `place`."""
+        """Return the span of the token whose literal begins at `place`."""
         found = _compiled(self._pattern).match(text, max(0, place - self.back))
         if found is None:
             return None
@@ -133,24 +122,22 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
 
 
 def _is_varied(token: bytes) -> bool:
-    """Whether it is not the `ghp_xxxxxxxx` of a manual."""
+    """Return False for the `ghp_xxxxxxxx` of documentation."""
     return len(set(token[-16:])) > 4
 
 
 def _is_sk(token: bytes) -> bool:
-    """Whether it is a key, and not `sk-` and words with dashes between them."""
+    """Return False for `sk-` followed by words and dashes."""
     return is_random(token) and (_RUN.search(token) is not None or token.startswith(b"sk-ant-"))
 
 
 def _is_basic(encoded: bytes) -> bool:
-    """Whether it is a name and a password, as `Basic` has them (RFC 7617)."""
+    """Return True for base64 of `name:password` (RFC 7617)."""
     try:
         return b":" in a2b_base64(encoded + b"=" * (-len(encoded) % 4))
     except ValueError:
         return False
 
-
-_RUN = re.compile(rb"[A-Za-z0-9]{16}")
 
 _LEFT = r"(?<![A-Za-z0-9_-])"
 
@@ -196,7 +183,7 @@ SHAPES: dict[bytes, TokenPattern] = {
     ),
     b"asic ": TokenPattern("basic", r"(?<![A-Za-z0-9])[Bb]asic {1,4}([A-Za-z0-9+/]{6,}+={0,2}+)", _is_basic, back=1),
 }  # fmt: skip
-"""Literal of the gate → what it belongs to. The rest of the gate's literals are names, or need a longer look."""
+"""Literal of the prefilter → its token. Other literals are parts of names, or of JWTs and PEM keys."""
 
 _JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)?")
 _PEM = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
@@ -204,19 +191,19 @@ _TOKEN_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 
 def tail(text: bytes, place: int, most: int, letters: bytes) -> int:
-    """Return how many of these letters stand right before a place, of `most` at most."""
+    """Return how many of these letters precede a position directly, up to `most`."""
     before = text[max(0, place - most) : place]
     return len(before) - len(before.rstrip(letters))
 
 
 def jwt(text: bytes, place: int) -> tuple[int, int] | None:
-    """Return where the JSON Web Token stands whose second part begins after the dot at `place`."""
-    found = _JWT.match(text, place - tail(text, place, HEADER, _TOKEN_LETTERS))
+    """Return the span of the JSON Web Token whose second part begins after the dot at `place`."""
+    found = _JWT.match(text, place - tail(text, place, MAX_JWT_HEADER, _TOKEN_LETTERS))
     return None if found is None else found.span()
 
 
 def pem(text: bytes, place: int) -> tuple[int, int] | None:
-    """Return where the private key stands between its two lines; to the end, if the second is missing."""
+    """Return the span of the private key between its two lines; to the end if the second is missing."""
     found = _PEM.match(text, place)
     if found is None:
         return None

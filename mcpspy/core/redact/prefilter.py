@@ -1,10 +1,9 @@
-r"""The cheap test on raw bytes: may there be a secret here at all?
+"""A fast test on raw bytes: could they contain a secret?
 
-Owns the literals that every secret we know comes with: a part of a key's name,
-the beginning of a token, an escape that could hide either. No hit means no
-secret; a hit means that somebody has to look. One pass of a vectorized
-Aho-Corasick over a chunk costs what copying it costs, and this module is all of
-redaction that a session without secrets ever imports.
+Every known secret comes with a literal: a part of a key's name, the start of a token, an escape that
+could hide either. No hit means no secret; a hit means that the message must be read. One pass of a
+vectorized Aho-Corasick over a chunk costs as much as copying it, and a session without secrets imports
+only this module of redaction.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     Hit = tuple[int, bytes]
-    """Where it is, and which literal."""
+    """Its position, and the literal."""
 
     Matches = list[tuple[int, int, int]]
-    """Which literal, where it begins and ends."""
+    """Index of the literal, start, end."""
 
     Find = Callable[[bytes], Matches]
 
 NAMES = rb"""assw ASSW "pass assphrase ecret ECRET _key _KEY -key -Key Key" Key\ Key= Key: pikey PIKEY
     _token _TOKEN "token 'token oken: ccessToken hToken nToken dToken rToken tToken iToken -token -Token oken= OKEN= uthoriz ookie redential""".split()
-"""Parts of names whose values are secret, in the spellings that are in use: `Password`, `api_key`, `X-Api-Key`."""
+"""Parts of names whose values are secret, in common spellings: `Password`, `api_key`, `X-Api-Key`."""
 
 SHAPES = (
     *b"""ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xapp- k_live_ k_test_ whsec_ AKIA ASIA AIza ya29. GOCSPX- .eyJ
@@ -33,81 +32,78 @@ SHAPES = (
     b"earer ",
     b"asic ",
 )
-"""Parts of tokens that are told by their shape alone; `shapes` has the rest of each."""
+"""Parts of tokens recognised by their pattern alone (`core.redact.patterns`)."""
 
 SHORT = (b"sk-", b"xox", b"hf_", b"SG.", b"ntn_", b"figd_", b"tvly-")
-"""The same, in a search of their own: one of three bytes would make the whole of the other slow."""
+"""Likewise, in a separate search: literals of three bytes would slow down the other one."""
 
 ESCAPE = b"\\u00"
-"""An escape of JSON, which may stand for a letter of the above."""
+"""An escape of JSON, which may hide a letter of the above."""
 
 B64 = b'"b64":"'
-"""A line of the recording whose payload is no text."""
+"""A line of the recording whose payload is not text."""
 
 LONG = (*NAMES, *SHAPES, ESCAPE, B64)
-"""At most 64, and none shorter than 4 bytes: past either, the search is no longer vectorized and ten times slower."""
+"""At most 64, each of 4 bytes or more: otherwise the search is not vectorized, and ten times slower."""
 
 AT = b"@"
-"""The end of a URL's user and password: no literal, but a hit."""
+"""The end of a URL's user and password: not a literal, but a hit."""
 
 AT_SIGN = ord(AT)
-"""A number, as are others that are looked for: one byte as bytes is found only once CPython has dropped a TypeError."""
+"""An int: for a `bytes` of length 1, CPython raises and drops a TypeError before it searches."""
 
-ASKED = b""
-"""What a person asked for."""
+CUSTOM = b""
+"""The literal of all hits of custom rules."""
 
 URL = 256
-"""Bytes looked back from an `@` for the `//` of a URL with a password in it."""
+"""Bytes searched backwards from an `@` for the `//` of a URL with a password."""
 
-SEAM = 128
-"""Bytes around the place where two buffers meet that are searched as one; no literal of ours is longer."""
+OVERLAP = 128
+"""Bytes of two adjacent buffers that are searched together; no built-in literal is longer."""
 
 
 class Prefilter:
-    """Finds the places that somebody has to look at."""
-
     def __init__(self, more: Iterable[bytes] = ()) -> None:
-        """`more` is literals that a person asks for besides ours."""
         self.long, self.short = _finder(LONG), _finder(SHORT)
-        asked = sorted({literal for literal in more if literal})
-        self.asked = _finder(asked) if asked else None
-        self.seam = max(SEAM, *map(len, asked)) if asked else SEAM
+        custom = sorted({literal for literal in more if literal})
+        self.custom = _finder(custom) if custom else None
+        self.overlap = max(OVERLAP, *map(len, custom)) if custom else OVERLAP
 
     def hits(self, data: bytes) -> list[Hit]:
-        """Return what is suspicious, in order; nearly always nothing."""
+        """Return the hits in order; nearly always none."""
         return self.ordered(data, self.long(data), self.short(data))
 
     def ordered(self, data: bytes, long: Matches, short: Matches) -> list[Hit]:
-        """Return the hits of a text in which `long` and `short` found this."""
-        if not long and not short and AT_SIGN not in data and self.asked is None:
+        """Return the hits of a text, given the matches of `self.long` and `self.short`."""
+        if not long and not short and AT_SIGN not in data and self.custom is None:
             return []
         found = [(start, LONG[number]) for number, start, _ in long]
         found += [(start, SHORT[number]) for number, start, _ in short]
-        if self.asked is not None:
-            found += [(start, ASKED) for _, start, _ in self.asked(data)]
+        if self.custom is not None:
+            found += [(start, CUSTOM) for _, start, _ in self.custom(data)]
         if AT_SIGN in data:
             found += [(at, AT) for at in _passwords(data)]
         found.sort()
         return found
 
     def is_hit(self, buffers: Iterable[bytes | bytearray]) -> bool:
-        """Whether there is a hit in the buffers as a whole, without joining them."""
+        """Return True if the buffers together contain a hit, without joining them."""
         tail = b""
         for buffer in buffers:
             data = bytes(buffer)
-            if self.hits(data) or (tail and self.hits(tail + data[: self.seam])):
+            if self.hits(data) or (tail and self.hits(tail + data[: self.overlap])):
                 return True
-            tail = (tail + data)[-self.seam :] if len(data) < self.seam else data[-self.seam :]
+            tail = (tail + data)[-self.overlap :] if len(data) < self.overlap else data[-self.overlap :]
         return False
 
 
 def _finder(literals: Sequence[bytes]) -> Find:
-    # Only the leftmost kinds have the vectorized search.
+    # Only leftmost match kinds have the vectorized search.
     return BytesAhoCorasick(literals, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
 
 
 def _passwords(data: bytes) -> list[int]:
-    """Return the `@` that end the user's part of a URL; `/` may be escaped."""
+    """Return the positions of `@` that end the user part of a URL; `/` may be escaped."""
     places = []
     at = data.find(b"@")
     while at >= 0:

@@ -1,9 +1,8 @@
-"""Lines of a recording in, lines without secrets out.
+"""Redact the lines of a recording.
 
-Owns what is done to each kind of entry, and what happens when that fails: the
-entry is lost and a note says so, since neither a bug of ours nor a message that
-breaks us may let a secret through. Envelopes stay as they are, and of messages
-every byte that is no secret. Never raises for what a line holds.
+If redaction of an entry fails, the entry is lost and a note records that: neither a bug in mcpspy nor
+a message that triggers it may let a secret through. Envelopes, and all bytes of messages that are not
+secret, stay unchanged. Never raises for the content of a line.
 """
 
 from __future__ import annotations
@@ -22,45 +21,45 @@ if TYPE_CHECKING:
     from mcpspy.core.redact.walker import ByteEdit
 
     Found = Callable[[str, str], None]
-    """Is told of each secret: its rule, and where it stood (a JSON pointer into the message)."""
+    """Called for each secret with its rule and its JSON pointer into the message."""
 
 LARGE = 1 << 22
-"""Bytes from which on a message is read as text: its structure would cost a second of traffic."""
+"""Bytes above which a message is read as plain text: parsing it would block for a second."""
 
 OPTIONS = (b"pass", b"secret", b"token", b"key", b"auth", b"cred", b"pwd", b"cookie")
-"""One of these is in the name of every option whose value is the next word of a command."""
+"""Every option whose value is a secret has one of these in its name."""
 
 JOINED = 1 << 16
-"""Bytes of lines that are looked at as one; a longer line is looked at as it came."""
+"""Bytes of lines that are joined and checked at once; a longer line is checked in its buffers."""
 
 _MSG = b',"msg":'
 _B64 = b',"b64":"'
 
 
 class Redactor:
-    """Redacts one recording. `key` is made for it, and never kept."""
+    """Redacts one recording. `key` is made for it and never kept."""
 
     def __init__(self, key: bytes, rules: RedactionRules | None = None, found: Found | None = None) -> None:
         self._key = key
-        self._given = rules
+        self._custom_rules = rules
         self._found = found
-        self._gate = rules.gate if rules is not None else Prefilter()
-        self._long, self._short = self._gate.long, self._gate.short
-        self._is_asked = self._gate.asked is not None or (rules is not None and rules.is_thorough)
+        self._prefilter = rules.prefilter if rules is not None else Prefilter()
+        self._long, self._short = self._prefilter.long, self._prefilter.short
+        self._has_custom = self._prefilter.custom is not None or (rules is not None and rules.is_thorough)
         self._is_thorough = rules is not None and rules.is_thorough
         self.lost = 0
         """Entries that could not be redacted."""
 
     def lines(self, data: bytes) -> bytes:
-        """Return whole lines, redacted: nearly always as they are."""
+        """Return whole lines, redacted: nearly always unchanged."""
         long, short = self._long(data), self._short(data)
-        if not long and not short and AT_SIGN not in data and not self._is_asked:
+        if not long and not short and AT_SIGN not in data and not self._has_custom:
             return data
         if self._is_thorough:
             return b"".join(map(self._line, _lines(data)))
         pieces: list[bytes] = []
         done = 0
-        for hit in self._gate.ordered(data, long, short):
+        for hit in self._prefilter.ordered(data, long, short):
             place = hit[0]
             if place >= done and self._is_suspect(data, hit):
                 start = data.rfind(b"\n", done, place) + 1 or done
@@ -70,7 +69,7 @@ class Redactor:
         return b"".join([*pieces, data[done:]]) if done else data
 
     def buffers(self, buffers: Iterable[bytes | bytearray]) -> Iterator[bytes | bytearray]:
-        """Yield whole lines that come in buffers, redacted. Each line is complete before any of it goes on."""
+        """Yield redacted lines from buffers. No part of a line is yielded before its end is known."""
         pending: list[bytes | bytearray] = []
         size = whole = joined = 0
         for buffer in buffers:
@@ -90,11 +89,11 @@ class Redactor:
             yield self.lines(b"".join(pending))
 
     def header(self, fields: Mapping[str, Value]) -> dict[str, Value]:
-        """Return the fields of a header, redacted: the server's command, above all."""
+        """Return the fields of a header, redacted: mainly the server's command."""
         words = "\n".join(str(value) for value in fields.values()).encode("utf-8", "surrogateescape")
         if (
-            self._given is None
-            and not self._gate.hits(words)
+            self._custom_rules is None
+            and not self._prefilter.hits(words)
             and not any(map(words.lower().__contains__, OPTIONS))
         ):
             return dict(fields)
@@ -104,39 +103,38 @@ class Redactor:
         kept: dict[str, Value] = {}
         for name, value in fields.items():
             if isinstance(value, str):
-                kept[name] = command([value], rules, self._mask, self._tell)[0]
+                kept[name] = command([value], rules, self._mask, self._report)[0]
             elif isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
-                kept[name] = command(list(map(str, value)), rules, self._mask, self._tell)
+                kept[name] = command(list(map(str, value)), rules, self._mask, self._report)
             else:
                 kept[name] = value
         return kept
 
     def message(self, data: bytes) -> bytes:
-        """Return a message, redacted; as text, if it is no JSON."""
-        if self._is_thorough or any(self._is_suspect(data, hit) for hit in self._gate.hits(data)):
+        """Return a message, redacted; as plain text if it is not JSON."""
+        if self._is_thorough or any(self._is_suspect(data, hit) for hit in self._prefilter.hits(data)):
             return self._read(data)
         return data
 
     def _read(self, data: bytes) -> bytes:
-        """Return a message that something in it makes worth reading, redacted."""
+        """Return a message with hits, redacted."""
         from mcpspy.core.redact.walker import InvalidJson, JsonWalker, apply
 
         if len(data) <= LARGE:
             try:
-                return apply(data, self._told(JsonWalker(self._rules(), self._mask).edits(data)))
+                return apply(data, self._reported(JsonWalker(self._rules(), self._mask).edits(data)))
             except InvalidJson:
                 pass
         return self._text(data)
 
     def _is_suspect(self, data: bytes, hit: Hit) -> bool:
-        """Whether the line of a hit has to be read."""
         if hit[1] == B64:
             return True
         from mcpspy.core.redact.text import is_suspect
 
         try:
             return is_suspect(data, hit, self._rules())
-        except Exception:  # Reading the line will fail too, which costs this line and no other.
+        except Exception:  # Reading the line will fail too, which loses this line only.
             return True
 
     def _line(self, line: bytes) -> bytes:
@@ -157,19 +155,18 @@ class Redactor:
         head, found, rest = line.partition(_B64)
         if found and rest.endswith(b'"}\n'):
             data = a2b_base64(rest[:-3])
-            if not self._is_thorough and not self._gate.hits(data):
+            if not self._is_thorough and not self._prefilter.hits(data):
                 return line
             kept = self._text(data)
             return line if kept == data else b"".join((head, found, b2a_base64(kept, newline=False), b'"}\n'))
         from mcpspy.core.redact.walker import InvalidJson, JsonWalker, apply
 
         try:
-            return apply(line, self._told(JsonWalker(self._rules(), self._mask, note=True).edits(line)))
+            return apply(line, self._reported(JsonWalker(self._rules(), self._mask, note=True).edits(line)))
         except InvalidJson:
             return self._text(line)
 
     def _text(self, data: bytes) -> bytes:
-        """Return what has no structure, redacted."""
         from mcpspy.core.redact.text import UnescapedText, spans
         from mcpspy.core.redact.walker import ByteEdit, apply
 
@@ -177,10 +174,10 @@ class Redactor:
             ByteEdit(start, end, self._mask(UnescapedText(data[start:end]).text), rule, ())
             for start, end, rule in spans(data, self._rules())
         ]
-        return apply(data, self._told(edits))
+        return apply(data, self._reported(edits))
 
     def _large(self, line: list[bytes | bytearray]) -> Iterator[bytes | bytearray]:
-        """Yield a line that is not worth joining if there is nothing in it."""
+        """Yield a long line, without joining it if it has no hits."""
         if not line or self._is_clean(line):
             yield from line
         else:
@@ -192,38 +189,38 @@ class Redactor:
         if self._is_thorough:
             return False
         if _B64 not in line[0]:
-            return not self._gate.is_hit(line)
+            return not self._prefilter.is_hit(line)
         try:
-            return not self._gate.is_hit(map(a2b_base64, line[1:-1]))
-        except ValueError:  # Not cut where its bytes are.
+            return not self._prefilter.is_hit(map(a2b_base64, line[1:-1]))
+        except ValueError:  # A buffer does not end at a multiple of 4.
             return False
 
     def _rules(self) -> RedactionRules:
-        """Return the rules; those that are built in are not read before they are needed."""
-        if self._given is None:
+        """Return the rules; the built-in ones are imported on first use."""
+        if self._custom_rules is None:
             from mcpspy.core.redact.config import RedactionRules
 
-            self._given = RedactionRules()
-        return self._given
+            self._custom_rules = RedactionRules()
+        return self._custom_rules
 
     def _mask(self, secret: bytes) -> bytes:
         from mcpspy.core.redact.placeholder import placeholder
 
         return placeholder(secret, self._key)
 
-    def _told(self, edits: list[ByteEdit]) -> list[ByteEdit]:
+    def _reported(self, edits: list[ByteEdit]) -> list[ByteEdit]:
         for edit in edits:
-            self._tell(edit.rule, edit.pointer)
+            self._report(edit.rule, edit.pointer)
         return edits
 
-    def _tell(self, rule: str, pointer: tuple[str, ...]) -> None:
+    def _report(self, rule: str, pointer: tuple[str, ...]) -> None:
         if self._found is not None:
             spelled = "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in pointer)
             self._found(rule, spelled)
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """Return lines as LF alone ends them."""
+    """Split at LF only, and keep it."""
     lines = [line + b"\n" for line in data.split(b"\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines

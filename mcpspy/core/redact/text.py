@@ -1,13 +1,8 @@
-"""Secrets in a text: a token, an assignment, a URL's password, a key of JSON that is only quoted.
+"""Secrets in plain text: tokens, assignments, passwords in URLs, keys of quoted JSON.
 
-Owns what counts as one where there is no structure to go by: content that a
-tool read from a file, a server's stderr, a line that is no message. Starts at
-the gate's hits and looks no further than each of them, so prose costs nothing.
-
-A JSON string's text, and where each part of it stands in the string.
-
-Owns the way back: what is found in the text `secret` is cut out of the bytes
-`\u0073ecret` exactly. Takes what is no valid string as it is.
+For content without structure: a file that a tool read, a server's stderr, a line that is not a message.
+Search starts at prefilter hits only, so prose costs nothing. `UnescapedText` maps positions in an
+unescaped JSON string back to its bytes; invalid escapes are kept.
 """
 
 from __future__ import annotations
@@ -16,7 +11,7 @@ import re
 from bisect import bisect_right
 from typing import NamedTuple
 
-from mcpspy.core.redact.patterns import SHAPES, NameVerdict, is_harmless, is_random, is_told, jwt, pem, tail
+from mcpspy.core.redact import patterns
 from mcpspy.core.redact.prefilter import AT, B64, ESCAPE, NAMES, URL
 
 TYPE_CHECKING = False
@@ -29,10 +24,9 @@ _SHORT = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
 class UnescapedText:
-    """The text of a string, in UTF-8."""
+    """The text, in UTF-8, of the `raw` inside of a JSON string."""
 
     def __init__(self, raw: bytes) -> None:
-        """`raw` is what stands between the quotes."""
         self._texts = [0]
         self._raws = [0]
         if _BACKSLASH not in raw:
@@ -50,7 +44,7 @@ class UnescapedText:
             else:
                 code = int(found[1], 16)
                 if 0xDC00 <= code < 0xE000 and high and not plain:
-                    # The second half of a character beyond the first 65,536: both halves are one.
+                    # The low surrogate of a pair: both halves are one character.
                     code = 0x10000 + (high - 0xD800 << 10) + code - 0xDC00
                     length -= len(pieces.pop())
                     del self._texts[-2:], self._raws[-2:]
@@ -70,29 +64,27 @@ class UnescapedText:
         self.text = b"".join([*pieces, raw[done:]])
 
     def raw(self, at: int) -> int:
-        """Return where a place in the text stands in the string."""
+        """Return the position in the string for one in the text."""
         number = bisect_right(self._texts, at) - 1
         return self._raws[number] + at - self._texts[number]
 
 
 def escape(text: bytes) -> bytes:
-    """Return a text without control characters as it stands in a JSON string."""
+    """Return a text without control characters as the inside of a JSON string."""
     return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
 
 
 class SecretSpan(NamedTuple):
-    """Where a secret stands in a text, and by which rule."""
-
     start: int
     end: int
     rule: str
 
 
-LOOKED = 4096
-"""Bytes of a quoted value in which its closing quote is looked for; a longer one is taken as far as it has no space."""
+MAX_QUOTED = 4096
+"""Bytes in which the closing quote of a value must be; a longer value ends at its first space."""
 
 WINDOWED = 1 << 20
-"""Bytes from which on a text is not unescaped as a whole: a hundred megabytes of lines would take seconds."""
+"""Bytes above which a text is unescaped around hits only: a hundred megabytes would take seconds."""
 
 _NAMES = frozenset(NAMES)
 _NAME_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
@@ -122,10 +114,9 @@ _DOCUMENTED = re.compile(rb"(?i)pass(?:word|wd)?|pwd|secret|token|\[redacted(?::
 
 
 def spans(text: bytes, rules: RedactionRules, *, is_uri: bool = False) -> list[SecretSpan]:
-    """Return the secrets of a text, in order and apart; of a URI its path is left as it is.
+    """Return the secrets of a text, in order and without overlaps; in a URI, not those of the path.
 
-    A text may quote JSON, or be some that broke off: so it is read as it
-    stands, and with what escapes in it stand for.
+    A text may contain quoted or incomplete JSON, so it is searched both as it is and unescaped.
     """
     found = _spans(text, rules, is_uri=is_uri)
     if _BACKSLASH in text:
@@ -135,16 +126,16 @@ def spans(text: bytes, rules: RedactionRules, *, is_uri: bool = False) -> list[S
                 SecretSpan(first + unescaped.raw(start), first + unescaped.raw(end), rule)
                 for start, end, rule in _spans(unescaped.text, rules, is_uri=is_uri)
             ]
-    return apart(found)
+    return merged_spans(found)
 
 
 def _windows(text: bytes, rules: RedactionRules) -> list[tuple[int, int]]:
-    """Return the parts of a text whose escapes are looked at: all of it, or what is around hits in a very long one."""
+    """Return the parts of a text to unescape: all of it, or the surroundings of hits in a very long one."""
     if len(text) <= WINDOWED or rules.is_thorough:
         return [(0, len(text))]
     windows: list[tuple[int, int]] = []
-    for place, _ in rules.gate.hits(text):
-        start, end = max(0, place - LOOKED), place + 2 * LOOKED
+    for place, _ in rules.prefilter.hits(text):
+        start, end = max(0, place - MAX_QUOTED), place + 2 * MAX_QUOTED
         if windows and start <= windows[-1][1]:
             windows[-1] = (windows[-1][0], end)
         else:
@@ -153,9 +144,9 @@ def _windows(text: bytes, rules: RedactionRules) -> list[tuple[int, int]]:
 
 
 def _spans(text: bytes, rules: RedactionRules, *, is_uri: bool) -> list[SecretSpan]:
-    found = [SecretSpan(*asked) for asked in rules.asked(text)]
+    found = [SecretSpan(*match) for match in rules.custom_matches(text)]
     done = 0
-    for place, literal in rules.gate.hits(text):
+    for place, literal in rules.prefilter.hits(text):
         if place >= done and (span := _at(text, place, literal, rules, is_uri=is_uri)) is not None:
             found.append(span)
             done = span.end
@@ -163,11 +154,11 @@ def _spans(text: bytes, rules: RedactionRules, *, is_uri: bool) -> list[SecretSp
 
 
 def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
-    """Whether a hit in a message, as it stands there, needs the message to be read. Cheap, and never wrong with a no."""
+    """Return False if a hit in a message is certainly not a secret; cheap."""
     place, literal = hit
     if literal in _NAMES:
         start, end = _name(raw, place + literal.startswith(b'"'))
-        return rules.verdict(raw[start:end]) != NameVerdict.NOTHING and (
+        return rules.verdict(raw[start:end]) != patterns.NameVerdict.NOTHING and (
             _FOLLOWED.match(raw, end) is not None
             or raw.startswith(b"--", start)
             or (raw[start - 1 : start] in _QUOTES and _ENDED.match(raw, end) is not None)
@@ -178,28 +169,27 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
         return _HIDDEN.match(raw, place) is not None
     if literal in (b"earer ", b"asic "):
         return _CREDENTIAL.match(raw, place + len(literal)) is not None
-    shape = SHAPES.get(literal)
+    shape = patterns.SHAPES.get(literal)
     if shape is None:
         return literal != B64
-    # After an escape, `\\n`, what looks like a letter before the token is none.
+    # The letter before the token may belong to an escape, `\\n`.
     return raw[place - shape.back - 2 : place - shape.back - 1] == b"\\" or shape.at(raw, place) is not None
 
 
 def _name(text: bytes, place: int) -> tuple[int, int]:
-    """Return where the name begins and ends that a place is in."""
+    """Return the span of the name around a position."""
     after = _NAME_ON.match(text, place)
-    return place - tail(text, place, 80, _NAME_LETTERS), after.end() if after else place
+    return place - patterns.tail(text, place, 80, _NAME_LETTERS), after.end() if after else place
 
 
-def apart(found: list[SecretSpan]) -> list[SecretSpan]:
-    """Make one of those that overlap."""
-    apart: list[SecretSpan] = []
+def merged_spans(found: list[SecretSpan]) -> list[SecretSpan]:
+    merged: list[SecretSpan] = []
     for span in sorted(found):
-        if apart and span.start < apart[-1].end:
-            apart[-1] = apart[-1]._replace(end=max(apart[-1].end, span.end))
+        if merged and span.start < merged[-1].end:
+            merged[-1] = merged[-1]._replace(end=max(merged[-1].end, span.end))
         else:
-            apart.append(span)
-    return apart
+            merged.append(span)
+    return merged
 
 
 def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_uri: bool) -> SecretSpan | None:
@@ -208,11 +198,11 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
     if is_uri and b"?" not in text[:place]:
         return None
     if literal == b"-----BEGIN":
-        where, rule = pem(text, place), "private-key"
+        where, rule = patterns.pem(text, place), "private-key"
     elif literal == b".eyJ":
-        where, rule = jwt(text, place), "jwt"
-    elif literal in SHAPES:
-        shape = SHAPES[literal]
+        where, rule = patterns.jwt(text, place), "jwt"
+    elif literal in patterns.SHAPES:
+        shape = patterns.SHAPES[literal]
         where, rule = shape.at(text, place), shape.rule
     else:
         return _assigned(text, place, rules)
@@ -220,7 +210,7 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
 
 
 def _password(text: bytes, at: int) -> SecretSpan | None:
-    """Return the password of a URL, or the token that stands for its user."""
+    """Return the password of a URL, or the token in place of its user."""
     base = max(0, at - URL)
     base = max(base, text.rfind(b"/", base, at) - 1)
     found = _USER.search(text, base, at)
@@ -228,19 +218,23 @@ def _password(text: bytes, at: int) -> SecretSpan | None:
         return None
     part = "password" if found["password"] is not None else "user"
     value = found[part]
-    if is_harmless(value) or _DOCUMENTED.fullmatch(value) or (part == "user" and not is_random(value, 16)):
+    if (
+        patterns.is_harmless(value)
+        or _DOCUMENTED.fullmatch(value)
+        or (part == "user" and not patterns.is_random(value, 16))
+    ):
         return None
     return SecretSpan(*found.span(part), "url-password")
 
 
 def _assigned(text: bytes, place: int, rules: RedactionRules) -> SecretSpan | None:
-    """Return the value that is given to the name at a hit: `NAME=value`, `"name": "value"`, `name: value`, `--name value`."""
+    """Return the value of the name at a hit: `NAME=value`, `"name": "value"`, `name: value`, `--name value`."""
     found = _ASSIGNED.match(text, _name(text, place + text.startswith((b'"', b"'"), place))[0])
     if found is None:
         return None
     name, sign = found["name"], found["sign"].strip()
-    said = rules.verdict(name)
-    if said == NameVerdict.NOTHING or not (sign or name.startswith(b"--")):
+    strength = rules.verdict(name)
+    if strength == patterns.NameVerdict.NOTHING or not (sign or name.startswith(b"--")):
         return None
     at, quote = found.end(), found["quote"]
     if quote:
@@ -267,35 +261,27 @@ def _assigned(text: bytes, place: int, rules: RedactionRules) -> SecretSpan | No
     value = text[at:end]
     if (
         not value
-        or is_harmless(value)
-        or (said == NameVerdict.WEAK and not is_told(name.lstrip(b"-"), value))
+        or patterns.is_harmless(value)
+        or (strength == patterns.NameVerdict.WEAK and not patterns.looks_secret(name.lstrip(b"-"), value))
     ):
         return None
     return SecretSpan(at, end, "assigned")
 
 
 def _closing(text: bytes, quote: bytes, at: int) -> int:
-    """Return where a quoted value ends, at a quote that is not escaped once more; -1 if that is not in sight."""
-    end = text.find(quote, at, at + LOOKED)
+    """Return the end of a quoted value, at an unescaped quote; -1 if there is none within `MAX_QUOTED`."""
+    end = text.find(quote, at, at + MAX_QUOTED)
     while end > at and text[end - 1 : end] == b"\\":
-        end = text.find(quote, end + 1, at + LOOKED)
+        end = text.find(quote, end + 1, at + MAX_QUOTED)
     return end
 
 
 def _is_given(text: bytes, name: bytes, sign: bytes, value: bytes, end: int) -> bool:
-    """Whether a value without quotes is one, and not a word of prose or of a program."""
-    if name.isupper() and sign == b"=":
-        return not _CODE.match(text, end)
-    if is_random(value, 6):
-        return not _CODE.match(text, end)
-    return (
-        sign == b"="
-        and len(value) >= 4
-        and (
-            name.startswith(b"--")
-            or _PLAIN.fullmatch(value) is None
-            or text[end : end + 1] in b" \t\r\n&\\\"'`"
-        )
-        and value != name
-        and not _CODE.match(text, end)
-    )
+    """Return True if a value without quotes is a value, and not prose or program code."""
+    if _CODE.match(text, end):
+        return False
+    if (name.isupper() and sign == b"=") or patterns.is_random(value, 6):
+        return True
+    is_followed = text[end : end + 1] in b" \t\r\n&\\\"'`"
+    is_value = name.startswith(b"--") or _PLAIN.fullmatch(value) is None or is_followed
+    return sign == b"=" and len(value) >= 4 and is_value and value != name

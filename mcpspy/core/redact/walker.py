@@ -1,16 +1,9 @@
-"""The secrets of a message, with everything that only its structure can tell.
+"""Find the secrets of a message by walking its JSON text.
 
-Owns the walk over JSON text: which member a string belongs to, what the
-protocol needs and is left alone, what stands below a secret's name, JSON inside
-a string. Answers in edits of the very bytes; refuses to build or re-write a
-value, and to go on with what is no JSON (`Broken`).
-
-What the protocol itself needs, and redaction never touches.
-
-Owns which members are a peer's secrets' business and which are MCP's own:
-without its ids, cursors and states a recording could not be paired, mocked or
-replayed (basic/messages, basic/utilities/progress, server/utilities/pagination,
-tasks; all revisions).
+Uses the structure: which member a string belongs to, values below a secret's name, JSON inside strings.
+Leaves alone what MCP itself needs: without ids, cursors and states a recording could not be correlated,
+mocked or replayed (basic/messages, basic/utilities/progress, server/utilities/pagination, tasks; all
+revisions). Returns edits of the original bytes; raises `InvalidJson` for text that is not JSON.
 """
 
 from __future__ import annotations
@@ -18,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from mcpspy.core.redact.patterns import NameVerdict, is_harmless, is_several, is_told
-from mcpspy.core.redact.prefilter import ASKED
+from mcpspy.core.redact.patterns import NameVerdict, is_harmless, is_plural, looks_secret
+from mcpspy.core.redact.prefilter import CUSTOM
 from mcpspy.core.redact.text import UnescapedText, escape, spans
 
 TYPE_CHECKING = False
@@ -31,74 +24,68 @@ if TYPE_CHECKING:
     Mask = Callable[[bytes], bytes]
     """A secret → its placeholder."""
 
-OF_A_MESSAGE = frozenset(b"jsonrpc id method".split())
-"""Members of the message itself."""
+MESSAGE_MEMBERS = frozenset(b"jsonrpc id method".split())
 
-OF_THE_PROTOCOL = frozenset(
+PROTOCOL_MEMBERS = frozenset(
     b"""progressToken cursor nextCursor requestState taskId taskIds requestId elicitationId subscriptionId
     io.modelcontextprotocol/subscriptionId protocolVersion supportedVersions
     io.modelcontextprotocol/protocolVersion resultType name""".split()
 )
-"""Members anywhere else, except in what is a peer's own: `PAYLOADS`."""
+"""Members of the protocol at any level, except below `PAYLOADS`."""
 
-OF_A_NOTE = frozenset(b"t from note eol stream http why id retry event hung_up next part by pipe".split())
-"""Members of an entry of ours."""
+NOTE_MEMBERS = frozenset(b"t from note eol stream http why id retry event hung_up next part by pipe".split())
 
 PAYLOADS = frozenset(
     b"arguments structuredContent content contents messages data inputResponses elicitation".split()
 )
-"""Below these a peer says what it likes, and a member `name` or `cursor` is none of the protocol's."""
+"""Below these are the peers' own values; a member `name` or `cursor` there is not the protocol's."""
 
 SCHEMAS = frozenset(b"inputSchema outputSchema requestedSchema".split())
-"""A schema that describes a password says nothing of one: names count for nothing in it."""
+"""A schema describes a password and does not contain one: names are ignored in it."""
 
-LIKE_SCHEMAS = frozenset(
+SCHEMA_LIKE = frozenset(
     b"""properties patternProperties definitions $defs dependentRequired dependentSchemas dependencies required
     schema parameters""".split()
 )
-"""Below these a secret's name has a description of it, if it has an object or array; if it has a text, that may be one."""
+"""Below these, an object or array under a secret's name describes it; a string may be a secret."""
 
 URIS = frozenset(b"uri uriTemplate path".split())
-"""Their paths say which thing is meant."""
+"""Members whose value is a URI; its path identifies a thing and is no secret."""
 
-NAMED = frozenset(b"arguments properties patternProperties $defs definitions".split())
-"""The names of their members are names of arguments and properties."""
+NAME_MAPS = frozenset(b"arguments properties patternProperties $defs definitions".split())
+"""Members whose keys are names of arguments and properties."""
 
 DESCRIBES = frozenset(
     b"type $ref anyOf oneOf allOf enum const description title default format items properties".split()
 )
-"""An object that begins with one of these describes a value and does not hold one."""
+"""An object that begins with one of these describes a value and does not contain one."""
 
 ABOUT = frozenset(b"type name id description title kind label format".split())
-"""What says of a secret which one it is."""
 
 VALUES = frozenset(b"value data content plaintext text key token".split())
-"""What holds it, in a list of many."""
+"""Members that contain it, in a list of secrets."""
 
-
-TOLD = 64
-"""Levels down to which a place is told: the work for a secret must not grow with its depth."""
+MAX_POINTER = 64
+"""Levels in the pointer of a secret: the work for a secret must not grow with its depth."""
 
 DEEPEST = 4
-"""Strings in strings that are read as JSON; below, as text."""
+"""Nested JSON strings that are parsed; below, they are plain text."""
 
 _TOKEN = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+(:)?|[{}\[\]]|[^\s"{}\[\],:]++|"', re.DOTALL)
 _NUMBER = re.compile(rb"-?[0-9]")
 _FIRST_MEMBER = re.compile(rb'\s*"([^"\\]{1,40})"\s*:')
 _SCHEME = re.compile(rb"(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate) +", re.IGNORECASE)
 _STRING, _KEY = 1, 2
-"""The last group of a token: a string has the first, one that a colon makes a key both, a mark or a number neither."""
+"""`lastindex` of a token: 1 for a string, 2 for a string before a colon, None for brackets and scalars."""
 _QUOTE, _ARRAY, _ARRAY_END = b'"[]'
 _BACKSLASH = ord("\\")
 
 
 class InvalidJson(Exception):  # noqa: N818 - a value for the caller, who reads the message as text.
-    """It is no JSON, or not all of it."""
+    """The text is not JSON, or only in part."""
 
 
 class ByteEdit(NamedTuple):
-    """What to put in place of some bytes."""
-
     start: int
     end: int
     new: bytes
@@ -107,32 +94,19 @@ class ByteEdit(NamedTuple):
 
 
 class _Level:
-    """An object or an array that has begun."""
-
-    __slots__ = (
-        "governed",
-        "index",
-        "is_array",
-        "is_free",
-        "is_like_schema",
-        "is_schema",
-        "key",
-        "known_as",
-        "value",
-    )
+    __slots__ = ("index", "is_array", "is_free", "is_named", "is_schema", "is_spec", "key", "rule", "value")
 
     def __init__(self, *, is_array: bool) -> None:
         self.is_array = is_array
         self.index = -1
         self.key = b""
-        """The member whose value is next."""
-        self.governed = ""
-        """The rule by which everything in here is secret."""
-        self.is_free = self.is_schema = self.is_like_schema = False
-        self.known_as = False
-        """Whether a member `name` here is the name of a secret …"""
+        self.rule = ""
+        """The rule by which everything in it is secret."""
+        self.is_free = self.is_schema = self.is_spec = False
+        self.is_named = False
+        """True if its member `name` is the name of a secret."""
         self.value: tuple[int, int] | None = None
-        """… whose `value` came before it."""
+        """The span of its `value`, if that came before `name`."""
 
 
 class JsonWalker:
@@ -149,9 +123,9 @@ class JsonWalker:
         self._known = False
 
     def edits(self, data: bytes) -> list[ByteEdit]:
-        """Return what is to be changed, in order and apart. Raises Broken."""
+        """Return the edits in order; raise InvalidJson."""
         self._data = data
-        hits = iter([*self._rules.gate.hits(data), (len(data), ASKED)])
+        hits = iter([*self._rules.prefilter.hits(data), (len(data), CUSTOM)])
         hit, literal = next(hits)
         levels = self._levels
         is_thorough = self._rules.is_thorough
@@ -163,7 +137,8 @@ class JsonWalker:
                 raise InvalidJson
             has_begun = True
             while hit < start:
-                if literal != ASKED:  # Ours are never outside of strings; a number may be asked for.
+                # Built-in literals are inside strings only; a custom value may be a number.
+                if literal != CUSTOM:
                     raise InvalidJson
                 hit, literal = next(hits)
             if kind is None:
@@ -176,15 +151,14 @@ class JsonWalker:
                 self._key(start + 1, end - 1, is_hit=is_hit or is_thorough)
             else:
                 self._string(start + 1, end - 1, is_hit=is_hit or is_thorough)
-        if levels or (hit < len(data) and literal != ASKED):
+        if levels or (hit < len(data) and literal != CUSTOM):
             raise InvalidJson
-        # A value may be secret by two rules: as a whole comes first.
+        # A value may be secret by two rules: the longer edit comes first.
         return sorted(self._edits, key=lambda edit: (edit.start, -edit.end))
 
     def _mark(self, start: int, end: int) -> None:
-        """Take what is no string: a bracket, a number, a word."""
         first = self._data[start]
-        if first == _QUOTE:  # A string without an end: to try its every quote would be quadratic.
+        if first == _QUOTE:  # An unclosed string: to try each of its quotes would be quadratic.
             raise InvalidJson
         if first in b"{[":
             self._levels.append(self._opened(start, is_array=first == _ARRAY))
@@ -196,12 +170,12 @@ class JsonWalker:
     def _pointer(self) -> Pointer:
         return tuple(
             str(level.index) if level.is_array else level.key.decode("utf-8", "replace")
-            for level in self._levels[:TOLD]
+            for level in self._levels[:MAX_POINTER]
         )
 
     def _is_pointed_at(self) -> bool:
-        """Whether a person named this very place, in a message or in each of a batch."""
-        if not self._rules.pointers or self._note or self._depth or len(self._levels) > TOLD:
+        """Return True if a custom pointer leads here, in a message or in each message of a batch."""
+        if not self._rules.pointers or self._note or self._depth or len(self._levels) > MAX_POINTER:
             return False
         return self._pointer()[self._levels[0].is_array :] in self._rules.pointers
 
@@ -216,18 +190,15 @@ class JsonWalker:
             level.key = unescaped.text
         if is_hit:
             above = self._levels[-2].key if len(self._levels) > 1 else b""
-            found = [
-                span
-                for span in spans(unescaped.text, self._rules)
-                if not span.rule.startswith(("assigned", "pattern"))
-            ]
-            if found and above not in NAMED:
-                level.key = b"*"  # What tells of places must not tell this one.
+            ignored = ("assigned", "pattern")
+            found = [s for s in spans(unescaped.text, self._rules) if not s.rule.startswith(ignored)]
+            if found and above not in NAME_MAPS:
+                level.key = b"*"  # Pointers in reports must not contain it.
                 for span in found:
                     self._replace(start, unescaped, span.start, span.end, span.rule)
 
     def _begin_value(self) -> _Level | None:
-        """Count a value; return where it stands."""
+        """Advance the index of an array; return the enclosing level."""
         if not self._levels:
             return None
         level = self._levels[-1]
@@ -244,31 +215,29 @@ class JsonWalker:
         key = outer.key
         level.is_free = outer.is_free or key in PAYLOADS
         level.is_schema = outer.is_schema or key in SCHEMAS
-        level.is_like_schema = outer.is_like_schema or key in LIKE_SCHEMAS
+        level.is_spec = outer.is_spec or key in SCHEMA_LIKE
         if outer.is_array:
             level.key = key
         elif not self._is_protected(outer) and self._is_pointed_at():
-            level.governed = "pointer"
+            level.rule = "pointer"
             return level
-        if level.is_schema or level.is_like_schema:
-            level.governed = outer.governed if outer.governed == "pointer" else ""
-        elif outer.governed:
-            level.governed = outer.governed
+        if level.is_schema or level.is_spec:
+            level.rule = outer.rule if outer.rule == "pointer" else ""
+        elif outer.rule:
+            level.rule = outer.rule
         elif not outer.is_array and self._known and self._rules.verdict(key) == NameVerdict.STRONG:
             described = _FIRST_MEMBER.match(self._data, start + 1) if not is_array else None
             if described is None or described[1] not in DESCRIBES:
-                level.governed = "key:several" if is_array and is_several(key) else "key"
+                level.rule = "key:several" if is_array and is_plural(key) else "key"
         self._known = False
         return level
 
     def _is_protected(self, level: _Level) -> bool:
         if self._note:
-            return len(self._levels) == 1 and level.key in OF_A_NOTE
-        if len(self._levels) == 1 and self._depth == 0:
-            return level.key in OF_A_MESSAGE
-        if self._levels[0].is_array and len(self._levels) == 2 and self._depth == 0:
-            return level.key in OF_A_MESSAGE
-        return not level.is_free and level.key in OF_THE_PROTOCOL
+            return len(self._levels) == 1 and level.key in NOTE_MEMBERS
+        if self._depth == 0 and len(self._levels) == 1 + self._levels[0].is_array:
+            return level.key in MESSAGE_MEMBERS
+        return not level.is_free and level.key in PROTOCOL_MEMBERS
 
     def _string(self, start: int, end: int, *, is_hit: bool) -> None:
         level = self._begin_value()
@@ -276,7 +245,7 @@ class JsonWalker:
         if level is None:
             self._text(start, end, b"", is_hit=is_hit)
             return
-        if not (is_hit or known or level.governed or self._rules.pointers or level.key == b"value"):
+        if not (is_hit or known or level.rule or self._rules.pointers or level.key == b"value"):
             return
         if self._is_protected(level):
             if level.key == b"name" and is_hit:
@@ -284,45 +253,43 @@ class JsonWalker:
             return
         if self._is_pointed_at():
             self._whole(start, end, "pointer")
-        elif (rule := self._governs(level, known=known)) and self._whole(start, end, rule):
+        elif (rule := self._rule_of(level, known=known)) and self._whole(start, end, rule):
             pass
         else:
             self._text(start, end, level.key, is_hit=is_hit)
             if is_hit and not level.is_array and level.key in (b"name", b"key"):
                 self._names(level, start, end)
         if not level.is_array and level.key == b"value":
-            if level.known_as:
+            if level.is_named:
                 self._whole(start, end, "named")
             else:
                 level.value = (start, end)
 
     def _names(self, level: _Level, start: int, end: int) -> None:
-        """Take note that `{"name": "password", "value": …}` is about a secret."""
-        if (
-            self._rules.verdict(UnescapedText(self._data[start:end]).text) != NameVerdict.STRONG
-            or level.is_schema
-        ):
+        """Recognise `{"name": "password", "value": …}` as a secret."""
+        name = UnescapedText(self._data[start:end]).text
+        if level.is_schema or self._rules.verdict(name) != NameVerdict.STRONG:
             return
-        level.known_as = True
+        level.is_named = True
         if level.value is not None:
             self._whole(*level.value, "named")
 
-    def _governs(self, level: _Level, *, known: bool) -> str:
-        """Return the rule by which a value is secret whatever it is; empty if there is none."""
+    def _rule_of(self, level: _Level, *, known: bool) -> str:
+        """Return the rule that makes any value here secret; empty if there is none."""
         if level.is_schema:
             return ""
         key = level.key
         if known and not level.is_array:
-            said = self._rules.verdict(key)
-            if said == NameVerdict.STRONG:
+            strength = self._rules.verdict(key)
+            if strength == NameVerdict.STRONG:
                 return "key"
-            if said == NameVerdict.WEAK:
+            if strength == NameVerdict.WEAK:
                 return "key:weak"
-        if level.governed == "key:several" and not level.is_array:
+        if level.rule == "key:several" and not level.is_array:
             return "key" if key in VALUES else ""
-        if level.governed == "key" and not level.is_array and key in ABOUT:
+        if level.rule == "key" and not level.is_array and key in ABOUT:
             return ""
-        return level.governed.partition(":")[0]
+        return level.rule.partition(":")[0]
 
     def _scalar(self, start: int, end: int) -> None:
         level = self._begin_value()
@@ -332,21 +299,21 @@ class JsonWalker:
         if self._is_pointed_at():
             rule = "pointer"
         else:
-            rule = self._governs(level, known=known)
+            rule = self._rule_of(level, known=known)
             if rule in ("", "key:weak"):
-                rule = next((rule for *_, rule in self._rules.asked(self._data[start:end])), "")
-                rule = rule or ("named" if level.known_as and level.key == b"value" else "")
+                rule = next((rule for *_, rule in self._rules.custom_matches(self._data[start:end])), "")
+                rule = rule or ("named" if level.is_named and level.key == b"value" else "")
         if rule:
             new = b'"' + self._mask(self._data[start:end]) + b'"'
             self._edits.append(ByteEdit(start, end, new, rule, self._pointer()))
 
     def _whole(self, start: int, end: int, rule: str) -> bool:
-        """Replace a string; say whether there was something to replace."""
+        """Replace a string; return False if it is harmless."""
         unescaped = UnescapedText(self._data[start:end])
         text = unescaped.text
         if rule != "pointer" and is_harmless(text):
             return False
-        if rule == "key:weak" and not is_told(self._levels[-1].key, text):
+        if rule == "key:weak" and not looks_secret(self._levels[-1].key, text):
             return False
         scheme = _SCHEME.match(text) if rule == "key" else None
         self._replace(start, unescaped, scheme.end() if scheme else 0, len(text), rule.partition(":")[0])
@@ -355,13 +322,11 @@ class JsonWalker:
     def _replace(self, base: int, unescaped: UnescapedText, start: int, end: int, rule: str) -> None:
         if start < end:
             new = self._mask(unescaped.text[start:end])
-            edit = ByteEdit(
-                base + unescaped.raw(start), base + unescaped.raw(end), new, rule, self._pointer()
-            )
-            self._edits.append(edit)
+            span = base + unescaped.raw(start), base + unescaped.raw(end)
+            self._edits.append(ByteEdit(*span, new, rule, self._pointer()))
 
     def _text(self, start: int, end: int, key: bytes, *, is_hit: bool) -> None:
-        """Look into a string: as JSON, if it is some, else as text."""
+        """Redact a string as JSON if it is JSON, else as plain text."""
         if not is_hit:
             return
         unescaped = UnescapedText(self._data[start:end])
@@ -388,7 +353,6 @@ def _is_bracketed(text: bytes) -> bool:
 
 
 def apply(data: bytes, edits: list[ByteEdit]) -> bytes:
-    """Return the bytes with the edits in them; every other byte is as it was."""
     pieces: list[bytes] = []
     done = 0
     for edit in edits:

@@ -1,5 +1,5 @@
-"""Rules: of which messages something is made, and what.
+"""Interception rules: which messages they match, and what they do.
 
-`rule` is one of them, `file` and `flag` read them as people write them, the
-other modules are what an action needs. Who asks them is `core.intercept`.
+`model` is the rule, `parser` reads rules from files and flags, `template` and `edit` implement actions.
+`core.intercept` evaluates them.
 """

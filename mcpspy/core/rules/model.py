@@ -1,17 +1,8 @@
-"""One rule: when, what, and how often.
+"""Rules and their actions, which messages they match, their random numbers and units.
 
-Owns what the actions are and which messages a rule is about. Refuses to count
-or to act: that is `core.intercept`'s.
-
-Dice that fall the same way every time.
-
-Owns the promise of a chaos run: the n-th match of a rule under a seed is
-decided the same, whatever came between, on every machine. A hash, not a
-generator: there is no state that the timing of messages could reach.
-
-Times and sizes as people type them: `2s`, `500ms`, `16MB`.
-
-Refuses, by ValueError, what is no such thing.
+The n-th match of a rule under a seed gets the same random number on every machine, whatever happened
+between: it is a hash, so there is no state that the timing of messages could change. Counting and
+acting is `core.intercept`'s.
 """
 
 from __future__ import annotations
@@ -24,27 +15,36 @@ from mcpspy.core.jsontools import Pointer
 from mcpspy.core.query import parser
 from mcpspy.core.query.lexer import PATH, WORD, Atom
 from mcpspy.core.query.parser import AllOf, AnyOf, Node, Not, Query
-from mcpspy.core.rules.template import asks_request
+from mcpspy.core.rules.template import uses_request
 
 OVERSIZE = 16 << 20
-"""Bytes of an oversized message, unless told otherwise: more than any client or server takes in good faith."""
+"""Default size of an oversized message: more than clients and servers accept."""
+
+
+_REQUEST_FIELDS = frozenset({WORD, "method", "subject", "tool", "prompt", "uri", "id", "stream"})
+
+_SECONDS = {"ms": 0.001, "min": 60.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES = {"gb": 1 << 30, "mb": 1 << 20, "kb": 1 << 10, "g": 1 << 30, "m": 1 << 20, "k": 1 << 10, "b": 1}
+
+_MAX_SECONDS = 1e6
+"""Maximum delay in seconds: eleven days."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelayAction:
-    """It goes on later."""
+    """Forward the message later."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class DropAction:
-    """It does not go on."""
+    """Do not forward the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailAction:
-    """A request is answered with an error, and does not go on."""
+    """Respond to a request with an error, and do not forward it."""
 
     code: int
     message: str
@@ -54,24 +54,21 @@ class FailAction:
 
 @dataclass(frozen=True, slots=True)
 class RespondAction:
-    """A request is answered with a result, and does not go on."""
+    """Respond to a request with a result, and do not forward it."""
 
     result: Any
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceAction:
-    """It goes on with something else in it."""
-
     patch: Any = None
-    """A merge patch (RFC 7396), unless there are values."""
+    """A merge patch (RFC 7396), unless there are `values`."""
     values: tuple[tuple[Pointer, Any], ...] = ()
-    """What to put where."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorruptAction:
-    """It goes on as nonsense."""
+    """Forward an invalid message instead."""
 
     way: str
     size: int = OVERSIZE
@@ -79,12 +76,12 @@ class CorruptAction:
 
 @dataclass(frozen=True, slots=True)
 class DisconnectAction:
-    """It does not go on, and the connection ends."""
+    """Do not forward the message, and close the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldAction:
-    """It waits until somebody says what becomes of it."""
+    """Hold the message until a viewer decides."""
 
 
 Action: TypeAlias = (
@@ -108,82 +105,74 @@ NAMES: dict[type, str] = {
     DisconnectAction: "disconnect",
     HoldAction: "hold",
 }
-"""What an action is called, where it is written and where it is noted."""
+"""Names of actions in rules and in notes."""
 
 ANSWERS = (FailAction, RespondAction)
-"""Actions that answer, and so are about requests alone."""
+"""Actions that respond, and so apply to requests only."""
 
 GOES_ON = (DelayAction, ReplaceAction)
-"""Actions after which the next rules are asked: the others are the last word."""
+"""Actions after which the next rules are evaluated; all others are final."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When which message, what."""
-
     number: int
-    """Place among all rules, from 1."""
+    """Position among all rules, from 1."""
     query: Query
     of_requests: bool
-    """Whether answers are left out (`means_request`)."""
+    """True if responses do not match (`means_request`)."""
     action: Action
     name: str = ""
     probability: float = 1.0
-    """How many of the matches it takes."""
+    """Share of the matches to which it applies."""
     seed: int | str | None = None
-    """Of its dice; None for that of the run."""
+    """Of its random numbers; None for the seed of the run."""
     times: int | None = None
-    """How often at most; None is always."""
+    """Maximum number of applications; None for no limit."""
     after: int = 0
-    """How many matches it lets pass first."""
 
     @property
     def label(self) -> str:
-        """What it is called in notes: its name, else its number."""
+        """Its name in notes: `name`, or else its number."""
         return self.name or str(self.number)
 
     @property
     def action_name(self) -> str:
-        """What its action is called."""
         return NAMES[type(self.action)]
 
 
 class Rules:
-    """All rules of a run, in the order in which they are asked."""
+    """All rules of a run, in the order of evaluation."""
 
     def __init__(self, rules: tuple[Rule, ...] = (), seed: int | str = 0) -> None:
         self.rules = rules
         self.seed = seed
-        """Of the dice of rules that have none of their own."""
         self.wants_requests = any(
-            asks_request(_values(rule.action)) or (rule.query.reads_text and not rule.of_requests)
+            uses_request(_values(rule.action)) or (rule.query.reads_text and not rule.of_requests)
             for rule in rules
         )
-        """Whether a request has to be kept until its answer comes."""
+        """True if requests must be kept until their responses arrive."""
 
     def __bool__(self) -> bool:
         return bool(self.rules)
 
     def said(self) -> list[dict[str, Any]]:
-        """Return the rules in plain words, with the seeds that repeat a run."""
-        return [_said(rule, self.seed) for rule in self.rules]
+        """Return descriptions of the rules, with the seeds that repeat a run."""
+        return [_described(rule, self.seed) for rule in self.rules]
 
 
 def means_request(text: str) -> bool:
-    """Whether a query speaks of what is asked alone: methods, subjects, ids, params. Raise QueryError.
+    """Return True if a query tests only fields of requests: methods, subjects, ids, params. Raise QueryError.
 
-    An answer has these from its request. So `tool:echo` is the call, and nobody
-    has to add that the answer should not be delayed once more.
+    A response inherits these from its request. So `tool:echo` means the call only, and its response is not
+    delayed once more.
     """
-    node = parser.read(text)
-    return node is not None and all(map(_is_of_request, _atoms(node)))
+    node = parser.parse_tree(text)
+    return node is not None and all(map(_is_request_field, _atoms(node)))
 
 
-_OF_REQUEST = frozenset({WORD, "method", "subject", "tool", "prompt", "uri", "id", "stream"})
-
-
-def _is_of_request(atom: Atom) -> bool:
-    return atom.field in _OF_REQUEST or (atom.field == PATH and atom.name.startswith("params"))
+def _is_request_field(atom: Atom) -> bool:
+    return atom.field in _REQUEST_FIELDS or (atom.field == PATH and atom.name.startswith("params"))
 
 
 def _atoms(node: Node) -> list[Atom]:
@@ -196,7 +185,6 @@ def _atoms(node: Node) -> list[Atom]:
 
 
 def _values(action: Action) -> list[Any]:
-    """Return what may have places to fill."""
     if isinstance(action, FailAction):
         return [action.message, action.data]
     if isinstance(action, RespondAction):
@@ -206,40 +194,33 @@ def _values(action: Action) -> list[Any]:
     return []
 
 
-def _said(rule: Rule, seed: int | str) -> dict[str, Any]:
-    said: dict[str, Any] = {"rule": rule.label, "when": rule.query.text, "action": rule.action_name}
+def _described(rule: Rule, seed: int | str) -> dict[str, Any]:
+    fields: dict[str, Any] = {"rule": rule.label, "when": rule.query.text, "action": rule.action_name}
     if rule.probability < 1:
-        said |= {"probability": rule.probability, "seed": seed if rule.seed is None else rule.seed}
+        fields |= {"probability": rule.probability, "seed": seed if rule.seed is None else rule.seed}
     if rule.times is not None:
-        said["times"] = rule.times
+        fields["times"] = rule.times
     if rule.after:
-        said["after"] = rule.after
-    return said
+        fields["after"] = rule.after
+    return fields
 
 
 def roll(seed: int | str, rule: str, match: int) -> float:
-    """Return a number from 0 to below 1 for the match of this number of the rule."""
+    """Return a random number from 0 to below 1 for the n-th match of a rule."""
     digest = blake2b(f"{seed}:{rule}:{match}".encode("utf-8", "replace"), digest_size=7).digest()
     return (int.from_bytes(digest) >> 3) / (1 << 53)
 
 
-_SECONDS = {"ms": 0.001, "min": 60.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_BYTES = {"gb": 1 << 30, "mb": 1 << 20, "kb": 1 << 10, "g": 1 << 30, "m": 1 << 20, "k": 1 << 10, "b": 1}
-
-_LONGEST = 1e6
-"""Seconds that no wait of ours lasts: eleven days."""
-
-
 def seconds(value: object) -> float:
-    """Return a time in seconds: a number is one, a text may have a unit."""
+    """Return a time in seconds from a number, or from text like `2s`, `500ms`; raise ValueError."""
     number = _number(value, _SECONDS)
-    if number is None or not 0 <= number <= _LONGEST:
+    if number is None or not 0 <= number <= _MAX_SECONDS:
         raise ValueError(f"{value or 'nothing'} is no time: write 2s, 500ms or 5min")
     return number
 
 
 def size(value: object) -> int:
-    """Return a size in bytes: a number is one, a text may have a unit."""
+    """Return a size in bytes from a number, or from text like `16MB`; raise ValueError."""
     number = _number(value, _BYTES)
     if number is None or not 0 < number <= 1 << 40:
         raise ValueError(f"{value or 'nothing'} is no size: write 500kb, 16mb or 1gb")

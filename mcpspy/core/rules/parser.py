@@ -1,16 +1,7 @@
-"""A rule as keys and values → a rule.
+"""Read rules: from keys and values, from a `--rule` flag, from a TOML 1.0.0 file.
 
-Owns which keys there are and what each takes, whoever wrote them down: `file`
-and `flag` know where they stand. Refuses by `Mistake`, which names the key.
-
-A rule on a command line: `QUERY => [20%] [times=3] [after=2] [seed=7] [name=slow] ACTION [VALUE]`.
-
-Owns that spelling; what the keys mean is `read`'s.
-
-A file of rules: TOML, an array of tables `[[rule]]`.
-
-Owns where a mistake stands: file, line and column. What the keys mean is
-`read`'s. Source: TOML 1.0.0.
+A flag is `QUERY => [20%] [times=3] [after=2] [seed=7] [name=slow] ACTION [VALUE]`; a file is an array of
+tables `[[rule]]`. Mistakes are raised with their position: column of the flag; file, line and column.
 """
 
 from __future__ import annotations
@@ -31,40 +22,34 @@ from mcpspy.core.jsontools import pointer
 from mcpspy.core.query.parser import QueryError, parse
 from mcpspy.core.rules import model
 from mcpspy.core.rules.edit import OVERSIZE, WAYS
-from mcpspy.core.rules.model import (
-    NAMES,
-    Action,
-    CorruptAction,
-    DelayAction,
-    DisconnectAction,
-    DropAction,
-    FailAction,
-    HoldAction,
-    ReplaceAction,
-    RespondAction,
-    Rule,
-    means_request,
-)
 from mcpspy.errors import UsageError
 
 T = TypeVar("T", int, str)
 
-BOOM = -32000
-"""The code of an error that names none: the first of those that belong to each implementation (JSON-RPC 2.0, 5.1)."""
+FLAG_HINT = "like 'tool:echo => delay 2s' or 'method:tools/call => 20% error -32000 boom'; see docs/rules.md"
+FILE_HINT = "see docs/rules.md"
+
+ARROW = "=>"
+
+DEFAULT_CODE = -32000
+"""Default error code: the first that is reserved for implementations (JSON-RPC 2.0, 5.1)."""
+
+_SETTING = re.compile(r"(times|after|seed|name)=(\S+)\s*|([0-9.]+%)\s*")
+_CODE = re.compile(r"-?[0-9]+(?=\s)")
+_BARE = ("drop", "disconnect", "hold")
 
 
 class RuleError(ValueError):
-    """What is wrong with a rule, and under which keys."""
+    """An invalid rule; `path` is the key of the mistake."""
 
     def __init__(self, message: str, *path: str, offset: int = 0) -> None:
         super().__init__(message)
         self.path = path
         self.offset = offset
-        """Characters into a text that is the value."""
 
 
-def read_rule(number: int, table: dict[str, Any]) -> Rule:
-    """Return the rule; raise Mistake."""
+def read_rule(number: int, table: dict[str, Any]) -> model.Rule:
+    """Return the rule of this number; raise RuleError."""
     for key in table:
         if key not in KEYS:
             raise RuleError(unknown(key, KEYS), key)
@@ -82,10 +67,10 @@ def read_rule(number: int, table: dict[str, Any]) -> Rule:
     probability = _probability(table)
     if "seed" in table and probability == 1:
         raise RuleError("a seed means nothing without a probability", "seed")
-    return Rule(
+    return model.Rule(
         number,
         query,
-        means_request(when),
+        model.means_request(when),
         _ACTIONS[actions[0]](table[actions[0]]),
         name=_name(table),
         probability=probability,
@@ -96,7 +81,6 @@ def read_rule(number: int, table: dict[str, Any]) -> Rule:
 
 
 def seed(table: dict[str, Any]) -> int | str | None:
-    """Return what stands under `seed`; None if nothing does."""
     value = table.get("seed")
     if isinstance(value, bool) or not isinstance(value, int | str | None):
         raise RuleError("a seed is a number or a text", "seed")
@@ -104,10 +88,13 @@ def seed(table: dict[str, Any]) -> int | str | None:
 
 
 def unknown(key: str, known: Iterable[str]) -> str:
-    """Say that there is no such word, and which was meant."""
-    known = list(known)
-    near = difflib.get_close_matches(key, known, 1)
-    return f'unknown "{key}": ' + (f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}")
+    """Return the message for an unknown word, with a suggestion."""
+    return f'unknown "{key}": {_suggestion(key, list(known))}'
+
+
+def _suggestion(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, 1)
+    return f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
 
 
 def _typed(table: dict[str, Any], key: str, kind: type[T], what: str) -> T:
@@ -147,15 +134,15 @@ def _count(table: dict[str, Any], key: str, least: int) -> int | None:
     return value
 
 
-def _delay(value: Any) -> DelayAction:
+def _delay(value: Any) -> model.DelayAction:
     try:
-        return DelayAction(model.seconds(value))
+        return model.DelayAction(model.seconds(value))
     except ValueError as error:
         raise RuleError(str(error), "delay") from None
 
 
-def _plain(key: str, action: Action) -> Callable[[Any], Action]:
-    def read(value: Any) -> Action:
+def _flag_reader(key: str, action: model.Action) -> Callable[[Any], model.Action]:
+    def read(value: Any) -> model.Action:
         if value is not True:
             raise RuleError(f"{key} = true, or no {key} at all", key)
         return action
@@ -163,35 +150,30 @@ def _plain(key: str, action: Action) -> Callable[[Any], Action]:
     return read
 
 
-def _fail(value: Any) -> FailAction:
+def _fail(value: Any) -> model.FailAction:
     if isinstance(value, str):
-        return FailAction(BOOM, value)
+        return model.FailAction(DEFAULT_CODE, value)
     if not isinstance(value, dict):
         raise RuleError('error takes a text, or { code = -32000, message = "…", data = … }', "error")
     for key in value:
         if key not in ("code", "message", "data"):
             raise RuleError(unknown(key, ("code", "message", "data")), "error", key)
-    code, message = value.get("code", BOOM), value.get("message")
+    code, message = value.get("code", DEFAULT_CODE), value.get("message")
     if not isinstance(code, int) or isinstance(code, bool):
         raise RuleError("a code is a whole number (JSON-RPC 2.0)", "error", "code")
     if not isinstance(message, str):
-        raise RuleError(
-            "an error has a message (JSON-RPC 2.0)", "error", *("message" for _ in "x" if "message" in value)
-        )
-    return FailAction(code, message, _json(value.get("data"), "error", "data"), "data" in value)
+        path = ("error", "message") if "message" in value else ("error",)
+        raise RuleError("an error has a message (JSON-RPC 2.0)", *path)
+    return model.FailAction(code, message, _json(value.get("data"), "error", "data"), "data" in value)
 
 
-def _respond(value: Any) -> RespondAction:
-    return RespondAction(_object(value, "respond"))
-
-
-def _replace(value: Any) -> ReplaceAction:
+def _replace(value: Any) -> model.ReplaceAction:
     patch = _object(value, "replace")
     pointers = [key for key in patch if key.startswith("/")]
     if not patch:
         raise RuleError("nothing to replace", "replace")
     if not pointers:
-        return ReplaceAction(patch)
+        return model.ReplaceAction(patch)
     if len(pointers) < len(patch):
         other = next(key for key in patch if not key.startswith("/"))
         raise RuleError("either a merge patch, or pointers that all begin with /", "replace", other)
@@ -201,32 +183,27 @@ def _replace(value: Any) -> ReplaceAction:
             values.append((pointer(key), new))
         except ValueError as error:
             raise RuleError(str(error), "replace", key) from None
-    return ReplaceAction(values=tuple(values))
+    return model.ReplaceAction(values=tuple(values))
 
 
-def _corrupt(value: Any) -> CorruptAction:
+def _corrupt(value: Any) -> model.CorruptAction:
     if not isinstance(value, str) or not (words := value.lower().replace("_", "-").split()):
         raise RuleError(f"corrupt takes one of {', '.join(WAYS)}", "corrupt")
     way = words[0] if words[0] in WAYS else "-".join(words)
     if way not in WAYS:
-        near = difflib.get_close_matches(way, WAYS, 1)
-        raise RuleError(
-            f'cannot corrupt by "{value}": '
-            + (f"did you mean {near[0]}?" if near else f"one of {', '.join(WAYS)}"),
-            "corrupt",
-        )
+        raise RuleError(f'cannot corrupt by "{value}": {_suggestion(way, list(WAYS))}', "corrupt")
     if way != words[0] or len(words) == 1:
-        return CorruptAction(way)
+        return model.CorruptAction(way)
     if way != OVERSIZE:
         raise RuleError(f"{way} takes no size", "corrupt")
     try:
-        return CorruptAction(way, model.size("".join(words[1:])))
+        return model.CorruptAction(way, model.size("".join(words[1:])))
     except ValueError as error:
         raise RuleError(str(error), "corrupt") from None
 
 
 def _object(value: Any, key: str) -> dict[str, Any]:
-    """Return an object, given as one or as JSON text: TOML has no null."""
+    """Return an object, given as a table or as JSON text: TOML has no null."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -241,7 +218,7 @@ def _object(value: Any, key: str) -> dict[str, Any]:
 
 
 def _json(value: Any, *path: str) -> Any:
-    """Return a value that JSON can hold: TOML has dates, and numbers that are none."""
+    """Return a value if JSON can represent it: TOML has dates, and numbers that JSON lacks."""
     try:
         orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATETIME)
     except TypeError as error:
@@ -249,35 +226,26 @@ def _json(value: Any, *path: str) -> Any:
     return value
 
 
-_ACTIONS: dict[str, Callable[[Any], Action]] = {
+_ACTIONS: dict[str, Callable[[Any], model.Action]] = {
     "delay": _delay,
-    "drop": _plain("drop", DropAction()),
+    "drop": _flag_reader("drop", model.DropAction()),
     "error": _fail,
-    "respond": _respond,
+    "respond": lambda value: model.RespondAction(_object(value, "respond")),
     "replace": _replace,
     "corrupt": _corrupt,
-    "disconnect": _plain("disconnect", DisconnectAction()),
-    "hold": _plain("hold", HoldAction()),
+    "disconnect": _flag_reader("disconnect", model.DisconnectAction()),
+    "hold": _flag_reader("hold", model.HoldAction()),
 }
-assert set(_ACTIONS) == set(NAMES.values())
+assert set(_ACTIONS) == set(model.NAMES.values())
 
 KEYS = ("when", "name", "probability", "seed", "times", "after", *_ACTIONS)
 
 
-FLAG_HINT = "like 'tool:echo => delay 2s' or 'method:tools/call => 20% error -32000 boom'; see docs/rules.md"
-
-ARROW = "=>"
-
-_SETTING = re.compile(r"(times|after|seed|name)=(\S+)\s*|([0-9.]+%)\s*")
-_CODE = re.compile(r"-?[0-9]+(?=\s)")
-_BARE = ("drop", "disconnect", "hold")
-
-
-def read_flag(text: str, number: int) -> Rule:
+def read_flag(text: str, number: int) -> model.Rule:
     """Return the rule of this number; raise UsageError."""
     try:
         text.encode()
-    except UnicodeEncodeError:  # It would be in every note, and a recording is UTF-8.
+    except UnicodeEncodeError:  # Every note would contain it, and a recording is UTF-8.
         raise UsageError(f"--rule {text!a}: not UTF-8") from None
     when, arrow, rest = text.partition(ARROW)
     if not arrow:
@@ -286,13 +254,14 @@ def read_flag(text: str, number: int) -> Rule:
     rest = rest.strip()
     while found := _SETTING.match(rest):
         key, value, percentage = found.groups()
-        table[key or "probability"] = percentage or _setting(key, value)
+        is_number = key and key != "name" and value.isdecimal()
+        table[key or "probability"] = percentage or (int(value) if is_number else value)
         rest = rest[found.end() :]
     action, _, value = rest.partition(" ")
     if not action:
         raise UsageError(f"--rule {text}: what to do?", FLAG_HINT)
-    if action not in NAMES.values():
-        raise UsageError(f"--rule {text}: {unknown(action, NAMES.values())}", FLAG_HINT)
+    if action not in model.NAMES.values():
+        raise UsageError(f"--rule {text}: {unknown(action, model.NAMES.values())}", FLAG_HINT)
     table[action] = _value(action, value.strip())
     try:
         return read_rule(number, table)
@@ -301,10 +270,6 @@ def read_flag(text: str, number: int) -> Rule:
             column = len(when) - len(when.lstrip()) + mistake.offset + 1
             raise UsageError(f"--rule {text}: column {column}: {mistake}", FLAG_HINT) from None
         raise UsageError(f"--rule {text}: {mistake}", FLAG_HINT) from None
-
-
-def _setting(key: str, value: str) -> int | str:
-    return int(value) if value.isdecimal() and key != "name" else value
 
 
 def _value(action: str, value: str) -> Any:
@@ -316,11 +281,11 @@ def _value(action: str, value: str) -> Any:
             return value
         return {"code": int(code[0]), "message": value[code.end() :].strip()}
     if action == "replace" and value.startswith("/"):
-        place, _, new = value.partition("=")
+        target, _, new = value.partition("=")
         try:
-            return {place.strip(): json.loads(new)}
+            return {target.strip(): json.loads(new)}
         except ValueError:
-            return {place.strip(): new.strip()}
+            return {target.strip(): new.strip()}
     if action == "error":
         try:
             return json.loads(value)
@@ -329,11 +294,8 @@ def _value(action: str, value: str) -> Any:
     return value
 
 
-FILE_HINT = "see docs/rules.md"
-
-
-def read_file(text: str, name: str, first: int = 1) -> list[Rule]:
-    """Return the rules of a file, numbered from `first`; raise UsageError with the place of a mistake."""
+def read_file(text: str, name: str, first: int = 1) -> list[model.Rule]:
+    """Return the rules of a file, numbered from `first`; raise UsageError with the position of a mistake."""
     text = text.removeprefix("\ufeff")
     try:
         document = tomllib.loads(text)
@@ -342,30 +304,32 @@ def read_file(text: str, name: str, first: int = 1) -> list[Rule]:
     root = toml.read(text)
     for key in document:
         if key not in ("rule", "seed"):
-            place = _place(text, root, [key])
-            raise UsageError(f'{name}: {place}: unknown key "{key}": there are [[rule]] and seed', FILE_HINT)
+            position = _position(text, root, [key])
+            raise UsageError(
+                f'{name}: {position}: unknown key "{key}": there are [[rule]] and seed', FILE_HINT
+            )
     tables = document.get("rule", [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UsageError(
-            f"{name}: {_place(text, root, ['rule'])}: rules are tables, each under [[rule]]", FILE_HINT
+            f"{name}: {_position(text, root, ['rule'])}: rules are tables, each under [[rule]]", FILE_HINT
         )
     try:
-        of_all = seed(document)
+        default_seed = seed(document)
     except RuleError as mistake:
-        raise UsageError(f"{name}: {_place(text, root, ['seed'])}: {mistake}", FILE_HINT) from None
+        raise UsageError(f"{name}: {_position(text, root, ['seed'])}: {mistake}", FILE_HINT) from None
     rules = []
     for number, table in enumerate(tables):
         try:
             rule = read_rule(first + number, table)
         except RuleError as mistake:
-            place = _place(text, root, ["rule", number, *mistake.path], mistake.offset)
-            raise UsageError(f"{name}: {place}: {mistake}", FILE_HINT) from None
-        rules.append(replace(rule, seed=of_all) if rule.seed is None else rule)
+            position = _position(text, root, ["rule", number, *mistake.path], mistake.offset)
+            raise UsageError(f"{name}: {position}: {mistake}", FILE_HINT) from None
+        rules.append(replace(rule, seed=default_seed) if rule.seed is None else rule)
     return rules
 
 
-def _place(text: str, node: Node, path: list[Any], offset: int = 0) -> str:
-    """Return where the last key of the path stands, or its value if something in that is wrong."""
+def _position(text: str, node: Node, path: list[Any], offset: int = 0) -> str:
+    """Return the position of the last key of the path, or with an offset, inside its value."""
     at = 0
     for key in path:
         if isinstance(key, int):

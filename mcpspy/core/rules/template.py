@@ -1,62 +1,57 @@
-"""Places in a rule's values that are filled from the message: `{{params.name}}`.
+"""Template expressions in a rule's values, filled from the message: `{{params.name}}`.
 
-Owns their spelling: members and indices joined by dots, or a JSON pointer; of
-an answer, `request.` begins what its request said. A text that is nothing but
-one place becomes the value itself, whatever its type. What leads nowhere stays
-as it is written: who reads the message sees which name was wrong.
+An expression is a dotted path of members and indices, or a JSON pointer; `request.` begins a path into
+the request of a response. A text that is only an expression becomes the value itself, of any type. An
+unknown path stays as written, so that readers of the message see which name was wrong.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.rules.edit import written
 
-Look: TypeAlias = Callable[[str], Any]
-"""Returns what a part of the message is: `message` or `request`; None if there is none."""
+Lookup: TypeAlias = Callable[[str], Any]
+"""Returns the `message`, or its `request`; None if there is none."""
 
 REQUEST = "request"
 
-_PLACE = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
+_EXPRESSION = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
 
-_NOTHING = object()
+_MISSING = object()
 
 
-def has_places(value: Any) -> bool:
-    """Whether a value has anything to fill."""
+def _paths(value: Any) -> Iterator[str]:
+    """Yield the paths of all expressions in a value."""
     if isinstance(value, str):
-        return _PLACE.search(value) is not None
-    if isinstance(value, dict):
-        return any(map(has_places, value)) or any(map(has_places, value.values()))
-    return isinstance(value, list) and any(map(has_places, value))
+        yield from _EXPRESSION.findall(value)
+    elif isinstance(value, dict):
+        for part in (*value, *value.values()):
+            yield from _paths(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _paths(part)
 
 
-def asks_request(value: Any) -> bool:
-    """Whether a place asks for the request of an answer."""
+def uses_request(value: Any) -> bool:
+    """Return True if an expression refers to the request of a response."""
+    return any(map(_is_of_request, _paths(value)))
+
+
+def filled(value: Any, lookup: Lookup) -> Any:
     if isinstance(value, str):
-        return any(_is_of_request(found[1]) for found in _PLACE.finditer(value))
-    if isinstance(value, dict):
-        return any(map(asks_request, value)) or any(map(asks_request, value.values()))
-    return isinstance(value, list) and any(map(asks_request, value))
-
-
-def filled(value: Any, look: Look) -> Any:
-    """Return the value with its places filled."""
-    if isinstance(value, str):
-        whole = _PLACE.fullmatch(value)
+        whole = _EXPRESSION.fullmatch(value)
         if whole is not None:
-            found = _find(whole[1], look)
-            return value if found is _NOTHING else found
-        return _PLACE.sub(lambda found: _as_text(_find(found[1], look), found[0]), value)
+            found = _find(whole[1], lookup)
+            return value if found is _MISSING else found
+        return _EXPRESSION.sub(lambda found: _as_text(_find(found[1], lookup), found[0]), value)
     if isinstance(value, dict):
-        return {
-            filled(key, look) if has_places(key) else key: filled(item, look) for key, item in value.items()
-        }
+        return {filled(key, lookup): filled(item, lookup) for key, item in value.items()}
     if isinstance(value, list):
-        return [filled(item, look) for item in value]
+        return [filled(item, lookup) for item in value]
     return value
 
 
@@ -64,17 +59,16 @@ def _is_of_request(path: str) -> bool:
     return path == REQUEST or path.startswith(REQUEST + ".")
 
 
-def _find(path: str, look: Look) -> Any:
-    """Return what a place leads to."""
+def _find(path: str, lookup: Lookup) -> Any:
     if path.startswith("/"):
         try:
-            tokens, value = pointer(path), look("message")
+            tokens, value = pointer(path), lookup("message")
         except ValueError:
-            return _NOTHING
+            return _MISSING
     else:
         tokens = tuple(path.split("."))
         of_request = _is_of_request(path)
-        value = look(REQUEST if of_request else "message")
+        value = lookup(REQUEST if of_request else "message")
         tokens = tokens[of_request:]
     for token in tokens:
         if isinstance(value, dict) and token in value:
@@ -82,11 +76,11 @@ def _find(path: str, look: Look) -> Any:
         elif isinstance(value, list) and token.isascii() and token.isdigit() and int(token) < len(value):
             value = value[int(token)]
         else:
-            return _NOTHING
+            return _MISSING
     return value
 
 
-def _as_text(value: Any, place: str) -> str:
-    if value is _NOTHING:
-        return place
+def _as_text(value: Any, expression: str) -> str:
+    if value is _MISSING:
+        return expression
     return value if isinstance(value, str) else written(value).decode("utf-8", "replace")

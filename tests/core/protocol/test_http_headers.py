@@ -32,7 +32,7 @@ OURS = "http://localhost:8808"
         ("http://[::1]:80/x/y", ("http://[::1]:80", "/x/y", "[::1]:80", "")),
     ],
 )
-def test_a_url_says_where_the_server_is(url: str, upstream: tuple[str, str, str, str]) -> None:
+def test_a_url_is_split_into_the_parts_of_upstream(url: str, upstream: tuple[str, str, str, str]) -> None:
     assert read_upstream(url) == upstream
 
 
@@ -84,7 +84,7 @@ def test_a_header_that_connection_names_stays_there_too() -> None:
     assert end_to_end(given) == [("B", "3")]
 
 
-def test_a_request_names_the_server_and_asks_for_no_compression() -> None:
+def test_a_request_names_the_server_and_disables_compression() -> None:
     given = [
         ("Host", "localhost:8808"),
         ("accept-encoding", "gzip"),

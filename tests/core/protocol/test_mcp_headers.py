@@ -1,4 +1,4 @@
-"""The headers in which a request says again what is in its body."""
+"""Headers that repeat parts of a request's body."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def request(method: str = "tools/call", **params: Any) -> Request:
         ("tools/list", {"cursor": "2"}, None),
     ],
 )
-def test_method_name_and_revision_are_said(method: str, params: dict[str, str], name: str | None) -> None:
-    said = {"Mcp-Method": method, "MCP-Protocol-Version": "2026-07-28"}
+def test_headers_have_method_name_and_revision(method: str, params: dict[str, str], name: str | None) -> None:
+    expected_headers = {"Mcp-Method": method, "MCP-Protocol-Version": "2026-07-28"}
     if name is not None:
-        said["Mcp-Name"] = name
-    assert headers(request(method, **params)) == said
+        expected_headers["Mcp-Name"] = name
+    assert headers(request(method, **params)) == expected_headers
 
 
 def test_what_is_no_plain_text_is_encoded_as_the_specification_shows() -> None:
@@ -58,16 +58,16 @@ def test_what_only_looks_encoded_stays_as_it_is(value: str) -> None:
 
 
 def test_headers_that_say_the_same_are_no_mismatch() -> None:
-    asked = request(name="héllo")
-    assert mismatch(headers(asked), asked) is None
-    assert mismatch({**headers(asked), "Mcp-Name": " =?base64?aMOpbGxv?= "}, asked) is None
+    call = request(name="héllo")
+    assert mismatch(headers(call), call) is None
+    assert mismatch({**headers(call), "Mcp-Name": " =?base64?aMOpbGxv?= "}, call) is None
 
 
 @pytest.mark.parametrize("name", ["Mcp-Method", "Mcp-Name", "MCP-Protocol-Version"])
-def test_a_header_that_is_missing_or_says_otherwise_is_named(name: str) -> None:
-    asked = request(name="echo")
-    given = headers(asked)
+def test_a_missing_or_different_header_is_reported(name: str) -> None:
+    call = request(name="echo")
+    given = headers(call)
     del given[name]
-    assert mismatch(given, asked) == f"{name} is missing"
-    value = headers(asked)[name]
-    assert mismatch({**given, name: "x"}, asked) == f"{name} is x, but the body says {value}"
+    assert mismatch(given, call) == f"{name} is missing"
+    value = headers(call)[name]
+    assert mismatch({**given, name: "x"}, call) == f"{name} is x, but the body says {value}"

@@ -1,4 +1,4 @@
-"""Arguments that a tool wants in headers, and what is wrong with how it says so."""
+"""Arguments that a tool asks for in headers, and errors of its annotations."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_headers_are_wanted_at_any_depth_and_of_what_is_there() -> None:
         (prop(items=REGION), "Region is not reached through properties alone"),
     ],
 )
-def test_what_cannot_be_a_header_is_said(schema: Any, why: str) -> None:
+def test_annotations_that_cannot_be_headers_are_reported(schema: Any, why: str) -> None:
     assert mirrored(schema) == ({}, [why])
 
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_a_header_is_said(schema: Any, why: str) -> None:
         ),
     ],
 )
-def test_what_should_not_be_a_header_and_can_be_one_is_said_and_sent(schema: Any, why: str) -> None:
+def test_annotations_of_a_wrong_type_are_reported_and_sent(schema: Any, why: str) -> None:
     assert mirrored(schema) == ({"Mcp-Param-A": ("a",)}, [why])
 
 
@@ -107,7 +107,7 @@ def test_an_annotation_is_none_within_a_value_or_as_the_name_of_an_argument(sche
         ("", "0", True),
     ],
 )
-def test_a_header_says_what_the_body_says(sent: str, value: str, expected: bool) -> None:
+def test_a_header_is_compared_with_the_body(sent: str, value: str, expected: bool) -> None:
     assert differs(sent, value) is expected
 
 
@@ -130,8 +130,8 @@ def test_a_tool_wants_what_it_wanted_when_it_was_listed_last() -> None:
     assert tools.headers(call("u", a="eu")) == {"Mcp-Param-Region": "eu"}
 
 
-def test_only_so_many_tools_are_remembered_those_listed_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirrored_module, "MOST", 2)
+def test_only_max_tools_are_kept_those_listed_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mirrored_module, "MAX_TOOLS", 2)
     tools = ToolParamHeaders()
     tools.learn(listed(t=prop(**REGION), u=prop(**REGION)))
     tools.learn(listed(t=prop(**REGION), v=prop(**REGION)))

@@ -1,4 +1,4 @@
-"""What a frame says: by its members, whatever a peer makes of the rest; and nothing raises."""
+"""Messages of a frame, recognised by their members; nothing raises."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ NO_MESSAGE = {
     "NaN": (b"NaN", "not an object"),
     "an empty batch": (b"[]", "empty batch"),
     "an empty batch with a space": (b" [ ] ", "empty batch"),
-    "nothing said": (b"{}", "neither method, result nor error"),
+    "no members": (b"{}", "neither method, result nor error"),
     "only an id": (b'{"jsonrpc":"2.0","id":1}', "neither method, result nor error"),
     "method is a number": (b'{"jsonrpc":"2.0","id":1,"method":5}', "method is not a string"),
     "method is null": (b'{"jsonrpc":"2.0","id":1,"method":null}', "method is not a string"),
@@ -188,7 +188,7 @@ NO_MESSAGE = {
 
 
 @pytest.mark.parametrize(("data", "why"), NO_MESSAGE.values(), ids=NO_MESSAGE)
-def test_what_is_no_message_says_why_and_keeps_its_bytes(data: bytes, why: str) -> None:
+def test_a_malformed_message_has_a_reason_and_its_bytes(data: bytes, why: str) -> None:
     message = malformed(data)
     assert message.why.startswith(why)
     assert message.data == data
@@ -209,13 +209,13 @@ IDS = ["0", "1", "-1", '"1"', '""', '"a b"', "9007199254740993", "18446744073709
 
 @pytest.mark.parametrize("text", IDS, ids=lambda text: text[:20])
 def test_an_id_is_its_json_text_and_keeps_every_digit(text: str) -> None:
-    asked = request(f'{{"jsonrpc":"2.0","id":{text},"method":"ping"}}')
-    assert (asked.id, asked.flaws) == (text, ())
+    call = request(f'{{"jsonrpc":"2.0","id":{text},"method":"ping"}}')
+    assert (call.id, call.flaws) == (text, ())
     assert result(f'{{"jsonrpc":"2.0","id":{text},"result":{{}}}}').id == text
     assert failure(f'{{"jsonrpc":"2.0","id":{text},"error":{{}}}}').id == text
 
 
-def test_ids_that_json_tells_apart_are_told_apart() -> None:
+def test_ids_that_differ_in_json_are_different() -> None:
     texts = [
         "1",
         '"1"',
@@ -271,7 +271,7 @@ def test_the_last_of_duplicate_keys_counts_as_for_every_peer() -> None:
     assert (message.id, message.method, message.params) == ("2", "b", {"x": 2})
 
 
-def test_a_batch_is_its_messages_in_their_places() -> None:
+def test_a_batch_is_its_messages_with_their_indices() -> None:
     items = [
         '{"jsonrpc":"2.0","id":1,"method":"ping"}',
         '{"jsonrpc":"2.0","method":"notifications/initialized"}',
@@ -318,16 +318,16 @@ def test_the_flaw_of_a_batch_is_that_of_all_in_it() -> None:
 
 
 @pytest.mark.parametrize("loose", ["NaN", '"\\ud800"', "1e400"])
-def test_what_pairing_asks_for_is_found_beside_what_is_not_strict(loose: str) -> None:
-    asked = request(
+def test_members_for_correlation_are_found_beside_non_strict_json(loose: str) -> None:
+    call = request(
         '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":'
         f'{{"name":"add","arguments":{{"x":{loose}}},"_meta":{{"progressToken":"t","x":{loose}}}}}}}'
     )
-    assert (asked.subject, asked.progress_token) == ("add", '"t"')
-    told = result(
+    assert (call.subject, call.progress_token) == ("add", '"t"')
+    reply = result(
         f'{{"jsonrpc":"2.0","id":1,"result":{{"isError":true,"content":[{loose}],"resultType":"task"}}}}'
     )
-    assert (told.is_tool_error, told.result_type) == (True, "task")
+    assert (reply.is_tool_error, reply.result_type) == (True, "task")
 
 
 def test_params_are_decoded_on_demand_and_to_the_last_digit() -> None:
@@ -364,11 +364,11 @@ def test_params_are_decoded_on_demand_and_to_the_last_digit() -> None:
     ],
 )
 def test_a_message_is_about_what_its_method_is_about(method: str, params: str, subject: str | None) -> None:
-    asked = request(f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}')
-    assert asked.subject == subject
-    told = one(f'{{"jsonrpc":"2.0","method":"{method}","params":{params}}}')
-    assert isinstance(told, Notification)
-    assert told.subject == subject
+    call = request(f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}')
+    assert call.subject == subject
+    reply = one(f'{{"jsonrpc":"2.0","method":"{method}","params":{params}}}')
+    assert isinstance(reply, Notification)
+    assert reply.subject == subject
 
 
 def test_a_name_of_nested_arrays_does_not_raise() -> None:
@@ -431,7 +431,7 @@ def test_a_failure_has_its_code_and_text_if_it_has_them(error: str, code: int | 
         ("[]", False, "complete"),
     ],
 )
-def test_a_result_says_of_itself_what_it_is(value: str, is_error: bool, kind: str) -> None:
+def test_a_result_has_a_type_and_an_error_flag(value: str, is_error: bool, kind: str) -> None:
     message = result(f'{{"jsonrpc":"2.0","id":1,"result":{value}}}')
     assert (message.is_tool_error, message.result_type) == (is_error, kind)
     assert message.result == json.loads(value)

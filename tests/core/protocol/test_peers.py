@@ -43,7 +43,7 @@ def test_a_handshake_introduces_both() -> None:
     assert parties.server_capabilities == {"tools": {}}
 
 
-def test_a_modern_request_says_who_sends_it() -> None:
+def test_a_modern_request_names_its_client() -> None:
     meta = {P + "protocolVersion": "2026-07-28", P + "clientInfo": {"name": "c", "version": "1"}}
     parties = Peers()
     parties.hear_request(request("tools/list", _meta=meta))
@@ -62,7 +62,7 @@ def test_a_refused_introduction_leaves_the_revision_open() -> None:
 
 
 @pytest.mark.parametrize("info", [None, 5, {}, {"name": 5}, {"name": ""}])
-def test_an_introduction_without_a_name_introduces_nobody(info: object) -> None:
+def test_peer_info_without_a_name_is_ignored(info: object) -> None:
     parties = Peers()
     parties.hear_request(request("initialize", clientInfo=info))
     assert parties.client is None

@@ -78,7 +78,7 @@ CAPABILITIES = {
     "elicitation/create": "elicitation",
 }
 
-# The parameter that tells one request or notification of its method from the next.
+# The parameter that identifies the target of a request or notification.
 SUBJECTS = {
     "tools/list": "cursor",
     "tools/call": "name",
@@ -135,16 +135,16 @@ def test_requests_need_the_capability_that_the_specification_names() -> None:
     assert {name: method.needs for name, method in METHODS.items() if method.needs} == CAPABILITIES
 
 
-def test_methods_are_about_the_parameter_that_tells_them_apart() -> None:
+def test_methods_have_the_parameter_that_identifies_their_target() -> None:
     assert {name: method.subject for name, method in METHODS.items() if method.subject} == SUBJECTS
 
 
 @pytest.mark.parametrize("name", ["acme/frobnicate", "", "tools", "notifications/", "tools/call "])
-def test_a_method_of_nobody_is_not_known_and_no_error(name: str) -> None:
+def test_an_unknown_method_is_not_an_error(name: str) -> None:
     assert [is_known(name, revision) for revision in REVISIONS] == [False] * 5
 
 
-def test_the_revisions_stand_oldest_first_and_sort_as_text() -> None:
+def test_revisions_are_oldest_first_and_sort_as_text() -> None:
     assert REVISIONS == ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
     assert list(REVISIONS) == sorted(REVISIONS)
     assert MODERN == "2026-07-28"

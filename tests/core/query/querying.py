@@ -1,4 +1,4 @@
-"""Items made of what they answer, one of each sort."""
+"""Items with fixed values, one of each sort."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Row:
-    """An item made of what it answers."""
+    """An item with fixed values."""
 
     at: float = 0.0
     side: str = "client"
@@ -24,8 +24,8 @@ class Row:
     findings: tuple[str, ...] = ()
     data: bytes = b""
     """Of the message itself."""
-    asked: bytes = b""
-    """Of an answer's request."""
+    request: bytes = b""
+    """The request of a response."""
     reads: int = 0
 
     def text(self) -> bytes:
@@ -34,7 +34,7 @@ class Row:
 
     def message(self, member: str) -> bytes:
         self.reads += 1
-        return self.asked or self.data if member == "params" else self.data
+        return self.request or self.data if member == "params" else self.data
 
 
 CALL = Row(method="tools/call", subject="read_File", id="7", status="ok", latency=0.25, size=12_000, at=3.0)

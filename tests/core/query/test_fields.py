@@ -95,7 +95,7 @@ STATUS_OKAY = f'unknown status "okay": one of {", ".join(STATUSES)}'
         ("is:slow", "PROMPT"),
     ],
 )
-def test_a_filter_finds_what_it_says(query: str, found: str) -> None:
+def test_a_filter_finds_matching_items(query: str, found: str) -> None:
     wants = parse(query, linted=True).matches
 
     assert [name for name, row in EVERY.items() if wants(row)] == found.split()
@@ -117,7 +117,7 @@ def test_a_filter_finds_what_it_says(query: str, found: str) -> None:
         ("status<5", "status has no order: write status:5", "5"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_the_place(text: str, message: str | None, underlined: str) -> None:
+def test_an_error_is_one_line_with_a_position(text: str, message: str | None, underlined: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse(text)
 
@@ -130,19 +130,19 @@ def test_case_is_nothing_in_any_alphabet() -> None:
     assert parse("STRASSE").matches(Row(subject="straße"))
 
 
-def test_a_note_of_a_kind_we_never_heard_of_can_be_asked_for() -> None:
+def test_a_note_of_an_unknown_kind_can_be_found() -> None:
     assert parse("note:weather").matches(Row(side="", kind="weather-report"))
 
 
 def test_every_state_has_its_name_without_blanks() -> None:
     for state in State:
-        if state is not State.ERROR:  # That name stands for whatever went wrong.
+        if state is not State.ERROR:  # That name matches every failure.
             assert [s for s in State if parse(f"status:{state.replace(' ', '')}").matches(Row(status=s))] == [
                 state
             ]
 
 
-def test_every_kind_can_be_asked_for() -> None:
+def test_every_kind_can_be_found() -> None:
     for kind in KINDS:
         if kind not in STATUSES:  # Then it is the state.
             assert [k for k in KINDS if parse(f"is:{kind}").matches(Row(kind=k))] == [kind]

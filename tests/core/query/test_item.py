@@ -7,14 +7,14 @@ from tests.core.query.querying import Row
 
 
 def test_whatever_answers_all_questions_is_an_item() -> None:
-    item: FilterItem = Row(data=b"{}", asked=b"[]")
+    item: FilterItem = Row(data=b"{}", request=b"[]")
     linted: LintFilterItem = Row(findings=("ENV101 error",))
 
     assert (item.message("params"), item.message("result")) == (b"[]", b"{}")
     assert list(linted.findings) == ["ENV101 error"]
 
 
-def test_nobody_knows_the_end_before_it_is_said() -> None:
+def test_the_end_is_unknown_until_it_is_set() -> None:
     end = SessionEnd()
 
-    assert (end.at, end.is_asked) == (None, False)
+    assert (end.at, end.is_used) == (None, False)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.core.query.lexer import ATOM, END, NOT, PATH, WORD, steps_of, tokens_of
+from mcpspy.core.query.lexer import ATOM, END, NOT, PATH, WORD, path_steps, tokenize
 
 
-def told(text: str) -> list[tuple[str, str, str]]:
+def atoms_of(text: str) -> list[tuple[str, str, str]]:
     """Return field, operator and value of the atoms."""
-    return [(one.field, one.op, one.value) for token in tokens_of(text) if (one := token.atom) is not None]
+    return [(one.field, one.op, one.value) for token in tokenize(text) if (one := token.atom) is not None]
 
 
-def test_every_token_says_where_it_stands() -> None:
+def test_every_token_has_its_position() -> None:
     text = ' -tool:"a b"  x'
 
-    assert [(token.kind, text[token.start : token.end]) for token in tokens_of(text)] == [
+    assert [(token.kind, text[token.start : token.end]) for token in tokenize(text)] == [
         (NOT, "-"),
         (ATOM, 'tool:"a b"'),
         (ATOM, "x"),
@@ -31,7 +31,7 @@ def test_every_token_says_where_it_stands() -> None:
         ("params.a > 5", [(PATH, ">", "5")]),
         ('params["a b"].c!="d e"', [(PATH, "!=", "d e")]),
         ("error:timeout", [(PATH, ":", "timeout")]),
-        # What says no value is a word, and a word before an order is one.
+        # A field without a value is a word; so is a word before a comparison.
         ("result.json", [(WORD, ":", "result.json")]),
         ("error >1s", [(WORD, ":", "error"), ("<>", ">", "1s")]),
         ("params.a : b", [(WORD, ":", "params.a"), (WORD, ":", ":"), (WORD, ":", "b")]),
@@ -40,8 +40,8 @@ def test_every_token_says_where_it_stands() -> None:
         ("Params.a=1", [(WORD, ":", "Params.a=1")]),
     ],
 )
-def test_a_path_is_one_where_it_says_a_value(text: str, atoms: list[tuple[str, str, str]]) -> None:
-    assert told(text) == atoms
+def test_a_path_is_a_path_only_with_a_value(text: str, atoms: list[tuple[str, str, str]]) -> None:
+    assert atoms_of(text) == atoms
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_a_path_is_one_where_it_says_a_value(text: str, atoms: list[tuple[str, s
     ],
 )
 def test_a_path_has_its_steps(path: str, steps: list[str | int | None]) -> None:
-    assert steps_of(path) == steps
+    assert path_steps(path) == steps

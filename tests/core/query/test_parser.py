@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.core.query.lexer import REGEX, WORD, Atom, QueryError
-from mcpspy.core.query.parser import AllOf, AnyOf, Node, Not, read
+from mcpspy.core.query.parser import AllOf, AnyOf, Node, Not, parse_tree
 
 # What means something, more often than chance would have it.
 PIECES = st.sampled_from(
@@ -74,7 +74,7 @@ def shape(node: Node | None) -> str:
     ],
 )
 def test_a_filter_reads_as_one_means_it(text: str, tree: str) -> None:
-    assert shape(read(text)) == tree
+    assert shape(parse_tree(text)) == tree
 
 
 @pytest.mark.parametrize(
@@ -113,29 +113,29 @@ def test_a_filter_reads_as_one_means_it(text: str, tree: str) -> None:
         ("(" * 51 + "a", "more than 50 parentheses within each other", "("),
     ],
 )
-def test_what_is_wrong_is_one_line_and_the_place(text: str, message: str, underlined: str) -> None:
+def test_an_error_is_one_line_with_a_position(text: str, message: str, underlined: str) -> None:
     with pytest.raises(QueryError) as caught:
-        read(text)
+        parse_tree(text)
 
     assert str(caught.value) == message
     assert text[caught.value.start : caught.value.end] == underlined
 
 
 def test_a_close_misspelling_before_slashes_is_a_scheme() -> None:
-    assert shape(read("methods://x")) == "methods://x"
+    assert shape(parse_tree("methods://x")) == "methods://x"
 
 
 def refused(text: str) -> QueryError | None:
     """Return what is wrong with a filter."""
     try:
-        read(text)
+        parse_tree(text)
     except QueryError as error:
         return error
     return None
 
 
 @given(TYPED)
-def test_any_text_is_read_or_refused_with_a_place_in_it(text: str) -> None:
+def test_any_text_is_parsed_or_rejected_with_a_position(text: str) -> None:
     error = refused(text)
 
     assert error is None or 0 <= error.start <= error.end <= len(text)
@@ -151,16 +151,16 @@ def test_a_very_long_filter_exhausts_nothing(text: str) -> None:
 
 
 @given(st.text(min_size=1))
-def test_a_quoted_word_is_what_stands_between_the_quotes(word: str) -> None:
+def test_a_quoted_word_is_the_text_between_the_quotes(word: str) -> None:
     escaped = word.replace("\\", "\\\\").replace('"', '\\"')
-    atom = read(f'"{escaped}"')
+    atom = parse_tree(f'"{escaped}"')
 
     assert isinstance(atom, Atom)
     assert (atom.field, atom.value) == (WORD, word)
 
 
 def test_a_regex_keeps_its_flag_where_others_have_their_operator() -> None:
-    atom = read("/A/i")
+    atom = parse_tree("/A/i")
 
     assert isinstance(atom, Atom)
     assert (atom.field, atom.op, atom.value, atom.raw) == (REGEX, "i", "A", "/A/i")

@@ -1,4 +1,4 @@
-"""The filter language: `and`, `or` and `not`, and what is asked last."""
+"""The filter language: `and`, `or` and `not`, and the order of tests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def refused(text: str) -> QueryError | None:
 
 
 @given(st.text())
-def test_any_text_is_a_filter_or_an_error_with_a_place_in_it(text: str) -> None:
+def test_any_text_is_a_filter_or_an_error_with_a_position(text: str) -> None:
     error = refused(text)
 
     assert error is None or 0 <= error.start <= error.end <= len(text)
@@ -77,7 +77,7 @@ def test_any_text_is_a_filter_or_an_error_with_a_place_in_it(text: str) -> None:
     ),
     st.one_of(st.text(), st.from_regex(r"[0-9.]+[a-z]*", fullmatch=True)),
 )
-def test_any_value_is_a_filter_or_an_error_with_a_place_in_it(field: str, value: str) -> None:
+def test_any_value_is_a_filter_or_an_error_with_a_position(field: str, value: str) -> None:
     for text in (field + value, f"{field}{value}/", f'{field}"{value}"'):
         error = refused(text)
         assert error is None or 0 <= error.start <= error.end <= len(text)
@@ -104,7 +104,7 @@ def test_and_binds_closer_than_or_and_parentheses_closer_than_both(a: str, b: st
 
 
 @given(st.text(min_size=1), st.text(), st.text())
-def test_a_word_in_quotes_is_found_wherever_it_stands(word: str, before: str, after: str) -> None:
+def test_a_quoted_word_is_found_anywhere(word: str, before: str, after: str) -> None:
     quoted = '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
     assert wants(quoted, Row(subject=before + word + after))
@@ -113,7 +113,7 @@ def test_a_word_in_quotes_is_found_wherever_it_stands(word: str, before: str, af
 
 
 @given(ROWS, QUERIES)
-def test_a_filter_that_says_it_reads_no_text_reads_none(row: Row, text: str) -> None:
+def test_a_filter_without_reads_text_reads_none(row: Row, text: str) -> None:
     query = parse(text)
     query.matches(row)
 
@@ -124,7 +124,7 @@ def test_a_filter_that_says_it_reads_no_text_reads_none(row: Row, text: str) -> 
     "text",
     ["params.n:x ping", "text:x ping", "ping text:x", "/x/ text:y -(text:z) ping", "(text:x or text:y) ping"],
 )
-def test_what_costs_a_read_is_asked_last(text: str) -> None:
+def test_tests_that_read_text_run_last(text: str) -> None:
     row = Row(method="tools/list")
     query = parse(text)
 
@@ -133,7 +133,7 @@ def test_what_costs_a_read_is_asked_last(text: str) -> None:
     assert row.reads == 0
 
 
-def test_a_reading_part_of_an_or_is_asked_only_if_the_others_say_no() -> None:
+def test_a_reading_part_of_an_or_runs_only_if_the_others_are_false() -> None:
     row = Row(method="ping")
 
     assert wants("text:x or ping", row)
@@ -148,7 +148,7 @@ def test_many_words_are_a_loop_and_not_a_stack() -> None:
     assert not wants("-" * 5001 + "a", row)
 
 
-def test_a_time_counts_back_from_the_end_once_somebody_said_when_that_is() -> None:
+def test_a_negative_time_is_relative_to_the_end_once_it_is_set() -> None:
     query = parse("since:-5s")
     assert query.counts_back
     assert query.matches(Row(at=1.0))  # The latest, for all that is known.
@@ -160,7 +160,7 @@ def test_a_time_counts_back_from_the_end_once_somebody_said_when_that_is() -> No
 
 
 @pytest.mark.parametrize("text", ["a lint:ENV101", "a (b or is:finding)"])
-def test_findings_are_asked_for_only_where_they_are_known(text: str) -> None:
+def test_findings_can_be_tested_only_where_they_are_known(text: str) -> None:
     parse(text, linted=True)
 
     with pytest.raises(QueryError) as caught:

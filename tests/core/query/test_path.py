@@ -1,4 +1,4 @@
-"""Paths into a message: what they reach, and what stands there."""
+"""Paths into a message, and the values they reach."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ REQUEST = Row(data=json.dumps(CALL).encode())
         "(params.name=Echo)",
     ],
 )
-def test_a_path_finds_what_stands_there(query: str) -> None:
+def test_a_path_finds_the_values_it_reaches(query: str) -> None:
     assert parse(query).matches(REQUEST)
     assert parse(query).reads_text
 
@@ -88,12 +88,14 @@ def test_a_path_finds_what_stands_there(query: str) -> None:
         "error.code:*",
     ],
 )
-def test_a_path_leaves_out_what_does_not_stand_there(query: str) -> None:
+def test_a_path_ignores_other_values(query: str) -> None:
     assert not parse(query).matches(REQUEST)
 
 
 def test_of_an_answer_params_are_those_of_its_request() -> None:
-    answer = Row(data=b'{"result":{"isError":true,"content":[{"text":"no such file"}]}}', asked=REQUEST.data)
+    answer = Row(
+        data=b'{"result":{"isError":true,"content":[{"text":"no such file"}]}}', request=REQUEST.data
+    )
 
     assert parse("params.name=Echo result.isError:true result.content[].text:file").matches(answer)
 
@@ -123,6 +125,7 @@ def test_what_has_no_such_path_is_not_found(data: bytes) -> None:
     [
         ("a params.n>x", "x is no number: as in params.n>5", "x"),
         ("params.n>5kb", "5kb is no number: as in params.n>5", "5kb"),
+        ("params.n>00", "00 is no number: as in params.n>5", "00"),
         ('params.n>"5"', '"5" is no number: as in params.n>5', '"5"'),
         ("params.n=", "params.n= what?", "params.n="),
         ("a params.items[x]=1", 'a step is .name, ["any name"], [0], [-1] or []', "[x]=1"),
@@ -134,7 +137,7 @@ def test_what_has_no_such_path_is_not_found(data: bytes) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_one_line_and_the_place(text: str, message: str, underlined: str) -> None:
+def test_an_error_is_one_line_with_a_position(text: str, message: str, underlined: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse(text)
 

@@ -31,7 +31,7 @@ from tests.core.query.querying import EVERY
         ("since:3 until:0.1min", "CALL"),
     ],
 )
-def test_a_number_finds_what_it_says(query: str, found: str) -> None:
+def test_a_number_finds_matching_items(query: str, found: str) -> None:
     wants = parse(query).matches
 
     assert [name for name, row in EVERY.items() if wants(row)] == found.split()
@@ -72,7 +72,7 @@ def test_a_negative_time_counts_back_from_the_end(query: str, found: str) -> Non
         ("until=5m", "until takes a colon: until:5m", "5m"),
     ],
 )
-def test_what_is_no_number_is_one_line_and_the_place(text: str, message: str, underlined: str) -> None:
+def test_an_invalid_number_is_one_line_with_a_position(text: str, message: str, underlined: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse(text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.core.query.parser import QueryError, parse
-from mcpspy.core.query.values import _MANY, _Remembered
+from mcpspy.core.query.values import _MAX_CACHED, _TestCache
 from tests.core.query.querying import Row
 
 
@@ -49,7 +49,7 @@ def test_the_text_is_searched_as_it_was_on_the_wire(query: str, data: bytes, fou
         ),
     ],
 )
-def test_what_is_no_pattern_is_one_line_and_the_place(text: str, message: str, underlined: str) -> None:
+def test_an_invalid_pattern_is_one_line_with_a_position(text: str, message: str, underlined: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse(text)
 
@@ -57,25 +57,25 @@ def test_what_is_no_pattern_is_one_line_and_the_place(text: str, message: str, u
     assert text[caught.value.start : caught.value.end] == underlined
 
 
-def test_a_test_of_texts_is_asked_once_for_each_and_forgets_before_it_grows_without_bound() -> None:
-    asked: list[str] = []
+def test_a_text_test_runs_once_per_text_and_its_cache_is_bounded() -> None:
+    tested: list[str] = []
 
     def ask(text: str) -> bool:
-        asked.append(text)
+        tested.append(text)
         return text.endswith("9")
 
-    remembered = _Remembered(ask)
+    remembered = _TestCache(ask)
     for _ in range(3):
         assert remembered["a9"] is True
         assert remembered["b"] is False
-    assert asked == ["a9", "b"]
+    assert tested == ["a9", "b"]
 
-    for number in range(2 * _MANY):
+    for number in range(2 * _MAX_CACHED):
         assert remembered[str(number)] is str(number).endswith("9")
-        assert len(remembered) <= _MANY
+        assert len(remembered) <= _MAX_CACHED
 
 
-def test_a_text_that_folds_to_ascii_is_found_as_it_stands() -> None:
+def test_a_text_that_folds_to_ascii_is_found_unchanged() -> None:
     for word in ("ß", "Straße", "\ufb01"):
         assert parse(f"text:{word}").matches(Row(data=f"a {word} b".encode()))
     assert parse("text:Straße").matches(Row(data=b"STRASSE"))

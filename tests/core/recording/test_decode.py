@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpspy.core.recording import decode, encode
-from mcpspy.core.recording.decode import Damaged, Frame, Note, climb, read_entry, read_header
+from mcpspy.core.recording.decode import Damaged, Frame, Note, read_entry, read_header, upgrade
 from mcpspy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,26 +89,26 @@ def test_a_message_comes_back_byte_for_byte(data: bytes) -> None:
 
 
 @TABLE
-def test_a_message_that_ended_in_cr_lf_says_so_and_comes_back(data: bytes) -> None:
+def test_a_message_that_ends_in_cr_lf_round_trips(data: bytes) -> None:
     frame = frame_of(written(data + b"\r"))
     assert (frame.data, frame.eol) == (data, "\r\n")
 
 
 @TABLE
-def test_a_message_whose_end_never_came_says_so_and_comes_back(data: bytes) -> None:
+def test_an_incomplete_message_round_trips(data: bytes) -> None:
     frame = frame_of(written(data, torn=True))
     assert (frame.data, frame.eol) == (data, "")
 
 
 @given(st.binary(max_size=60).map(lambda data: data.replace(b"\n", b"")), st.booleans())
 @example(b"\r", True)
-def test_whatever_bytes_were_said_are_read_back(data: bytes, torn: bool) -> None:
+def test_any_bytes_round_trip(data: bytes, torn: bool) -> None:
     frame = frame_of(written(data, torn=torn))
     assert frame.data + frame.eol.encode() == data + (b"" if torn else b"\n")
 
 
 @given(JSON, JSON)
-def test_whatever_brackets_were_said_are_read_back(first: Any, second: Any) -> None:
+def test_any_bytes_between_brackets_round_trip(first: Any, second: Any) -> None:
     data = json.dumps([first, {"msg": second}], separators=(",", ":"), ensure_ascii=False).encode(
         "utf-8", "surrogatepass"
     )
@@ -148,7 +148,7 @@ STYLES = {
 @given(at=st.floats(0, 1e6), payload=JSON, extra=st.booleans())
 @example(at=0.0, payload={"id": 2**64 + 1, "x": "\ud800"}, extra=True)
 @example(at=0.0, payload={"id": 1, "msg": {"msg": 1, "t": 5}}, extra=False)
-def test_a_line_that_a_tool_wrote_anew_is_the_same_message(
+def test_a_line_rewritten_by_a_tool_is_the_same_message(
     separators: tuple[str, str], is_sorted: bool, at: float, payload: Any, extra: bool
 ) -> None:
     entry: dict[str, Any] = {"t": at, "from": "client", "stream": "s", "http": 2, "msg": [payload]}
@@ -161,13 +161,13 @@ def test_a_line_that_a_tool_wrote_anew_is_the_same_message(
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, 2**64 + 1, -(2**63) - 1, 10**40])
-def test_an_integer_of_any_length_outlives_a_tool_that_wrote_the_line_anew(number: int) -> None:
+def test_an_integer_of_any_length_survives_a_tool_that_rewrites_the_line(number: int) -> None:
     line = json.dumps({"t": 0, "from": "client", "msg": {"id": number}}).encode()
     assert frame_of(line).data == b'{"id": %d}' % number
 
 
 @pytest.mark.parametrize("value", ['"looked at"', "true", "7", "null"])
-def test_a_key_that_somebody_put_behind_the_message_is_no_part_of_it(value: str) -> None:
+def test_a_key_added_after_the_message_is_not_part_of_it(value: str) -> None:
     frame = frame_of(b'{"t":0,"from":"client","stream":"s","msg":{"id":1},"tag":%b}' % value.encode())
     assert (frame.data, frame.stream) == (b'{"id":1}', "s")
 
@@ -243,9 +243,9 @@ DAMAGED = {
     "time is no number": b'{"t":NaN,"note":"exit"}',
     "time is endless": b'{"t":Infinity,"note":"exit"}',
     "time is beyond all": b'{"t":1%b,"note":"\\ud800"}' % (b"0" * 400),
-    "nobody said it": b'{"t":0,"msg":{}}',
+    "no sender": b'{"t":0,"msg":{}}',
     "side is a number": b'{"t":0,"from":1,"msg":{}}',
-    "nothing was said": b'{"t":0,"from":"client"}',
+    "no message": b'{"t":0,"from":"client"}',
     "raw is a number": b'{"t":0,"from":"client","raw":1}',
     "note is a number": b'{"t":0,"note":1}',
     "garbage before the message": b'{"t":0,"from":"client" oops,"msg":{}}',
@@ -256,7 +256,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("line", DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_line_is_an_entry_that_says_why(line: bytes) -> None:
+def test_a_damaged_line_is_an_entry_with_a_reason(line: bytes) -> None:
     entry = read_entry(line)
     assert isinstance(entry, Damaged)
     assert (entry.data, entry.at) == (line, 0.0)
@@ -272,12 +272,12 @@ def test_no_depth_of_nesting_raises(depth: int, space: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["é", "%%%", "a", "=", "\ud800"])
-def test_what_should_be_base64_and_is_not_is_shown_as_it_stands(text: str) -> None:
+def test_invalid_base64_is_shown_unchanged(text: str) -> None:
     line = json.dumps({"t": 0, "from": "client", "b64": text}).encode()
     assert isinstance(read_entry(line), Frame)
 
 
-def test_base64_is_the_bytes_it_stands_for() -> None:
+def test_base64_is_decoded() -> None:
     data = bytes(range(256))
     line = json.dumps({"t": 0, "from": "client", "b64": base64.b64encode(data).decode()}).encode()
     assert frame_of(line).data == data
@@ -360,7 +360,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize(("line", "what", "hint"), HEADERS.values(), ids=HEADERS)
-def test_a_file_that_cannot_be_read_says_what_it_is_and_what_to_do(line: bytes, what: str, hint: str) -> None:
+def test_an_unreadable_file_is_reported_with_a_hint(line: bytes, what: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_header(line)
     assert what in str(caught.value)
@@ -388,7 +388,7 @@ def older(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(decode, "FORMAT", 3)
     monkeypatch.setattr(
-        decode, "LADDER", {1: rename(b'"time"', b'"when"', 1), 2: rename(b'"when"', b'"t"', 2)}
+        decode, "UPGRADES", {1: rename(b'"time"', b'"when"', 1), 2: rename(b'"when"', b'"t"', 2)}
     )
 
 
@@ -398,7 +398,7 @@ def older(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 @pytest.mark.usefixtures("older")
 def test_a_line_of_an_older_format_climbs_rung_by_rung(number: int, line: bytes) -> None:
-    assert climb(line, number) == b'{"t":4,"note":"x"}'
+    assert upgrade(line, number) == b'{"t":4,"note":"x"}'
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

@@ -121,7 +121,7 @@ def test_a_line_end_is_named_where_it_is_not_lf(message: bytes, torn: bool, eol:
     assert json.loads(line_of(message, torn=torn)).get("eol") == eol
 
 
-def test_a_message_stands_in_its_line_as_the_peer_sent_it() -> None:
+def test_a_line_contains_the_message_as_the_peer_sent_it() -> None:
     message = b'{ "id":1e2, "id":1.10,"big":123456789012345678901234567890,"s":"\\u00e9\\/" }'
     assert line_of(message) == PREFIX + b'"msg":' + message + b"}\n"
 

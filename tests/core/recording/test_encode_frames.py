@@ -1,4 +1,4 @@
-"""One direction: whatever is said, in whatever chunks, the recording holds it byte for byte."""
+"""One direction: the recording contains all bytes unchanged, however they are chunked."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ CUTS = st.lists(st.integers(0, 1 << 16), max_size=15)
 
 
 def joined(lines: bytes | Iterable[bytes | bytearray]) -> bytes:
-    """Return what a lane gives, which may be in one piece, as bytes."""
+    """Return what a encoder gives, which may be in one piece, as bytes."""
     return lines if isinstance(lines, bytes) else b"".join(lines)
 
 
-def recorded(lane: FrameEncoder | TextEncoder, stream: bytes, cuts: list[int]) -> bytes:
+def recorded(encoder: FrameEncoder | TextEncoder, stream: bytes, cuts: list[int]) -> bytes:
     """Return the file that this stream gives, fed in chunks."""
     places = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
     file = b""
     for a, b in pairwise(places):
-        file += joined(lane.feed(0.5, stream[a:b]))
-    return file + joined(lane.close(1.0))
+        file += joined(encoder.feed(0.5, stream[a:b]))
+    return file + joined(encoder.close(1.0))
 
 
 @given(STREAMS, CUTS)
@@ -99,11 +99,11 @@ def test_chunking_does_not_change_what_is_recorded(stream: bytes, cuts: list[int
 
 
 def test_a_message_is_recorded_when_its_lf_comes_and_not_before() -> None:
-    lane = FrameEncoder("client")
-    assert joined(lane.feed(0.0, b'{"id":1')) == b""
-    assert joined(lane.feed(0.25, b"}\n{")) == b'{"t":0.250000,"from":"client","msg":{"id":1}}\n'
+    encoder = FrameEncoder("client")
+    assert joined(encoder.feed(0.0, b'{"id":1')) == b""
+    assert joined(encoder.feed(0.25, b"}\n{")) == b'{"t":0.250000,"from":"client","msg":{"id":1}}\n'
     assert (
-        joined(lane.close(1.0))
+        joined(encoder.close(1.0))
         == b'{"t":1.000000,"from":"client","eol":"","why":"not a JSON object or array","raw":"{"}\n'
     )
 
@@ -118,11 +118,11 @@ def test_a_chunk_that_looks_like_one_message_need_not_be_one(stream: bytes) -> N
         )
 
 
-@pytest.mark.parametrize("lane", [FrameEncoder("server"), TextEncoder("stderr")])
-def test_nothing_said_is_nothing_recorded(lane: FrameEncoder | TextEncoder) -> None:
-    assert joined(lane.close(0.0)) == b""
-    assert joined(lane.feed(0.0, b"x\n")) != b""
-    assert joined(lane.close(0.0)) == b""
+@pytest.mark.parametrize("encoder", [FrameEncoder("server"), TextEncoder("stderr")])
+def test_no_input_is_not_recorded(encoder: FrameEncoder | TextEncoder) -> None:
+    assert joined(encoder.close(0.0)) == b""
+    assert joined(encoder.feed(0.0, b"x\n")) != b""
+    assert joined(encoder.close(0.0)) == b""
 
 
 HTTP: dict[str, Value] = {"stream": "7", "http": 12}
@@ -130,31 +130,32 @@ HTTP: dict[str, Value] = {"stream": "7", "http": 12}
 
 @pytest.mark.parametrize("pieces", [[b'{"id":1}'], [b'{"i', b"", b'd":1}']])
 def test_a_body_is_one_message_with_its_stream_and_exchange(pieces: list[bytes]) -> None:
-    lane = BodyEncoder("client", HTTP)
+    encoder = BodyEncoder("client", HTTP)
     for piece in pieces:
-        lane.feed(piece)
+        encoder.feed(piece)
     assert (
-        joined(lane.close(0.5)) == b'{"t":0.500000,"from":"client","stream":"7","http":12,"msg":{"id":1}}\n'
+        joined(encoder.close(0.5))
+        == b'{"t":0.500000,"from":"client","stream":"7","http":12,"msg":{"id":1}}\n'
     )
-    assert joined(lane.close(1.0)) == b""
+    assert joined(encoder.close(1.0)) == b""
 
 
 @pytest.mark.parametrize("pieces", [[], [b""], [b"", b""]])
 def test_an_empty_body_is_no_message(pieces: list[bytes]) -> None:
-    lane = BodyEncoder("server", HTTP)
+    encoder = BodyEncoder("server", HTTP)
     for piece in pieces:
-        lane.feed(piece)
-    assert joined(lane.close(0.0)) == b""
-    assert joined(lane.close(0.0, torn=True)) == b""
+        encoder.feed(piece)
+    assert joined(encoder.close(0.0)) == b""
+    assert joined(encoder.close(0.0, torn=True)) == b""
 
 
 @given(st.binary(min_size=1), CUTS)
 def test_any_body_is_one_line_that_rebuilds_it(body: bytes, cuts: list[int]) -> None:
-    lane = BodyEncoder("server", HTTP)
+    encoder = BodyEncoder("server", HTTP)
     places = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
     for a, b in pairwise(places):
-        lane.feed(body[a:b])
-    line = joined(lane.close(0.5))
+        encoder.feed(body[a:b])
+    line = joined(encoder.close(0.5))
     assert line.count(b"\n") == 1
     frame = read_entry(line[:-1])
     assert isinstance(frame, Frame)
@@ -176,17 +177,17 @@ def test_any_body_is_one_line_that_rebuilds_it(body: bytes, cuts: list[int]) -> 
     ],
 )
 @pytest.mark.parametrize("size", [1, 1000])
-def test_a_body_s_line_end_stands_beside_the_message(body: bytes, kept: bytes, size: int) -> None:
-    lane = BodyEncoder("client", {})
+def test_the_line_end_of_a_body_is_recorded_beside_the_message(body: bytes, kept: bytes, size: int) -> None:
+    encoder = BodyEncoder("client", {})
     for at in range(0, len(body), size):
-        lane.feed(body[at : at + size])
-    assert joined(lane.close(0.5)) == b'{"t":0.500000,"from":"client",' + kept + b"\n"
+        encoder.feed(body[at : at + size])
+    assert joined(encoder.close(0.5)) == b'{"t":0.500000,"from":"client",' + kept + b"\n"
 
 
-def test_a_body_that_broke_off_says_so() -> None:
-    lane = BodyEncoder("server", HTTP)
-    lane.feed(b'{"id":')
-    frame = read_entry(joined(lane.close(0.5, torn=True))[:-1])
+def test_an_incomplete_body_is_marked() -> None:
+    encoder = BodyEncoder("server", HTTP)
+    encoder.feed(b'{"id":')
+    frame = read_entry(joined(encoder.close(0.5, torn=True))[:-1])
     assert isinstance(frame, Frame)
     assert (frame.data, frame.eol) == (b'{"id":', "")
 
@@ -198,11 +199,11 @@ def test_events_are_messages_or_notes_however_they_are_cut(end: bytes, size: int
         b"\xef\xbb\xbf: hello||event: endpoint|data: /m?a=1||id: 1|retry: 50|data:||"
         b'id: 2|event: message|data: {"id":1}||data: {"a":|data: 1}||: ping||data: {"torn":1}|'
     ).replace(b"|", end)
-    lane = SseEncoder("server", HTTP)
+    encoder = SseEncoder("server", HTTP)
     file = b""
     for at in range(0, len(stream), size):
-        file += joined(lane.feed(0.5, stream[at : at + size])[1])
-    file += joined(lane.close(0.5))
+        file += joined(encoder.feed(0.5, stream[at : at + size])[1])
+    file += joined(encoder.close(0.5))
     entries = [json.loads(line) for line in file.splitlines()]
     assert [entry.pop("t") for entry in entries] == [0.5] * 5
     endpoint, priming, message, folded, torn = [
@@ -217,7 +218,7 @@ def test_events_are_messages_or_notes_however_they_are_cut(end: bytes, size: int
 
 
 def test_an_event_is_recorded_by_the_bytes_that_end_it_and_not_before() -> None:
-    lane = SseEncoder("server", HTTP)
+    encoder = SseEncoder("server", HTTP)
     file = b'{"t":0.500000,"from":"server","stream":"7","http":12,"msg":{"id":1}}\n'
     for data, is_inside, events, written in [
         (b": ping", False, 0, b""),
@@ -226,6 +227,6 @@ def test_an_event_is_recorded_by_the_bytes_that_end_it_and_not_before() -> None:
         (b'a: {"id":1}\n', True, 0, b""),
         (b"\n", False, 1, file),
     ]:
-        ended, lines = lane.feed(0.5, data)
-        assert (len(ended), joined(lines), lane.is_inside_event) == (events, written, is_inside)
-    assert joined(lane.close(1.0)) == b""
+        ended, lines = encoder.feed(0.5, data)
+        assert (len(ended), joined(lines), encoder.is_inside_event) == (events, written, is_inside)
+    assert joined(encoder.close(1.0)) == b""

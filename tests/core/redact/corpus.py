@@ -1,7 +1,7 @@
 """The corpora of secrets and of what only looks like one, and a recording of each of their lines.
 
 Data files beside this one, for anybody to add to: `tokens.txt`, `places.jsonl`
-and `lookalikes.jsonl`. A secret stands between « and », which are taken out.
+and `lookalikes.jsonl`. A secret is between « and », which are removed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def tokens() -> list[tuple[str, str]]:
 
 
 def recorded(kind: str, data: bytes, redactor: Redactor | None, cut: int = 1 << 30) -> bytes:
-    """Return what a recording holds of something said, its header included where that says something."""
+    """Return the recording of a message, with its header where that matters."""
     if kind == "argv":
         command = [word.replace("&", " ") for word in data.decode().split()]
         fields: Any = {"command": command, "name": "x", "part": 1}
@@ -68,7 +68,7 @@ def recorded(kind: str, data: bytes, redactor: Redactor | None, cut: int = 1 << 
         }
         made: list[Any] = [encode.note(0.5, "http", fields)]
     else:
-        made = _said(kind, data, cut)
+        made = _written(kind, data, cut)
     if redactor is None:
         return b"".join(each if isinstance(each, bytes) else b"".join(each) for each in made)
     return b"".join(
@@ -76,7 +76,7 @@ def recorded(kind: str, data: bytes, redactor: Redactor | None, cut: int = 1 << 
     )
 
 
-def _said(kind: str, data: bytes, cut: int) -> list[Any]:
+def _written(kind: str, data: bytes, cut: int) -> list[Any]:
     chunks = [data[at : at + cut] for at in range(0, len(data), cut)]
     if kind in ("event", "endpoint"):
         sse = SseEncoder("server", {"stream": "1", "http": 1})
@@ -87,12 +87,12 @@ def _said(kind: str, data: bytes, cut: int) -> list[Any]:
         for chunk in chunks:
             body.feed(chunk)
         return [list(body.close(0.5))]
-    lane = TextEncoder("stderr") if kind.startswith("stderr") else FrameEncoder("server")
-    return [*(lane.feed(0.5, chunk) for chunk in [*chunks, b"\n"])]
+    encoder = TextEncoder("stderr") if kind.startswith("stderr") else FrameEncoder("server")
+    return [*(encoder.feed(0.5, chunk) for chunk in [*chunks, b"\n"])]
 
 
 def texts(file: bytes) -> str:
-    """Return all that can be read in a recording: as it stands, unescaped however often, and decoded."""
+    """Return all that can be read in a recording: unchanged, unescaped any number of times, and decoded."""
     seen = [file.decode("utf-8", "backslashreplace")]
     for line in file.splitlines():
         try:

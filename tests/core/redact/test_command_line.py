@@ -34,22 +34,22 @@ def test_a_command_line_is_kept_but_for_its_secrets(line: str, kept: str) -> Non
     assert redacted(line) == kept
 
 
-def test_what_a_person_asked_for_counts_too() -> None:
+def test_custom_rules_apply_too() -> None:
     assert (
         redacted("s --pin 1234 swordfish", RedactionRules(keys=["pin"], values={"X": "fish"}))
         == "s --pin # sword#"
     )
 
 
-def test_where_each_secret_stood_is_told() -> None:
-    told: list[tuple[str, tuple[str, ...]]] = []
+def test_the_position_of_each_secret_is_reported() -> None:
+    reported: list[tuple[str, tuple[str, ...]]] = []
     command(
         ["s", "--token", "a b"],
         RedactionRules(),
         lambda _: b"#",
-        lambda rule, place: told.append((rule, place)),
+        lambda rule, place: reported.append((rule, place)),
     )
-    assert told == [("argv", ("command", "2"))]
+    assert reported == [("argv", ("command", "2"))]
 
 
 def test_bytes_that_are_no_utf_8_stay() -> None:

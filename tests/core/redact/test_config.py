@@ -25,13 +25,13 @@ def redacted(value: Any, rules: RedactionRules) -> Any:
 )
 def test_a_key_is_known_in_every_spelling(spelled: str) -> None:
     rules = RedactionRules(keys=["pin_code"])
-    said = {
+    original = {
         spelled: "1234",
         "n": {spelled: 1234},
         "t": f'{spelled}=a1b2c3 {{"{spelled}": "x"}}',
         f"my_{spelled}": "1",
     }
-    kept = redacted(said, rules)
+    kept = redacted(original, rules)
     assert is_placeholder(kept[spelled])
     assert is_placeholder(kept["n"][spelled])
     assert "a1b2c3" not in kept["t"]
@@ -61,20 +61,20 @@ def test_a_pattern_hides_its_first_group_or_all_of_it() -> None:
     }
 
 
-def test_a_pointer_hides_what_stands_there_and_below() -> None:
+def test_a_pointer_hides_its_value_and_everything_below() -> None:
     rules = RedactionRules(pointers=["/params/a~1b/0", "/params/n", "/params/o"])
-    said = {
+    original = {
         "id": 1,
         "params": {"a/b": ["x", "y"], "n": 5, "o": {"any": "z", "deep": [["w", 1, None]]}, "p": {"n": 5}},
     }
-    kept = redacted(said, rules)["params"]
+    kept = redacted(original, rules)["params"]
     assert is_placeholder(kept["a/b"][0])
     assert kept["a/b"][1] == "y"
     assert is_placeholder(kept["n"])
     assert is_placeholder(kept["o"]["any"])
     assert [is_placeholder(str(item)) for item in kept["o"]["deep"][0]] == [True, True, False]
     assert kept["p"] == {"n": 5}
-    assert is_placeholder(redacted([said], rules)[0]["params"]["n"])
+    assert is_placeholder(redacted([original], rules)[0]["params"]["n"])
 
 
 def test_a_pointer_without_a_name_means_every_message() -> None:
@@ -100,7 +100,7 @@ def test_an_unset_value_is_not_looked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("options", "why"),
     [
         ({"keys": ["--"]}, "no letter"),
         ({"patterns": ["("]}, "regular expression"),
@@ -108,7 +108,7 @@ def test_an_unset_value_is_not_looked_for() -> None:
         ({"values": {"X": "abc"}}, "fewer than 4"),
     ],
 )
-def test_what_could_never_work_is_refused(asked: dict[str, Any], why: str) -> None:
+def test_what_could_never_work_is_refused(options: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why) as caught:
-        RedactionRules(**asked)
+        RedactionRules(**options)
     assert "abc" not in str(caught.value)

@@ -57,7 +57,7 @@ def test_a_web_token_is_found_by_its_second_part() -> None:
 
 
 @pytest.mark.parametrize("kind", [b"RSA ", b"", b"EC ", b"ENCRYPTED ", b"OPENSSH "])
-def test_a_private_key_is_what_stands_between_its_lines(kind: bytes) -> None:
+def test_a_private_key_is_the_text_between_its_lines(kind: bytes) -> None:
     begin, end = b"-----BEGIN %bPRIVATE KEY-----" % kind, b"-----END %bPRIVATE KEY-----" % kind
     for text, rest in ((begin + b"\nMII\n" + end, b"\nMII\n"), (begin + b"\\nMII", b"\\nMII")):
         found = pem(text, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.core.redact.patterns import NameVerdict, is_harmless, is_random, is_several, is_told, verdict
+from mcpspy.core.redact.patterns import NameVerdict, is_harmless, is_plural, is_random, looks_secret, verdict
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_this_is_not_the_name_of_a_secret(name: str) -> None:
         "Bearer [redacted:00c0ffee]", "include",
     ],
 )  # fmt: skip
-def test_this_value_says_nothing(value: str) -> None:
+def test_this_value_is_harmless(value: str) -> None:
     assert is_harmless(value.encode())
 
 
@@ -51,16 +51,16 @@ def test_this_value_may_be_a_secret(value: str) -> None:
     assert not is_harmless(value.encode())
 
 
-def test_a_token_is_told_from_a_word() -> None:
+def test_a_token_is_distinguished_from_a_word() -> None:
     assert is_random(b"f00ba4f00ba4-1234")
     for word in (b"swordfish", b"12345678", b"two words 1", b"a1", b"aaaaaaaa1", b"f(x1)abcdef"):
         assert not is_random(word), word
-    assert is_told(b"pass", b"trout")
+    assert looks_secret(b"pass", b"trout")
     for path in (b"/bin/x", b"~/x", b"./x", b"C:\\x", b"two words"):
-        assert not is_told(b"pass", path), path
-    assert not is_told(b"token", b"The")
+        assert not looks_secret(b"pass", path), path
+    assert not looks_secret(b"token", b"The")
 
 
 def test_a_plural_is_known() -> None:
-    assert is_several(b"secrets")
-    assert not is_several(b"secret")
+    assert is_plural(b"secrets")
+    assert not is_plural(b"secret")

@@ -1,4 +1,4 @@
-"""A placeholder stands for one secret in one recording, and for anything when it is matched."""
+"""A placeholder replaces one secret in one recording, and matches any value."""
 
 from __future__ import annotations
 

@@ -27,14 +27,14 @@ def test_the_tag_counts_before_the_key() -> None:
 def test_what_was_redacted_is_what_comes_back() -> None:
     secret = 'sw"ord\\fi\nsh é'
     inner = json.dumps({"password": secret, "rest": [1, "x"]})
-    said = {
+    original = {
         "arguments": {"password": secret, "text": json.dumps({"again": inner}), "env": f"PASSWORD={'x' * 9}1"}
     }
-    kept = Redactor(b"k" * 32).message(json.dumps(said).encode())
+    kept = Redactor(b"k" * 32).message(json.dumps(original).encode())
     assert secret not in str(json.loads(kept))
     tag = json.loads(kept)["arguments"]["env"].rpartition(":")[2].rstrip("]")
     live, missing = restored(kept, {"password": secret, tag: f"{'x' * 9}1"})
-    assert json.loads(live)["arguments"] | {"text": None} == said["arguments"] | {"text": None}
+    assert json.loads(live)["arguments"] | {"text": None} == original["arguments"] | {"text": None}
     text = json.loads(json.loads(live)["arguments"]["text"])
     assert json.loads(text["again"]) == json.loads(inner)
     assert missing == set()

@@ -6,7 +6,7 @@ import pytest
 
 from mcpspy.core.redact import patterns
 from mcpspy.core.redact.patterns import SHAPES
-from mcpspy.core.redact.prefilter import ASKED, AT, LONG, SHORT, Prefilter
+from mcpspy.core.redact.prefilter import AT, CUSTOM, LONG, SHORT, Prefilter
 from tests.core.redact import corpus
 
 GATE = Prefilter()
@@ -66,8 +66,8 @@ def test_another_at_sign_is_none(text: bytes) -> None:
     assert GATE.hits(text) == []
 
 
-def test_what_a_person_asks_for_is_a_hit_too() -> None:
-    assert Prefilter([b"my own"]).hits(b"that is my own") == [(8, ASKED)]
+def test_custom_literals_are_hits_too() -> None:
+    assert Prefilter([b"my own"]).hits(b"that is my own") == [(8, CUSTOM)]
 
 
 def test_a_hit_is_found_wherever_buffers_meet() -> None:

@@ -37,7 +37,7 @@ def redactor(rules: RedactionRules | None = None) -> Redactor:
 
 
 @pytest.mark.parametrize("line", PLACES, ids=lambda line: line.what)
-def test_a_secret_in_this_place_is_in_no_byte_of_the_recording(line: Line) -> None:
+def test_a_secret_in_this_position_is_in_no_byte_of_the_recording(line: Line) -> None:
     files = {corpus.recorded(line.kind, line.data, redactor(), cut) for cut in CUTS}
     assert len(files) == 1
     (file,) = files
@@ -55,7 +55,7 @@ def test_what_only_looks_like_a_secret_is_not_touched(line: Line) -> None:
 
 
 WHOLE = [line for line in PLACES if not line.kind.endswith("latin-1") and "\\" not in line.text]
-"""Those whose secrets stand in the recording as they were said."""
+"""Those whose secrets would be recorded unchanged."""
 
 
 @pytest.mark.parametrize("line", WHOLE, ids=lambda line: line.what)
@@ -96,7 +96,7 @@ AROUND = {
     "an event": ("event", '{"result":{"a":%s}}', 1),
     "a body": ("body", '{"params":{"a":%s}}', 1),
 }
-"""Places for every token: what is said, and how often the token is quoted as JSON (3: in an array in an object)."""
+"""Positions of every token: the text around it, and how often the token is quoted as JSON (3: in an array in an object)."""
 
 
 def keep(found: list[str], rule: str, _: str) -> None:
@@ -108,18 +108,18 @@ def quoted(token: str, depth: int, *, escaped: bool) -> str:
     if depth == 0:
         return token
     text = "".join(f"\\u{ord(c):04x}" for c in token) if escaped else token
-    said = f'"{text}"'
-    return said if depth == 1 else json.dumps('{"a":["-", ' + said + "]}")
+    original = f'"{text}"'
+    return original if depth == 1 else json.dumps('{"a":["-", ' + original + "]}")
 
 
 @pytest.mark.parametrize(("rule", "token"), TOKENS, ids=[f"{n}-{rule}" for n, (rule, _) in enumerate(TOKENS)])
-def test_a_token_is_in_no_byte_of_the_recording_wherever_it_is_said(rule: str, token: str) -> None:
+def test_a_token_is_in_no_byte_of_the_recording_wherever_it_was_sent(rule: str, token: str) -> None:
     for place, (kind, text, depth) in AROUND.items():
         for escaped in (False, True)[: 1 + bool(depth)]:
             found: list[str] = []
-            teller = Redactor(corpus.KEY, found=partial(keep, found))
-            said = text.replace("%s", quoted(token, depth, escaped=escaped))
-            seen = corpus.texts(corpus.recorded(kind, said.encode("latin-1"), teller, cut=11))
+            redacting = Redactor(corpus.KEY, found=partial(keep, found))
+            original = text.replace("%s", quoted(token, depth, escaped=escaped))
+            seen = corpus.texts(corpus.recorded(kind, original.encode("latin-1"), redacting, cut=11))
             assert token not in seen, place
             assert token[8:] not in seen, place
             assert found == [rule] * text.count("%s"), place
@@ -170,16 +170,16 @@ def test_what_cannot_be_redacted_is_lost_and_never_let_through(
     line: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ping = b'{"t":0.100000,"from":"client","msg":{"id":1}}\n'
-    teller = redactor()
+    redacting = redactor()
 
     def fails(*_: object) -> bytes:
         raise ZeroDivisionError("swordfish")
 
     monkeypatch.setattr("mcpspy.core.redact.placeholder.placeholder", fails)
     lost = b'{"t":0.250000,"note":"lost","entries":1,"why":"could not be redacted: ZeroDivisionError"}\n'
-    assert teller.lines(ping + line + ping) == ping + lost + ping
-    assert b"".join(teller.buffers([line[:20], line[20:40], line[40:]])) == lost
-    assert teller.lost == 2
+    assert redacting.lines(ping + line + ping) == ping + lost + ping
+    assert b"".join(redacting.buffers([line[:20], line[20:40], line[40:]])) == lost
+    assert redacting.lost == 2
 
 
 @pytest.mark.parametrize("cut", [50, 4096])
@@ -203,17 +203,17 @@ def test_a_large_line_without_a_hit_is_not_joined() -> None:
 
 
 def test_a_large_line_of_bytes_is_looked_into_piece_by_piece() -> None:
-    def said(data: bytes) -> list[bytes | bytearray]:
-        lane = FrameEncoder("server")
-        lines = [lane.feed(0.5, data[at : at + 65_536]) for at in range(0, len(data), 65_536)]
+    def cut(data: bytes) -> list[bytes | bytearray]:
+        encoder = FrameEncoder("server")
+        lines = [encoder.feed(0.5, data[at : at + 65_536]) for at in range(0, len(data), 65_536)]
         return [buffer for each in lines if not isinstance(each, bytes) for buffer in each]
 
-    clean = said(b"\xff" * 200_000 + b"\n")
+    clean = cut(b"\xff" * 200_000 + b"\n")
     kept = list(redactor().buffers(iter(clean)))
     assert all(one is other for one, other in zip(kept, clean, strict=True))
     for at in (65_530, 100_000, 131_068):
         data = b"\xff" * at + b"\xff PASSWORD=sw0rdfish \xff" + b"\xff" * (200_000 - at) + b"\n"
-        file = b"".join(redactor().buffers(said(data)))
+        file = b"".join(redactor().buffers(cut(data)))
         assert "sw0rdfish" not in corpus.texts(file)
         assert corpus.texts(file).count("[redacted:") == 1
 
@@ -221,9 +221,9 @@ def test_a_large_line_of_bytes_is_looked_into_piece_by_piece() -> None:
 def test_a_very_large_message_is_redacted_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcpspy.core.redact.redactor.LARGE", 40)
     line = b'{"t":0.1,"from":"client","msg":{"a":"%b","password":"sword\\"fish","n":1}}\n' % (b"x" * 40)
-    told: list[tuple[str, str]] = []
-    message = json.loads(Redactor(corpus.KEY, found=lambda *found: told.append(found)).lines(line))["msg"]
-    assert told == [("assigned", "")]
+    reported: list[tuple[str, str]] = []
+    message = json.loads(Redactor(corpus.KEY, found=lambda *found: reported.append(found)).lines(line))["msg"]
+    assert reported == [("assigned", "")]
     assert message["password"] == placeholder(b'sword"fish', corpus.KEY).decode()
     assert message["n"] == 1
 
@@ -251,8 +251,8 @@ JSON = st.recursive(
 
 @given(JSON, st.booleans())
 def test_what_was_json_stays_json_of_the_same_form(value: Any, ascii_only: bool) -> None:
-    said = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
-    kept = redactor().message(said)
+    original = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    kept = redactor().message(original)
     assert _same_form(value, json.loads(kept))
     assert redactor().message(kept) == kept
 
@@ -289,22 +289,24 @@ def played(recording: Path, clients: list[bytes]) -> list[Any]:
     """Return what a mock of a recording says to what a client said."""
     recordings = RecordingsLoader([recording], (), merge=False).recordings()
     session = MockSession(recordings, MockOptions(), 0.0)
-    heard = []
+    received = []
     for number, data in enumerate(clients):
         session.receive(data, float(number))
-        heard += [json.loads(said.data) for said in session.take(number + 0.5)]
-    return heard
+        received += [json.loads(each.data) for each in session.take(number + 0.5)]
+    return received
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_a_mock_of_a_redacted_recording_says_what_that_of_the_other_says(path: Path, tmp_path: Path) -> None:
+def test_a_mock_of_a_redacted_recording_responds_like_that_of_the_original(
+    path: Path, tmp_path: Path
+) -> None:
     clients = [e.data for e in Recording(path) if isinstance(e, Frame) and e.side == "client"]
     was = played(path, clients)
     for number, rules in enumerate((None, ALL)):
         out = tmp_path / f"{number}.jsonl"
         assert clean(str(path), str(out), redactor(rules)) == 0
-        says = played(out, [redactor(rules).message(data) for data in clients])
-        assert len(says) == len(was)
-        assert all(fits(one, other) for one, other in zip(says, was, strict=True))
-        assert rules is not None or says == was
+        responses = played(out, [redactor(rules).message(data) for data in clients])
+        assert len(responses) == len(was)
+        assert all(fits(one, other) for one, other in zip(responses, was, strict=True))
+        assert rules is not None or responses == was
         assert (b"[redacted:" in out.read_bytes()) == (rules is not None)

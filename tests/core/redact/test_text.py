@@ -7,7 +7,7 @@ import pytest
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.redactor import Redactor
-from mcpspy.core.redact.text import SecretSpan, UnescapedText, apart, is_suspect, spans
+from mcpspy.core.redact.text import SecretSpan, UnescapedText, is_suspect, merged_spans, spans
 from mcpspy.io.recording.reader import Recording
 from tests.core.redact import corpus
 
@@ -65,7 +65,7 @@ def test_a_long_quoted_value_without_an_end_is_taken_as_far_as_it_goes() -> None
     assert secrets(text) == ["x1" * 5000]
 
 
-def test_what_a_person_asked_for_counts_too_and_overlaps_are_one() -> None:
+def test_custom_rules_apply_too_and_overlaps_are_merged() -> None:
     rules = RedactionRules(keys=["pin"], patterns=[r"id-(\d+)", "ß+"], values={"X": "fish"})
     assert secrets("pin=a1b2c3 id-42 ßß swordfish", rules) == ["a1b2c3", "42", "ßß", "fish"]
     assert secrets("PASSWORD=swordfish", rules) == ["swordfish"]
@@ -92,14 +92,14 @@ def test_of_a_very_long_text_only_what_is_around_a_hit_is_unescaped(monkeypatch:
 
 def test_spans_are_made_apart() -> None:
     spanned = [SecretSpan(5, 9, "b"), SecretSpan(0, 6, "a"), SecretSpan(9, 10, "c"), SecretSpan(1, 2, "d")]
-    assert apart(spanned) == [SecretSpan(0, 9, "a"), SecretSpan(9, 10, "c")]
+    assert merged_spans(spanned) == [SecretSpan(0, 9, "a"), SecretSpan(9, 10, "c")]
 
 
 @pytest.mark.parametrize(
     "line", [line for line in corpus.lines("places.jsonl") if line.kind == "message"], ids=lambda x: x.what
 )
 def test_no_message_with_a_secret_is_waved_through(line: corpus.Line) -> None:
-    assert any(is_suspect(line.data, hit, RULES) for hit in RULES.gate.hits(line.data))
+    assert any(is_suspect(line.data, hit, RULES) for hit in RULES.prefilter.hits(line.data))
 
 
 def test_no_message_of_the_recordings_is_ever_parsed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ def edits(data: bytes, *, note: bool = False) -> list[ByteEdit]:
     return JsonWalker(RULES, lambda _: b"#", note=note).edits(data)
 
 
-def test_an_edit_says_where_by_which_rule_and_in_place_of_what() -> None:
+def test_an_edit_has_its_pointer_rule_and_span() -> None:
     data = b'{"params": {"a": [1, {"password" : "x"}], "token":"f00ba4c1d2"}}'
     first, second = edits(data)
     assert first == ByteEdit(36, 37, b"#", "key", ("params", "a", "1", "password"))
@@ -37,7 +37,7 @@ def test_a_value_that_is_secret_twice_is_replaced_once() -> None:
     assert apply(data, edits(data)) == b'{"value":"#","name":"api_key"}'
 
 
-def test_a_secret_in_a_key_is_not_told_as_a_place() -> None:
+def test_a_secret_in_a_key_is_not_reported_in_a_pointer() -> None:
     (key, value) = edits(b'{"ghp_Ab3dEf6hIj9kLm2nOp5qRs8t":{"password":"x"}}')
     assert key.pointer == ("*",)
     assert value.pointer == ("*", "password")

@@ -13,18 +13,18 @@ TOKEN = "ghp_Ab3dEf6hIj9kLm2nOp5qRs8t"
 
 
 def is_kept(message: object) -> bool:
-    said = json.dumps(message).encode()
-    return Redactor(b"k" * 32).message(said) == said
+    original = json.dumps(message).encode()
+    return Redactor(b"k" * 32).message(original) == original
 
 
-@pytest.mark.parametrize("name", sorted(walker.OF_A_MESSAGE))
+@pytest.mark.parametrize("name", sorted(walker.MESSAGE_MEMBERS))
 def test_a_member_of_the_message_is_kept(name: bytes) -> None:
     assert is_kept({name.decode(): TOKEN})
     assert is_kept([{name.decode(): TOKEN}])
     assert not is_kept({"result": {"structuredContent": {name.decode(): TOKEN}}})
 
 
-@pytest.mark.parametrize("name", sorted(walker.OF_THE_PROTOCOL))
+@pytest.mark.parametrize("name", sorted(walker.PROTOCOL_MEMBERS))
 def test_a_member_of_the_protocol_is_kept_but_not_in_what_is_a_peers_own(name: bytes) -> None:
     for place in ("params", "result"):
         assert is_kept({place: {name.decode(): TOKEN}})
@@ -41,6 +41,6 @@ def test_names_count_for_nothing_in_a_schema_but_tokens_do(schema: bytes) -> Non
 
 
 def test_names_of_arguments_and_properties_are_kept_whatever_they_are() -> None:
-    for name in walker.NAMED:
+    for name in walker.NAME_MAPS:
         assert is_kept({"params": {name.decode(): {TOKEN: 1}}})
     assert not is_kept({"params": {"other": {TOKEN: 1}}})

@@ -22,7 +22,7 @@ values = st.recursive(
 
 
 def rfc7396(target: Any, patch: Any) -> Any:
-    """The algorithm as it stands in RFC 7396, 2."""
+    """The algorithm of RFC 7396, 2."""
     if not isinstance(patch, dict):
         return patch
     target = dict(target) if isinstance(target, dict) else {}
@@ -35,7 +35,7 @@ def rfc7396(target: Any, patch: Any) -> Any:
 
 
 @given(values, values)
-def test_a_merge_patch_does_what_the_standard_says(target: Any, patch: Any) -> None:
+def test_a_merge_patch_follows_the_standard(target: Any, patch: Any) -> None:
     assert json.loads(merged(written(target), patch)) == rfc7396(target, patch)
 
 
@@ -67,7 +67,7 @@ def test_what_is_put_somewhere_is_found_there(target: Any, tokens: list[str], va
         ("/id/x", "there is no /id/x: x would be in 1.0"),
     ],
 )
-def test_a_place_that_cannot_be_is_refused(path: str, why: str) -> None:
+def test_an_impossible_pointer_is_rejected(path: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         put(MESSAGE, pointer(path), 1)
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcpspy.core.rules.edit import FAR, WAYS, corrupted
+from mcpspy.core.rules.edit import WAYS, WRONG_ID_OFFSET, corrupted
 
 ANSWER = b'{"jsonrpc":"2.0","id":7,"result":{"n":1.0}}'
 
@@ -28,7 +28,9 @@ def test_half_a_line_has_no_end() -> None:
     assert wrong.is_cut
 
 
-@pytest.mark.parametrize(("id_text", "wrong"), [("7", 7 + FAR), ('"a"', "a-wrong"), ("1.5", "1.5-wrong")])
+@pytest.mark.parametrize(
+    ("id_text", "wrong"), [("7", 7 + WRONG_ID_OFFSET), ('"a"', "a-wrong"), ("1.5", "1.5-wrong")]
+)
 def test_a_wrong_id_is_nobodys_and_the_rest_as_it_was(id_text: str, wrong: object) -> None:
     data = ANSWER.replace(b'"id":7', b'"id":' + id_text.encode())
 
@@ -37,7 +39,7 @@ def test_a_wrong_id_is_nobodys_and_the_rest_as_it_was(id_text: str, wrong: objec
     )
 
 
-def test_what_is_too_long_says_the_same() -> None:
+def test_an_oversized_message_has_the_same_value() -> None:
     wrong = corrupted(ANSWER, "oversize", "7", 1 << 20)
 
     assert len(wrong.data) == 1 << 20

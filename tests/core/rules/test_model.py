@@ -20,7 +20,7 @@ from mcpspy.core.rules.parser import read_flag
         "not subject=a",
     ],
 )
-def test_a_query_that_speaks_of_what_is_asked_means_the_request(query: str) -> None:
+def test_a_query_about_fields_of_requests_means_the_request(query: str) -> None:
     assert means_request(query)
 
 
@@ -36,7 +36,7 @@ def test_a_query_that_is_none_is_refused() -> None:
         means_request("tool:")
 
 
-def test_rules_are_told_with_the_seeds_that_repeat_a_run() -> None:
+def test_rules_are_described_with_the_seeds_that_repeat_a_run() -> None:
     rules = Rules(
         (read_flag("a => 20% seed=3 drop", 1), read_flag("b => 20% times=2 after=1 name=late hold", 2)), 9
     )

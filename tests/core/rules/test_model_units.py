@@ -21,7 +21,7 @@ from mcpspy.core.rules.model import seconds, size
         ("0", 0),
     ],
 )
-def test_a_time_is_in_seconds_unless_it_says_otherwise(written: object, meant: float) -> None:
+def test_a_time_is_in_seconds_without_a_unit(written: object, meant: float) -> None:
     assert seconds(written) == pytest.approx(meant)
 
 
@@ -36,7 +36,7 @@ def test_what_is_no_time_is_refused(written: object) -> None:
 @pytest.mark.parametrize(
     ("written", "meant"), [("500kb", 512_000), ("16MB", 16 << 20), ("1g", 1 << 30), ("7b", 7), (9, 9)]
 )
-def test_a_size_is_in_bytes_unless_it_says_otherwise(written: object, meant: int) -> None:
+def test_a_size_is_in_bytes_without_a_unit(written: object, meant: int) -> None:
     assert size(written) == meant
 
 

@@ -114,12 +114,12 @@ def test_a_mistake_names_the_key(table: dict[str, Any], path: tuple[str, ...], w
     assert why in str(raised.value)
 
 
-def test_a_rule_says_when() -> None:
+def test_a_rule_needs_a_query() -> None:
     with pytest.raises(RuleError, match="a rule says when"):
         read_rule(1, {"drop": True})
 
 
-def test_a_mistake_in_a_query_says_where_in_it() -> None:
+def test_a_mistake_in_a_query_has_its_position() -> None:
     with pytest.raises(RuleError) as raised:
         read_rule(1, {"when": "echo (a", "drop": True})
 

@@ -1,4 +1,4 @@
-"""A file of rules, and where in it a mistake stands."""
+"""A file of rules, and the positions of mistakes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_file_may_have_no_rules() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "reported"),
     [
         ('delay = "2s"', 'dely = "2s"', 'line 5, column 1: unknown "dely": did you mean delay?'),
         ('delay = "2s"', '  delay = "x"', "line 5, column 3: x is no time"),
@@ -66,12 +66,12 @@ def test_a_file_may_have_no_rules() -> None:
         ('name = "chaos"', "name = chaos", "rules.toml: not TOML: Invalid value (at line 8, column 8)"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(old: str, new: str, said: str) -> None:
+def test_a_mistake_is_reported_with_its_position(old: str, new: str, reported: str) -> None:
     with pytest.raises(UsageError) as raised:
         read_file(TEXT.replace(old, new, 1), "rules.toml")
 
     assert str(raised.value).startswith("rules.toml: ")
-    assert said in str(raised.value)
+    assert reported in str(raised.value)
 
 
 @pytest.mark.parametrize("text", ["rule = 7", "rule = [1]", "[rule]\nwhen = ''"])
@@ -80,7 +80,7 @@ def test_rules_are_tables_in_an_array(text: str) -> None:
         read_file(text, "rules.toml")
 
 
-def test_rules_may_stand_in_one_line_each() -> None:
+def test_rules_may_be_one_line_each() -> None:
     rules = read_file('rule = [\n  { when = "a", drop = true },\n  { when = "b", drop = true },\n]', "r")
 
     assert [rule.query.text for rule in rules] == ["a", "b"]

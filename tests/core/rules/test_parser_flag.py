@@ -39,7 +39,7 @@ def test_a_rule_is_a_query_and_what_to_do(text: str, when: str, action: object) 
     assert (rule.query.text, rule.action, rule.number) == (when, action, 2)
 
 
-def test_how_often_stands_before_what_to_do() -> None:
+def test_settings_come_before_the_action() -> None:
     rule = read_flag("a => 12.5% seed=x7 times=3 after=2 name=flaky error 20% of it", 1)
 
     assert (rule.probability, rule.seed, rule.times, rule.after, rule.label) == (0.125, "x7", 3, 2, "flaky")
@@ -63,7 +63,7 @@ def test_how_often_stands_before_what_to_do() -> None:
         ("a => when drop", 'unknown "when": '),
     ],
 )
-def test_a_mistake_is_told_with_an_example(text: str, why: str) -> None:
+def test_a_mistake_is_reported_with_an_example(text: str, why: str) -> None:
     with pytest.raises(UsageError) as raised:
         read_flag(text, 1)
 

@@ -1,4 +1,4 @@
-"""Places that are filled from the message."""
+"""Template expressions filled from the message."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.rules.template import asks_request, filled, has_places
+from mcpspy.core.rules.template import filled, uses_request
 
 MESSAGE = {"id": 7, "params": {"name": "echo", "arguments": {"n": 1.5, "list": ["a", {"b": None}]}}}
 REQUEST = {"params": {"name": "asked"}}
 
 
-def look(part: str) -> Any:
+def lookup(part: str) -> Any:
     return {"message": MESSAGE, "request": REQUEST}[part]
 
 
@@ -33,8 +33,8 @@ def look(part: str) -> Any:
         (12, 12),
     ],
 )
-def test_a_place_becomes_what_stands_there(value: Any, meant: Any) -> None:
-    assert filled(value, look) == meant
+def test_an_expression_becomes_its_value(value: Any, meant: Any) -> None:
+    assert filled(value, lookup) == meant
 
 
 @pytest.mark.parametrize(
@@ -48,17 +48,17 @@ def test_a_place_becomes_what_stands_there(value: Any, meant: Any) -> None:
         "{{}}",
     ],
 )
-def test_a_place_that_leads_nowhere_stays_as_it_is_written(value: str) -> None:
-    assert filled(value, look) == value
+def test_an_expression_without_a_value_stays_as_written(value: str) -> None:
+    assert filled(value, lookup) == value
 
 
-def test_values_without_places_are_known() -> None:
-    assert has_places({"a": [{"b": "{{id}}"}]})
-    assert has_places({"{{id}}": 1})
-    assert not has_places({"a": ["{id}", 1, None]})
+def test_values_without_expressions_are_unchanged() -> None:
+    assert filled({"a": [{"b": "{{id}}"}]}, lookup) == {"a": [{"b": 7}]}
+    assert filled({"{{id}}": 1}, lookup) == {7: 1}
+    assert filled({"a": ["{id}", 1, None]}, lookup) == {"a": ["{id}", 1, None]}
 
 
-def test_it_is_known_whether_the_request_of_an_answer_is_asked_for() -> None:
-    assert asks_request([{"x": "a {{ request.id }}"}])
-    assert asks_request({"{{request}}": 1})
-    assert not asks_request(["{{requests.id}}", "{{params.request}}", "request", 1])
+def test_expressions_that_use_the_request_are_found() -> None:
+    assert uses_request([{"x": "a {{ request.id }}"}])
+    assert uses_request({"{{request}}": 1})
+    assert not uses_request(["{{requests.id}}", "{{params.request}}", "request", 1])
