@@ -1,9 +1,7 @@
-"""A request as long as its answer is to come, and both as a filter sees them.
+"""An open request, and a finished one as a filter item.
 
-Owns what is kept of a request: numbers, and its bytes only if a filter reads
-them. A filter is asked once it is known what became of the request, and of the
-two messages together: time and side of the request, the outcome of the answer,
-the bytes of both.
+Owns what is kept of a request: numbers, and its bytes only if a filter reads them. A filter sees request and
+response together, once the outcome is known.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ class InputChain(Struct, gc=False, eq=False):
 
 
 class StatsCall(Struct, gc=False, eq=False):
-    """A request, as `core.session.correlation` knows it."""
+    """A request of the collector's correlation."""
 
     at: float
     size: int
@@ -40,14 +38,14 @@ class StatsCall(Struct, gc=False, eq=False):
     is_task: bool = False
     state: State = State.PENDING
     is_out: bool = False
-    """Whether nobody waits for it any more, though it may still be answered."""
+    """True if no one waits for it any more, though it may still be answered."""
     chain: InputChain | None = None
     odd: bool = False
     data: bytes = b""
 
 
 class StatsAnswer(Struct, gc=False, eq=False):
-    """What a call was answered with."""
+    """The response to a call."""
 
     at: float
     size: int
@@ -59,7 +57,7 @@ class StatsAnswer(Struct, gc=False, eq=False):
 
 
 def seen(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
-    """Return a call as a filter sees it: a request that speaks for its answer too."""
+    """Return a call as a filter item: a request with the properties of its response."""
     item = ExchangeItem(
         at=call.at,
         side=call.group.side,

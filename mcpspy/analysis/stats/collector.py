@@ -1,15 +1,9 @@
-"""The fold: lines of a recording in, numbers out, in one pass.
+"""The collector: lines of a recording in, statistics out, in one pass.
 
-Owns when something counts: a notification when it comes, a request once it is
-known what became of it, which `core.session.correlation` decides. The tables hold what a filter
-finds; time, handshake, who was under way and how many messages there are, are the
-session's own.
-
-How long it took until there was somebody to talk to.
-
-Owns the introductions of every era: `initialize` until 2025-11-25,
-`server/discover` in 2026-07-28; that a client may have neither; and that many
-may come through one proxy.
+Owns when a message is counted: a notification at once, a request once `core.session.correlation` knows its
+outcome. A filter limits the tables only, not time, handshakes, concurrency and number of messages. A handshake
+is `initialize` until 2025-11-25 or `server/discover` in 2026-07-28; a client may have neither, and many
+clients may share a proxy.
 """
 
 from __future__ import annotations
@@ -40,45 +34,40 @@ from mcpspy.core.session.correlation import (
 from mcpspy.core.session.exchange import SUBSCRIBE, Event, State
 
 MOST = 100
-"""Clients that are told apart."""
+"""Clients that are counted separately."""
 
 
 class Handshake(NamedTuple):
-    """An introduction that was answered. All times are seconds, `at` since the session's start."""
+    """An answered `initialize` or `server/discover`. All times are seconds, `at` since the session's start."""
 
     method: str
     at: float
     took: float
     stream: str | None
     ready: float | None = None
-    """When the client said that it is initialized, since the session's start; None if it never did."""
+    """Time of `notifications/initialized`, since the session's start; None if there was none."""
 
 
 class Handshakes:
-    """The introductions of a session."""
+    """The handshakes of a session."""
 
     def __init__(self) -> None:
         self.count = 0
-        """Introductions that were answered."""
         self.first: Handshake | None = None
         self.first_answer: float | None = None
-        """When the server first answered anything, since the session's start."""
+        """Time of the server's first response, since the session's start."""
         self.clients: Counter[str] = Counter()
-        """How often each client began a session."""
 
     def begun(self, client: str) -> None:
-        """A client asks to be let in."""
         if client in self.clients or len(self.clients) < MOST:
             self.clients[client] += 1
 
     def answered(self, method: str, at: float, took: float, stream: str | None) -> None:
-        """It was let in."""
         self.count += 1
         if self.first is None:
             self.first = Handshake(method, at, took, stream)
 
     def initialized(self, at: float, stream: str | None) -> None:
-        """A client says that it is ready."""
         first = self.first
         if first is not None and first.ready is None and first.stream == stream:
             self.first = first._replace(ready=at)
@@ -93,22 +82,20 @@ _KINDS = {
 }
 
 KINDS = (*_KINDS.values(), "repeated")
-"""What messages are counted as; `repeated` is an event that a resumed stream brought again."""
+"""Kinds of counted messages; `repeated` is an event that a resumed stream repeated."""
 
 KEPT = 1 << 14
 """Requests, events and HTTP exchanges that are remembered after their end."""
 
 _EVERY = 4096
-"""Lines after which it is seen whether something can be forgotten."""
+"""Lines between two calls of `forget_but`."""
 
 
 class StatsCollector(Correlation[StatsCall]):
-    """A session in numbers, as far as it has been read."""
-
     follows_progress = False
 
     def __init__(self, header: Header | None = None, query: Query | None = None, top: int = 10) -> None:
-        """Begin with nothing; a query chooses what the tables hold, `top` how many large messages are kept."""
+        """Create an empty collector; `query` filters what the tables count, `top` limits the large messages."""
         super().__init__(header, forgets=True)
         self.query = query
         self.tables = StatsTables(query, top)
@@ -116,22 +103,18 @@ class StatsCollector(Correlation[StatsCall]):
         self.flight = Concurrency()
         self.handshakes = Handshakes()
         self.messages = {CLIENT: 0, SERVER: 0}
-        """How many each side sent, whatever they are."""
         self.bytes = {CLIENT: 0, SERVER: 0}
-        """Bytes of these."""
         self.kinds: Counter[str] = Counter()
-        """Messages by what they are, `KINDS`; they add up to `messages`."""
+        """Messages by kind, `KINDS`; they add up to `messages`."""
         self.strays = 0
-        """Answers that no open request waited for."""
+        """Responses that no open request waited for."""
         self.notes: Counter[str] = Counter()
         self.damaged = 0
-        """Lines that nothing can be read from."""
         self.lost = 0
-        """Entries that could not be recorded."""
         self.waiting: list[StatsCall] = []
-        """Once finished: the requests that wait for their answer, the oldest first."""
+        """After `finish`: the pending requests, the oldest first."""
         self.lines = 0
-        """How many have been taken, of all files, their headers aside."""
+        """Number of lines taken, of all files, except their headers."""
         self._parts: list[int] = []
         self._plain: dict[tuple[str, str], list[int]] = {
             (side, kind): [] for side in (CLIENT, SERVER) for kind in ("request", "result", "notification")
@@ -145,11 +128,11 @@ class StatsCollector(Correlation[StatsCall]):
         )
 
     def begin_part(self) -> None:
-        """What is added from here on is in the next of the session's files, after its header."""
+        """Begin the next of the session's files, after its header."""
         self._parts.append(self.lines)
 
     def place(self, line: int) -> tuple[int, int]:
-        """Return in which part a line is, from 0, and which of that file's it is, from 1."""
+        """Return the part of a line, from 0, and its number in that file, from 1."""
         part = max(bisect_right(self._parts, line) - 1, 0)
         return part, line - (self._parts[part] if self._parts else 0) + 2
 
@@ -163,7 +146,6 @@ class StatsCollector(Correlation[StatsCall]):
             self._pairing.forget_but(KEPT)
 
     def add(self, entry: Entry) -> None:
-        """Take the next entry."""
         for change in self.changes_of(entry):
             what = change.what
             if isinstance(what, Note):
@@ -175,7 +157,7 @@ class StatsCollector(Correlation[StatsCall]):
         self.lines += 1
 
     def finish(self, *, is_over: bool) -> None:
-        """Count what is still open. `is_over`: nothing more will come, so it never gets an answer."""
+        """Count open requests. `is_over`: the session ended, so they never get a response."""
         if is_over:
             self.end()
         else:
@@ -267,18 +249,18 @@ class StatsCollector(Correlation[StatsCall]):
                 self._leave(call, note.at)
 
     def _settle(self, call: StatsCall, answer: StatsAnswer | None) -> None:
-        """Count a request whose outcome is known: nobody waits for it any more."""
+        """Count a request whose outcome is known."""
         self._leave(call, self.last_at if answer is None else answer.at)
         self.tables.settled(call, answer)
 
     def _leave(self, call: StatsCall, at: float) -> None:
-        """Nobody waits for a call any more."""
+        """Take a request that no one waits for any more out of the concurrency."""
         if not call.is_out and not call.is_subscription:
             call.is_out = True
             self.flight.change(call.group.side == CLIENT, -1, at)
 
     def _take_plain(self, lines: Sequence[bytes], place: int) -> int:
-        """Take plain lines; what all of them add to is summed at once."""
+        """Take plain lines, and sum their sizes at once."""
         counts = self._plain
         place = self.take_plain(lines, place)
         for (side, kind), sizes in counts.items():

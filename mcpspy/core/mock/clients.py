@@ -14,12 +14,12 @@ C = TypeVar("C")
 
 
 class ClientRegistry(Generic[C]):
-    """At most `most` known clients; `C` is what is kept of each."""
+    """At most `most` known clients; `C` is the state of one."""
 
     def __init__(self, most: int = 1024) -> None:
         self._most = most
         self._known: dict[int, _Known[C]] = {}
-        """The last one heard is the last one."""
+        """The most recent one is the last."""
         self._numbers = 0
 
     def find(self, name: str, id: str, connection: object, *, is_new: bool = False) -> C | None:  # noqa: A002

@@ -1,9 +1,8 @@
 """Playback to one client: which recorded messages are sent, when, and under which ids.
 
-Owns the clock of a playback: gates open, and the steps that waited for them follow at their recorded distance,
-scaled, in their order. Owns the translation of recorded ids into live ones (responses, progress tokens,
-subscriptions, the server's own requests), and what a client does not receive because it did not ask for it:
-progress without a token, logs below its level, requests it has no capability for.
+Owns the clock of a playback: gates open, and waiting steps follow at their recorded distance, scaled, in order.
+Owns the translation of recorded ids into live ones, and which messages a client does not receive: progress
+without a token, logs below its level, requests that it has no capability for.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ SUBSCRIPTION = META + "subscriptionId"
 
 
 class Playback:
-    """An interaction that is played to one client, under the id of the client's own request."""
+    """An interaction that is played to one client, under the id of the client's request."""
 
     __slots__ = ("_at", "_gates", "_next", "_speed", "_started", "cancelled", "id", "interaction", "key")
 
@@ -38,9 +37,8 @@ class Playback:
         self.id = None if id is None else id.encode()
         """Of the client's request, JSON text; None if a notification began it."""
         self.key = key
-        """Of the client's request."""
         self.cancelled = False
-        """Whether nothing more may follow, except what waited for the cancellation."""
+        """True if nothing more may follow, except steps that waited for the cancellation."""
         self._speed = speed
         self._started = self._at = now
         self._gates: dict[int, float] = {}
@@ -51,7 +49,7 @@ class Playback:
         self._gates.setdefault(gate, now)
 
     def cancel(self, now: float) -> None:
-        """Stop; what was recorded after a cancellation still follows it."""
+        """Stop; steps that were recorded after a cancellation still follow it."""
         self.cancelled = True
         for step in self.interaction.steps[self._next :]:
             if CANCEL in step.gates:
@@ -84,26 +82,22 @@ class Playback:
 
 
 class DeliveryFilter:
-    """The state of one client that decides what it receives."""
+    """The state of one client that decides which messages it receives."""
 
     def __init__(self) -> None:
         self.level: str | None = None
         """The log level of `logging/setLevel`; None if the client sent none."""
         self.capabilities: object = None
-        """Those of `initialize`."""
         self._waiting: dict[str, tuple[Playback, int]] = {}
         self._sent: dict[tuple[Playback, int], str] = {}
         self._subscriptions: dict[tuple[str, int], bytes] = {}
-        """Recorded subscription → id of the live one."""
 
     def subscribe(self, playback: Playback) -> None:
-        """Open a subscription."""
         interaction = playback.interaction
         if interaction.number is not None and playback.id is not None:
             self._subscriptions[interaction.recording, interaction.number] = playback.id
 
     def unsubscribe(self, playback: Playback) -> None:
-        """Close the subscription of a request that is over, if it is one."""
         interaction = playback.interaction
         if interaction.is_subscription and interaction.number is not None:
             self._subscriptions.pop((interaction.recording, interaction.number), None)
@@ -132,7 +126,7 @@ class DeliveryFilter:
         return playback.id
 
     def translated(self, playback: Playback, place: int, step: RecordedStep) -> bytes | None:
-        """Return a recorded message with the ids of this client; None if the client must not receive it."""
+        """Return a recorded message with this client's ids; None if the client must not receive it."""
         data = one_line(step.data)
         if step.is_answer:
             data = replaced(data, ("id",), playback.id or b"null")

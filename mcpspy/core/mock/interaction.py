@@ -1,4 +1,4 @@
-"""A recorded message of the client, and what followed it."""
+"""A recorded message of the client, and its consequences."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ ReadBytes: TypeAlias = Callable[[int, int], bytes]
 
 
 class RecordedStep(Struct, frozen=True, gc=False):
-    """One message of the server."""
-
     kind: type[ValidMessage]
     read: ReadBytes
     place: int
@@ -32,35 +30,31 @@ class RecordedStep(Struct, frozen=True, gc=False):
     after: float
     """Seconds since the last of `gates` opened; without any, since the interaction began."""
     gates: tuple[int, ...] = ()
-    """What has to happen first: places of server requests that are answered, CANCEL, EOF. Never fewer than of the step before."""
+    """Conditions: places of answered server requests, CANCEL, EOF. Includes those of the step before."""
     listens: int | None = None
     """Number of the recorded subscription that it came for."""
     withdraws: int | None = None
-    """Of a cancellation by the server: the place of its own request."""
+    """Place of the server's own request that a cancellation withdraws."""
 
     @property
     def is_answer(self) -> bool:
-        """Whether it answers the client's request."""
         return self.kind is Result or self.kind is Failure
 
     @property
     def is_request(self) -> bool:
-        """Whether the client has to answer it."""
         return self.kind is Request
 
     @property
     def data(self) -> bytes:
-        """Its own bytes, read where they are."""
         return self.read(self.place, self.length)
 
     @property
     def message(self) -> AnyMessage:
-        """The decoded message."""
         return read_frame(Frame(0.0, SERVER, self.data))[0]
 
 
 class Interaction:
-    """A message of the client, and what followed it. Every look-up makes a new object: `order` identifies it."""
+    """A message of the client, and its consequences. Every look-up makes a new object: `order` identifies it."""
 
     __slots__ = (
         "_cause",
@@ -90,16 +84,14 @@ class Interaction:
     ) -> None:
         self.steps = steps
         self.number = number
-        """Of the recorded exchange, if it is a request."""
         self.recording = recording
-        """The name of the recording it is from."""
         self.order = order
         """Place among all interactions, those of other recordings included."""
         self.cancelled = cancelled
-        """Whether the client cancelled it."""
+        """True if the client cancelled it."""
         self.is_subscription = is_subscription
         self.is_modern = is_modern
-        """Whether it is a request of a revision without a handshake."""
+        """True for a request of a revision without a handshake."""
         self._cause = cause
         self._message: AnyMessage | None = None
         self._ignored = ignored
@@ -113,22 +105,18 @@ class Interaction:
 
     @property
     def key(self) -> RequestKey | None:
-        """The key of the client's message, if it is a request."""
         cause = self.cause
         return request_key(cause, self._ignored) if isinstance(cause, Request) else None
 
     @property
     def compared(self) -> dict[str, Any]:
-        """All of the client's request that decides about a match."""
         cause = self.cause
         return compared_request(cause, self._ignored) if isinstance(cause, Request) else {}
 
     @property
     def is_answered(self) -> bool:
-        """Whether the request was answered."""
         return any(step.is_answer for step in self.steps)
 
     @property
     def answer(self) -> AnyMessage | None:
-        """The response to the request."""
         return next((step.message for step in self.steps if step.is_answer), None)

@@ -1,9 +1,8 @@
 """A recorded session, read entry by entry into interactions: causes and effects.
 
-Owns which message of the client each message of the server follows, and what else it waits for. Responses and
-progress name their request, and `core.session.correlation` finds it; the cause of other messages is inferred. What rules and
-viewers did to a message is applied, so that the client receives what it received then. Only what still waits is
-kept here: the rest is in the store.
+Owns the cause of each server message, and its gates. `core.session.correlation` finds the request of responses and
+progress; the cause of other messages is inferred. Actions of rules and viewers are applied, so that the client
+receives what it received then. The finished interactions are in the store.
 """
 
 from __future__ import annotations
@@ -54,15 +53,15 @@ GONE: Location = (0, 0)
 
 
 class TrackedRequest(Struct, gc=False, eq=False):
-    """An open request, and the interaction it belongs to."""
+    """An open request, and the row of its interaction."""
 
     row: int
     number: int
     key: Key
     place: int | None = None
-    """Of a request of the server: its place in the interaction."""
+    """Place of a server request in its interaction."""
     is_owed: bool = False
-    """Whether the client's response is still to come."""
+    """True while the client's response is still to come."""
     handshake: RecordedHandshake | None = None
     is_subscription: bool = False
     is_modern: bool = False
@@ -72,22 +71,20 @@ class TrackedRequest(Struct, gc=False, eq=False):
 
 
 class LoaderPairing(RequestTable[TrackedRequest]):
-    """Pairing that can forget an answered request, which nothing here looks up again."""
+    """A request table that can forget answered requests, which the loader never looks up again."""
 
     def knows(self, key: Key) -> bool:
-        """Return whether a request waits under this key."""
         return key in self._asked
 
     def forget(self, key: Key) -> None:
-        """Forget an answered request."""
         self._answered.pop(key, None)
 
 
 class CauseInference:
     """The cause of messages of the server that do not name one: the client's last message of a stream, and open requests.
 
-    Only their order tells: a server request, a log message or a `list_changed` follows the client's last message if
-    that is still unanswered or is itself a response, else the youngest open request, else the last message. Over
+    Only their order counts: a server request, a log message or a `list_changed` follows the client's last message if
+    that is still unanswered or is itself a response, else the latest open request, else the last message. Over
     HTTP the exchange that carried it is the cause.
     """
 
@@ -102,14 +99,12 @@ class CauseInference:
         self._last_stream: str | None = None
 
     def open_request(self, row: int, stream: str | None) -> None:
-        """Add an open request."""
         if (waiting := self._open.get(stream)) is None:
             self._open[stream] = {row: None}
         else:
             waiting[row] = None
 
     def close_request(self, row: int, stream: str | None) -> None:
-        """Remove a request that is no longer open."""
         waiting = self._open.get(stream)
         if waiting is not None and row in waiting:
             del waiting[row]
@@ -117,11 +112,10 @@ class CauseInference:
                 del self._open[stream]
 
     def follow(self, stream: str | None, row: int, *, is_answer: bool = False) -> None:
-        """Take the client's next message."""
         self._last[stream], self._last_stream = (row, is_answer), stream
 
     def may_follow(self, row: int) -> bool:
-        """Return whether the server may still say something about a message, because it is the client's last."""
+        """Return whether the server may still react to a message, because it is the client's last."""
         last = self._last.get(self._last_stream)
         if last is not None and last[0] == row:
             return True
@@ -194,18 +188,16 @@ class InterceptionNotes:
 
 
 class InteractionLoader(Peers):
-    """The fold: entries in, interactions in a store."""
+    """The loader: entries in, interactions in a store."""
 
     def __init__(self, store: InteractionStore, header: Header | None = None) -> None:
         super().__init__()
         self.store = store
         self.has_server = False
-        """Whether a server sent anything so far."""
+        """True if a server sent anything so far."""
         self._pairing = LoaderPairing()
         self.exchanges = 0
-        """The number of requests so far, of both sides."""
         self._closed_at: float | None = None
-        """When the client closed its end."""
         self._since: dict[int, tuple[tuple[int, ...], float]] = {}
         """The gates of an interaction so far, and when the last of them opened; absent while there are none."""
         self.causes = CauseInference(store)
@@ -234,7 +226,6 @@ class InteractionLoader(Peers):
             self._add_note(entry)
 
     def end(self) -> None:
-        """End the recording."""
         self.store.is_whole, self.store.settles = True, None
         self._pairing = LoaderPairing()
         self.causes = CauseInference(self.store)
@@ -244,8 +235,7 @@ class InteractionLoader(Peers):
     def is_settled(self, row: int) -> bool:
         """Return whether the unread rest adds nothing to an interaction.
 
-        It may, as long as the interaction waits for an answer of the server or of the
-        client, or is what the client said last.
+        It may while the interaction waits for a response of either side, or is the client's last message.
         """
         flags = self.store.flags(row)
         if not flags & NOTICE and (flags & SUBSCRIPTION or not self.store.is_answered(row)):
@@ -395,7 +385,7 @@ class InteractionLoader(Peers):
                 self.causes.exchanges.pop(number, None)
 
     def _refused(self, tracked: TrackedRequest, why: str, at: float) -> None:
-        """Take an HTTP error without a message for the answer it was."""
+        """Add an HTTP error without a message as a response."""
         data = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32000,"message":"%b"}}' % (
             tracked.key[2].encode(),
             why.encode(),
@@ -403,14 +393,13 @@ class InteractionLoader(Peers):
         self._add(tracked.row, Failure, at, self.store.keep(data))
 
     def _over(self, tracked: TrackedRequest, stream: str | None) -> None:
-        """Nothing more comes of a request of the client that was cancelled or hung up."""
         if tracked.place is None:
             if tracked.state in (State.CANCELLED, State.LATE):
                 self.store.cancel(tracked.row)
             self.causes.close_request(tracked.row, stream)
 
     def _hear(self, tracked: TrackedRequest, message: Result | Failure) -> None:
-        """Take what an answer says of the server."""
+        """Take the server's description of itself from a response."""
         handshake = tracked.handshake
         self.hear_answer(message, "" if handshake is None else handshake.method)
         self.store.server = self.server
@@ -488,7 +477,6 @@ def is_heard(message: AnyMessage) -> TypeGuard[ValidMessage]:
 
 
 def entries(session: Session) -> Iterator[Entry]:
-    """Yield the entries of a session."""
     before: Frame | None = None
     for change in session.changes:
         if isinstance(change.what, Note | Damaged):

@@ -1,8 +1,7 @@
 """The fast path from the lines of a recording to its interactions.
 
-Owns the reading of plain requests and results, nearly all of a long recording, in a fifth of the time that any
-message takes. Leaves the rest to `loader`: notifications, errors, questions, tasks, handshakes, and what only a
-lenient reader accepts.
+Owns the reading of plain requests and results, nearly all of a long recording, in a fifth of the time that `loader`
+takes. Leaves it the rest: notifications, errors, questions, tasks, handshakes, lenient JSON.
 """
 
 from __future__ import annotations
@@ -41,15 +40,13 @@ _decode_note = Decoder(_HttpNote).decode
 
 
 class FastInteractionLoader(InteractionLoader):
-    """A loader that takes lines."""
-
     def __init__(self, store: InteractionStore, header: Header | None = None) -> None:
         super().__init__(store, header)
         self._plain: dict[str, int] = {}
-        """Open plain requests over stdio, which pairing need not know: id → row."""
+        """Open plain requests over stdio that are not in the request table: id → row."""
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
-        """Take consecutive lines, the first at `offset`; return where the next one begins."""
+        """Take consecutive lines, the first at `offset`; return the offset of the next."""
         number = 0
         while True:
             number, offset = self._add_plain(lines, number, offset)
@@ -60,7 +57,6 @@ class FastInteractionLoader(InteractionLoader):
             number, offset = number + 1, offset + len(line) + 1
 
     def add(self, entry: Entry, line: bytes = b"", offset: int = 0) -> None:
-        """Take any entry."""
         for id, row in self._plain.items():  # noqa: A001
             key = (None, CLIENT, id)
             is_modern = bool(self.store.flags(row) & MODERN)

@@ -28,7 +28,6 @@ class Passthrough:
 
     def __init__(self) -> None:
         self.initialize: bytes | None = None
-        """The client's `initialize`."""
         self._outgoing: list[bytes] = []
         self._open: dict[str, None] = {}
         self._server_ids: dict[str, bytes] = {}
@@ -37,7 +36,6 @@ class Passthrough:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a response is still to come."""
         return bool(self._open)
 
     def take_outgoing(self) -> list[bytes]:
@@ -46,7 +44,6 @@ class Passthrough:
         return taken
 
     def forward(self, message: Request) -> None:
-        """Send a request to the server."""
         self._open[message.id] = None
         self._outgoing.append(one_line(message.data))
 
@@ -60,7 +57,7 @@ class Passthrough:
             )
 
     def forward_response(self, message: Result | Failure) -> bool:
-        """Send the client's response to the server, if that asked; return whether it did."""
+        """Send the client's response to the server, if the server requested it; return whether it did."""
         server_id = self._server_ids.pop(message.id or "", None)
         if server_id is None:
             return False
@@ -68,7 +65,7 @@ class Passthrough:
         return True
 
     def received(self, data: bytes) -> list[RealServerMessage]:
-        """Return what the client receives of a line or body of the server."""
+        """Return the messages for the client from a line or body of the server."""
         # A notification does not name its request; most come while one request is open.
         last = next(reversed(self._open), None)
         carrier = None if last is None else last.encode()

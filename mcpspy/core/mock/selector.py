@@ -1,9 +1,9 @@
-"""The answers to one client: the recorded interaction that comes next, or what stands in for it.
+"""The responses to one client: the next recorded interaction, or its substitute.
 
-Owns `--match` and `--on-exhausted`: each client takes the interactions of a key from the first on. What was asked
-for, and what was not, is kept for the end. Owns handshakes: a legacy server does not know `server/discover`, a
-modern one refuses `initialize`, and a server answers a revision it lacks with one it has. Owns the fast path, too:
-a plain request whose whole interaction is one response, nearly all of a session, in a quarter of the time.
+Owns `--match` and `--on-exhausted`: each client takes the interactions of a key from the first on. Owns handshakes:
+a legacy server does not know `server/discover`, a modern one refuses `initialize`, and a server answers an
+unsupported revision with a supported one. Owns the fast path: a plain request whose interaction is one response,
+nearly all of a session, in a quarter of the time.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from mcpspy.core.protocol.spec import REVISIONS
 from mcpspy.core.recording.plain_line import plain_id, plain_message
 
 SET_LEVEL = "logging/setLevel"
-"""The request that changes what the client receives from then on."""
+"""The request that changes which logs the client receives."""
 
 NEVER_MISSED = ("ping", "resources/subscribe", "resources/unsubscribe", SET_LEVEL)
-"""Requests whose result is always empty: one that was not recorded has it, too."""
+"""Requests whose result is always empty, even if they were not recorded."""
 
 CANCELLED = "notifications/cancelled"
 
 
 class MatchMode(StrEnum):
-    """What has to be the same."""
+    """The parts of a request that must be equal."""
 
     EXACT = "exact"
     LENIENT = "lenient"
     """As exact; else the same tool, resource … with other arguments, if only one was recorded."""
     METHOD = "method"
-    """The method alone: requests take the responses in their order."""
+    """Only the method: requests take the responses in their order."""
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -99,7 +99,6 @@ class Selector:
         return replaced(one_line(found[1]), ("id",), id.encode()), id.encode()
 
     def select(self, request: Request, key: RequestKey) -> Selection:
-        """Return how a request is answered."""
         recordings = self._recordings
         if request.method in INTRODUCTIONS:
             return self._handshake(request)
@@ -121,13 +120,13 @@ class Selector:
         return Selection(miss=miss)
 
     def select_notified(self, method: str) -> Interaction | None:
-        """Return what follows a notification of the client; None if nothing does, or no more."""
+        """Return the consequences of a client's notification; None if there are none, or no more."""
         number = self._notified.get(method, 0)
         self._notified[method] = number + 1
         return self._recordings.notified(method, number)
 
     def is_settled(self, message: AnyMessage, key: RequestKey | None) -> bool:
-        """Return whether the rest of the recordings cannot change what follows a message."""
+        """Return whether the unread rest cannot change the consequences of a message."""
         recordings = self._recordings
         if recordings.is_whole:
             return True
@@ -146,12 +145,11 @@ class Selector:
         return queue is not None and queue.is_settled(self._taken.get(place, 0))
 
     def unused(self) -> list[Interaction]:
-        """Return the recorded requests that were never asked for."""
         recordings = self._recordings
         return [recordings.interaction(order) for order in recordings.orders() if order not in self._used]
 
     def _find_redacted(self, key: RequestKey) -> bytes | None:
-        """Return the digest of a redacted request that this may have been, preferably one not yet taken for another."""
+        """Return the digest of a redacted request that may be this one, preferably one that stands for no other."""
         if key.digest not in self._redacted:
             taken = set(self._redacted.values())
             found = list(self._recordings.redacted(key))

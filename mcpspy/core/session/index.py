@@ -1,8 +1,7 @@
-"""The fold of a long session: entries in, rows out.
+"""The index of a long session: entries in, rows out.
 
-Owns what a list of a million rows shows, counts and jumps to. Its rows are the
-changes of `core.session.session`, in their order. What becomes of a request is decided by
-`core.session.correlation`, for plain lines by its short cut.
+Owns what a list of a million rows shows, counts and jumps to. Its rows are the changes of a `Session`, in
+their order; `core.session.correlation` decides the outcome of requests.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _ANSWERS_CLIENT, _ANSWERS_SERVER = RESULT | FROM_CLIENT | TOLD, RESULT | FROM_SE
 
 
 class Slot(Struct, gc=False, eq=False):
-    """A request as correlation knows it: no more than a number."""
+    """A request as a row number."""
 
     row: int
     is_subscription: bool = False
@@ -68,34 +67,28 @@ class Slot(Struct, gc=False, eq=False):
 
 
 class Index(Columns, Correlation[Slot]):
-    """The rows of a session, as far as it has been read."""
-
     def __init__(self, header: Header | None = None, sessions: int = 1) -> None:
-        """Begin with no rows; of several sessions merged, say how many have to end."""
+        """Create an empty index; `sessions`: number of merged sessions that have to end."""
         Columns.__init__(self)
         Correlation.__init__(self, header, sessions=sessions)
         self.is_over = False
-        """Whether nothing more will come."""
         self.messages = 0
-        """All rows but the notes."""
         self.unanswered = 0
-        """Requests that the end left without an answer."""
         self.held: dict[int, int] = {}
         """Ticket → row of a message that is held."""
         self._offset_now = self._length_now = 0
 
     @property
     def pending(self) -> int:
-        """Requests that wait for their answer."""
         return sum(1 for _ in self._pairing.pending())
 
     def begin_part(self, number: int | None = None) -> None:
-        """What is added from here on is in this one of the files, counted from 0; None is the next."""
+        """Begin one of the session's files, counted from 0; None is the next."""
         self._part_numbers.append(len(self._part_rows) if number is None else number)
         self._part_rows.append(len(self))
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
-        """Take lines that follow each other in a file, the first at `offset`; return where the next one begins."""
+        """Take consecutive lines of a file, the first at `offset`; return the offset of the next."""
         begin = 0
         while True:
             row, place = self._count, self.take_plain(lines, begin)
@@ -111,7 +104,7 @@ class Index(Columns, Correlation[Slot]):
             begin, offset = place + 1, offset + len(line) + 1
 
     def add(self, entry: Entry, offset: int, length: int) -> None:
-        """Take the next entry, and where its line is: bytes from the start of its file, without its LF."""
+        """Take the next entry, and the location of its line: bytes from the start of its file, without its LF."""
         self._offset_now, self._length_now = offset, length
         for change in self.changes_of(entry):
             what = change.what
@@ -124,7 +117,6 @@ class Index(Columns, Correlation[Slot]):
                 self._add_message(change, what)
 
     def end_session(self, stream: str) -> None:
-        """End one of the sessions that are merged."""
         self._settle_all(self._pairing.end(lambda of: of is not None and (of + "/").startswith(stream + "/")))
 
     def _ended(self, over: list[Slot]) -> None:
@@ -171,7 +163,7 @@ class Index(Columns, Correlation[Slot]):
             self._is_odd(row, flaw)
 
     def _add_row(self, change: CorrelatedEntry[Slot], message: AnyMessage) -> int:
-        """Add a row for anything but a request that is paired."""
+        """Add a row for anything except a correlated request."""
         row, slot, texts = self._message(message), change.request, self._text
         if isinstance(message, Request | Notification):
             self.method[row], self.subject[row] = texts(message.method), texts(message.subject or "")
@@ -263,7 +255,7 @@ class Index(Columns, Correlation[Slot]):
         return row
 
     def _carried(self, row: int, frame: Frame | PlainHead) -> None:
-        """Keep which HTTP exchange and stream a message belongs to."""
+        """Store the HTTP exchange and the stream of a message."""
         if frame.stream is not None:
             number = self.stream[row] = self._text(frame.stream)
             self.streams.add(number)

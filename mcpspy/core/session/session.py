@@ -1,8 +1,7 @@
-"""The fold: entries in, a session out.
+"""A session in memory: entries in, changes and exchanges out.
 
-Owns everything that is known of a session, and is the only way it changes:
-live, attached late or from disk, it is `add`, entry by entry. What becomes of a
-request is decided by `core.session.correlation`.
+Owns everything known of a session; live or from disk, it only changes through `add`. `core.session.correlation`
+decides the outcome of requests.
 """
 
 from __future__ import annotations
@@ -27,22 +26,20 @@ from mcpspy.core.session.rule_notes import RULE, words
 
 
 class Change(Struct, frozen=True, gc=False):
-    """What one entry did. A batch makes one for each of its messages."""
+    """The change that one entry made. A batch makes one for each of its messages."""
 
     number: int
     """Place among the session's changes, from 0: the order on the wire."""
     what: AnyMessage | Note | Damaged
     exchange: Exchange | None = None
-    """The exchange it began, answered, cancelled or reported on."""
+    """The exchange that it opened, answered, cancelled or reported on."""
     flaw: str | None = None
-    """What is wrong with it as a part of this session: `nobody asked` …"""
+    """Its protocol issue in this session: `nobody asked` …"""
     effect: str | None = None
-    """What rules and viewers did to it, in words. Known when the notes behind it have been read."""
+    """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
 
 
 class Session(Correlation[Exchange]):
-    """A session, as far as it has been read."""
-
     def __init__(self, header: Header | None = None, *, forgets: bool = False) -> None:
         super().__init__(header, forgets=forgets)
         self.changes: list[Change] = []
@@ -51,12 +48,11 @@ class Session(Correlation[Exchange]):
 
     @property
     def pending(self) -> list[Exchange]:
-        """The requests whose answer is still to come, subscriptions aside."""
         return list(self._pairing.pending())
 
     @property
     def unanswered(self) -> list[Change]:
-        """The requests that wait for their answer, or that the end left without one; subscriptions aside."""
+        """The requests that are pending, or were when the session ended; except subscriptions."""
         return [
             change
             for change in self.changes
@@ -66,7 +62,6 @@ class Session(Correlation[Exchange]):
         ]
 
     def add(self, entry: Entry) -> list[Change]:
-        """Take the next entry; return what it changed."""
         before = len(self.changes)
         for correlated in self.changes_of(entry):
             what, exchange, flaw = correlated.what, correlated.request, correlated.flaw
@@ -78,7 +73,6 @@ class Session(Correlation[Exchange]):
         return self.changes[before:]
 
     def add_all(self, entries: Iterable[Entry]) -> Session:
-        """Take every entry; return the session itself."""
         for entry in entries:
             self.add(entry)
         return self
@@ -130,7 +124,7 @@ class Session(Correlation[Exchange]):
 
 
 def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
-    """Keep with an exchange what it has to do with."""
+    """Store a change with its exchange."""
     what, flaw = correlated.what, correlated.flaw
     if isinstance(correlated, RequestOpened | HttpExchangeEnded):
         if flaw is not None:
@@ -150,9 +144,9 @@ def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
 
 
 def is_ours(change: Change) -> bool:
-    """Whether mcpspy asked for it, or said it to one who had not asked: no client and no server would have.
+    """Return whether mcpspy sent it unsolicited: no client and no server would have.
 
-    An answer of ours is not: whoever asked had one, and went on because of it.
+    A response by mcpspy does not count: its requester received it and continued because of it.
     """
     what, exchange = change.what, change.exchange
     if exchange is not None and exchange.request.frame.by is not None:

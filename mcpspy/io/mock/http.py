@@ -2,8 +2,7 @@
 
 Owns methods, paths, headers and status codes of every transport over HTTP: sessions (2025-03-26
 to 2025-11-25), the pair of `/sse` and `/messages` (2024-11-05), and single requests (2026-07-28).
-Sources: basic/transports of these revisions. `http_messages` reads what clients post and writes the streams;
-`http_client` decides which stream carries a message.
+Sources: basic/transports of these revisions.
 """
 
 from __future__ import annotations
@@ -66,7 +65,6 @@ class Mock:
         real: RealServer | None = None,
     ) -> None:
         self.selectors: list[Selector] = []
-        """The selector of each client."""
         self.name = recordings.name
         self.path = endpoint(recordings)
         self._recordings = recordings
@@ -82,7 +80,7 @@ class Mock:
         self._is_over = False
 
     async def read(self, read_on: Callable[[], bool]) -> None:
-        """Read the rest of the recording, and answer what waited for it; `read_on` reads a slice while there is more."""
+        """Read the rest of the recording, and answer what waited; `read_on` returns False at the end."""
         while not self._recordings.is_whole and read_on():
             for client in self._clients:
                 client.resume()
@@ -96,7 +94,6 @@ class Mock:
         await asyncio.gather(*map(self._end, list(self._clients)))
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one HTTP request."""
         headers = request.headers
         try:
             why = refusal(headers.get(hdrs.HOST), headers.get(hdrs.ORIGIN), self._allowed)
@@ -285,7 +282,6 @@ class Mock:
             await client.real_server.close()
 
     def _client(self, request: web.BaseRequest) -> MockClient:
-        """Return the client of a session."""
         name = request.headers.get(SESSION)
         if name is None:
             raise HttpRefusal(

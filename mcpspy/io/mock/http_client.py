@@ -1,8 +1,8 @@
 """One client of the mock over HTTP: its session, and the streams that carry its messages.
 
-Owns which stream carries a message, what is kept for a client that lost a stream, and the clock. Sources:
-basic/transports, 2025-03-26 to 2025-11-25 ("Sending Messages", "Listening", "Resumability and Redelivery"), and
-2026-07-28 (closing a response stream is a cancellation).
+Owns the stream of each message, the messages kept for a lost stream, and the clock. Sources: basic/transports,
+2025-03-26 to 2025-11-25 ("Sending Messages", "Listening", "Resumability and Redelivery"), and 2026-07-28
+(closing a response stream is a cancellation).
 """
 
 from __future__ import annotations
@@ -23,46 +23,40 @@ FINISHED = 16
 
 
 class ClientStream:
-    """Messages for a client, in order, each with a number that is unique among the client's streams."""
+    """Messages for a client, in order; each has a number that is unique among the client's streams."""
 
     def __init__(self, number: int, owed: int = 0) -> None:
         self.number = number
         """The number of the event that names the stream before it has a message."""
         self.messages: deque[tuple[int, Outgoing]] = deque()
         self.owed = owed
-        """Responses that are still to come."""
         self.is_over = False
         self.reader: object = None
         """The response that writes it to the client; a later one takes over."""
         self._more = asyncio.Event()
 
     def add(self, number: int, message: Outgoing) -> None:
-        """Append a message."""
         self.messages.append((number, message))
         self._more.set()
 
     def end(self) -> None:
-        """End the stream."""
         self.is_over = True
         self._more.set()
 
     def take_over(self) -> object:
-        """Become its reader."""
+        """Make the caller its reader."""
         self.reader = object()
         self._more.set()
         return self.reader
 
     def has(self, number: int) -> bool:
-        """Return whether a message of this number is on the stream."""
         return number == self.number or any(its == number for its, _ in self.messages)
 
     def after(self, number: int) -> list[tuple[int, Outgoing]]:
-        """Return the messages with a higher number."""
         newer = sum(1 for _ in takewhile(lambda entry: entry[0] > number, reversed(self.messages)))
         return list(islice(self.messages, len(self.messages) - newer, None))
 
     def trim(self) -> None:
-        """Drop the oldest messages."""
         while len(self.messages) > KEPT:
             self.messages.popleft()
 
@@ -77,8 +71,6 @@ class ClientStream:
 
 
 class MockClient:
-    """A client, from its first message on."""
-
     def __init__(
         self,
         session: MockSession,
@@ -103,7 +95,7 @@ class MockClient:
         self.flush()
 
     def post(self, body: bytes, ids: list[bytes]) -> ClientStream:
-        """Take a body, with the ids of its requests; return the stream of their responses."""
+        """Take a body; return the stream of its responses."""
         stream = ClientStream(self._next(), len(ids))
         for id in ids:  # noqa: A001
             self._streams.setdefault(id, []).append(stream)
@@ -132,7 +124,6 @@ class MockClient:
             self._timer = self._loop.call_at(due, self.flush)
 
     def resume(self) -> None:
-        """Take what waited, after more of the recording was read."""
         if self.session.waits:
             self.session.resume(self._loop.time())
             self.flush()

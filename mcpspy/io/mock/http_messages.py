@@ -1,7 +1,7 @@
-"""HTTP messages of the mock: what clients post, what is refused, and streams of server-sent events.
+"""HTTP messages of the mock: posted bodies, refusals, and streams of server-sent events.
 
-Owns the body, its limit, the headers that decide how it is answered, the form of the events, and keepalive.
-Sources: basic/transports, 2025-03-26 to 2026-07-28; HTML Living Standard, 9.2.
+Owns the limit of a body, content negotiation, the form of the events, and keepalive. Sources: basic/transports,
+2025-03-26 to 2026-07-28; HTML Living Standard, 9.2.
 """
 
 from __future__ import annotations
@@ -34,15 +34,12 @@ PRIMED = "2025-11-25"
 
 
 class ParsedPost(NamedTuple):
-    """A POST of a client, decoded."""
-
     request: web.BaseRequest
     body: bytes
     messages: Sequence[AnyMessage]
 
     @property
     def ids(self) -> list[bytes]:
-        """The ids of the requests in it, JSON text."""
         return [message.id.encode() for message in self.messages if isinstance(message, Request)]
 
     @property

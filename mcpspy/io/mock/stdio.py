@@ -41,7 +41,7 @@ class EndedBySignal(BaseException):
         super().__init__(number)
         self.number = number
         self.selector: Selector | None = None
-        """The requests until then."""
+        """The selector with the requests until then."""
 
 
 class FromRealServer(NamedTuple):
@@ -112,7 +112,7 @@ def end_by_signals() -> None:
 
 
 def _undisturbed(step: Callable[[], bool]) -> bool:
-    """Do something that a signal must not interrupt; the signal is raised again after that."""
+    """Run a step that a signal must not interrupt; raise the signal again after it."""
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in ENDING}
     try:
@@ -131,7 +131,7 @@ def _talk(
     complain: Callable[[str], None],
     behind: RealServerThread | None,
 ) -> None:
-    """Pass lines in and messages out, until the client has closed its end and has every response.
+    """Pass messages between client and session until the client has closed its end and has every response.
 
     Reads more of the recording whenever there is nothing to send.
     """

@@ -1,7 +1,7 @@
-"""The real server behind a mock, asked by one client for what was not recorded.
+"""The real server behind a mock, for one client's requests that were not recorded.
 
 Owns the connection: it is made when it is first needed, with the client's own `initialize`. A request that cannot
-be sent gets an error that says why. The exchange may be recorded, as a session of its own.
+be sent gets an error with the reason. The exchange may be recorded, as a separate session.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 
 
 class RealServer:
-    """The address of the real server, and the file of its recording."""
-
     def __init__(self, target: ServerTarget, name: str, append: str | None) -> None:
         self.target = target
         self._name = name
@@ -52,8 +50,6 @@ class RealServer:
 
 
 class RealServerConnection:
-    """One client's connection to the real server, in the running loop."""
-
     def __init__(self, real: RealServer, hear: Callable[[bytes], None]) -> None:
         self._real = real
         self._hear = hear
@@ -71,7 +67,6 @@ class RealServerConnection:
             self._task = asyncio.ensure_future(self._run(initialize))
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -133,7 +128,6 @@ class RealServerConnection:
             self._refuse(event.request, event.why)
 
     def _fail(self, why: str) -> None:
-        """Answer every open request with an error."""
         while not self._outgoing.empty():
             self._outgoing.get_nowait()
         for id in list(self._open):  # noqa: A001
@@ -155,11 +149,9 @@ class RealServerThread:
         self._thread.start()
 
     def send(self, data: bytes, initialize: bytes | None) -> None:
-        """Send a message."""
         self._loop.call_soon_threadsafe(self._real_server.send, data, initialize)
 
     def close(self) -> None:
-        """Close the connection."""
         asyncio.run_coroutine_threadsafe(self._real_server.close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
