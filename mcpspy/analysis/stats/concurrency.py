@@ -18,21 +18,6 @@ FINEST = 1 / 1024
 class Concurrency:
     """The requests in flight, except subscriptions."""
 
-    __slots__ = (
-        "_at",
-        "_bin",
-        "_bin_end",
-        "_from_client",
-        "_from_server",
-        "_peaks",
-        "_width",
-        "area",
-        "asked_back",
-        "peak",
-        "peak_back",
-        "served",
-    )
-
     def __init__(self) -> None:
         self.peak = 0
         self.peak_back = 0

@@ -49,20 +49,6 @@ class ChainCounts:
 class MessageGroup:
     """Counts of requests, or notifications, that are alike."""
 
-    __slots__ = (
-        "back",
-        "chains",
-        "count",
-        "kind",
-        "late_errors",
-        "method",
-        "sent",
-        "side",
-        "states",
-        "subject",
-        "took",
-    )
-
     def __init__(self, side: str, kind: GroupKind, method: str, subject: str | None = None) -> None:
         self.side = side
         self.kind = kind

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from msgspec import Struct, field
+
 C = TypeVar("C")
 
 
@@ -60,13 +62,12 @@ class ClientRegistry(Generic[C]):
         self._known[known.number] = known
 
 
-class _Known(Generic[C]):
-    def __init__(self, number: int, client: C, name: str) -> None:
-        self.number = number
-        self.client = client
-        self.name = name
-        self.ids: set[str] = set()
-        self.connection: object = None
+class _Known(Struct, Generic[C]):
+    number: int
+    client: C
+    name: str
+    ids: set[str] = field(default_factory=set)
+    connection: object = None
 
 
 def _before(id: str) -> str | None:  # noqa: A002

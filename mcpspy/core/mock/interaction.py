@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -53,65 +53,40 @@ class RecordedStep(Struct, frozen=True, gc=False):
         return read_frame(Frame(0.0, SERVER, self.data))[0]
 
 
-class Interaction:
+class Interaction(Struct, eq=False):
     """A message of the client, and its consequences. Every look-up makes a new object: `order` identifies it."""
 
-    __slots__ = (
-        "_cause",
-        "_ignored",
-        "_message",
-        "cancelled",
-        "is_modern",
-        "is_subscription",
-        "number",
-        "order",
-        "recording",
-        "steps",
-    )
-
-    def __init__(
-        self,
-        cause: Callable[[], bytes] | None,
-        steps: list[RecordedStep],
-        number: int | None = None,
-        *,
-        recording: str = "",
-        order: int = 0,
-        cancelled: bool = False,
-        is_subscription: bool = False,
-        is_modern: bool = False,
-        ignored: Iterable[Pointer] = (),
-    ) -> None:
-        self.steps = steps
-        self.number = number
-        self.recording = recording
-        self.order = order
-        """Place among all interactions, those of other recordings included."""
-        self.cancelled = cancelled
-        """True if the client cancelled it."""
-        self.is_subscription = is_subscription
-        self.is_modern = is_modern
-        """True for a request of a revision without a handshake."""
-        self._cause = cause
-        self._message: AnyMessage | None = None
-        self._ignored = ignored
+    read_cause: Callable[[], bytes] | None
+    steps: list[RecordedStep]
+    number: int | None = None
+    """Of the recorded exchange, if it is a request."""
+    recording: str = ""
+    order: int = 0
+    """Place among all interactions, those of other recordings included."""
+    cancelled: bool = False
+    """True if the client cancelled it."""
+    is_subscription: bool = False
+    is_modern: bool = False
+    """True for a request of a revision without a handshake."""
+    ignored: tuple[Pointer, ...] = ()
+    _message: AnyMessage | None = None
 
     @property
     def cause(self) -> AnyMessage | None:
         """The client's message; None for what the server sent before it had received anything."""
-        if self._message is None and self._cause is not None:
-            self._message = read_frame(Frame(0.0, CLIENT, self._cause()))[0]
+        if self._message is None and self.read_cause is not None:
+            self._message = read_frame(Frame(0.0, CLIENT, self.read_cause()))[0]
         return self._message
 
     @property
     def key(self) -> RequestKey | None:
         cause = self.cause
-        return request_key(cause, self._ignored) if isinstance(cause, Request) else None
+        return request_key(cause, self.ignored) if isinstance(cause, Request) else None
 
     @property
     def compared(self) -> dict[str, Any]:
         cause = self.cause
-        return compared_request(cause, self._ignored) if isinstance(cause, Request) else {}
+        return compared_request(cause, self.ignored) if isinstance(cause, Request) else {}
 
     @property
     def is_answered(self) -> bool:

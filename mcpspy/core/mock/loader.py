@@ -48,6 +48,9 @@ CONNECTION_CLOSED = -32000
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
+# A look at an Enum's member is Python, and one at a name is not.
+PENDING, OK = State.PENDING, State.OK
+
 GONE: Location = (0, 0)
 """The location of a message that never reached the client."""
 
@@ -78,6 +81,15 @@ class LoaderPairing(RequestTable[TrackedRequest]):
 
     def forget(self, key: Key) -> None:
         self._answered.pop(key, None)
+
+    def take_pending(self, key: Key) -> TrackedRequest | None:
+        """Settle the one pending request of a key by a result, and forget it; None if it is not that simple."""
+        waiting = self._asked.get(key)
+        if waiting is None or len(waiting) > 1 or waiting[0].state is not PENDING:
+            return None
+        del self._asked[key]
+        waiting[0].state = OK
+        return waiting[0]
 
 
 class CauseInference:

@@ -20,7 +20,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note, read_entry
 from mcpspy.core.recording.plain_line import ABSENT, PAYLOAD, plain_id, plain_line_raw
 from mcpspy.core.redact.placeholder import MARK
-from mcpspy.core.session.exchange import SUBSCRIBE, Event
+from mcpspy.core.session.exchange import SUBSCRIBE
 
 _NOT_PLAIN = (*INTRODUCTIONS, SUBSCRIBE)
 """Requests with more meaning than their key."""
@@ -61,7 +61,7 @@ class FastInteractionLoader(InteractionLoader):
             key = (None, CLIENT, id)
             is_modern = bool(self.store.flags(row) & MODERN)
             tracked = TrackedRequest(row, self.store.number_of(row), key, is_modern=is_modern)
-            self._pairing.ask_plainly(tracked, key, None)
+            self._pairing.request(tracked, Frame(0.0, CLIENT, b""), id, None, modern=True)
             self.causes.open_request(row, None)
         self._plain.clear()
         super().add(entry, line, offset)
@@ -106,11 +106,9 @@ class FastInteractionLoader(InteractionLoader):
                     plain[id] = row
                 else:
                     tracked = TrackedRequest(row, self.exchanges, key, is_modern=version is not None)
-                    if http is None:
-                        pairing.ask_plainly(tracked, key, matched.token)
-                    else:
-                        frame = Frame(head.t, CLIENT, b"", head.stream, http)
-                        pairing.request(tracked, frame, id, matched.token, modern=True)
+                    frame = Frame(head.t, CLIENT, b"", head.stream, http)
+                    pairing.request(tracked, frame, id, matched.token, modern=True)
+                    if http is not None:
                         causes.exchanges[http] = row
                     causes.open_request(row, head.stream)
                 causes.follow(head.stream, row)
@@ -127,7 +125,7 @@ class FastInteractionLoader(InteractionLoader):
                 if answered is not None:
                     store.answer(answered, where, max(0.0, head.t - store.at(answered)), Result)
                     interceptions.last = answered, 0
-                elif (waited := pairing.answer_plainly((head.stream, CLIENT, id), Event.RESULT)) is not None:
+                elif (waited := pairing.take_pending((head.stream, CLIENT, id))) is not None:
                     if waited.handshake is not None:
                         (response,) = read_frame(Frame(head.t, SERVER, data))
                         if isinstance(response, Result):

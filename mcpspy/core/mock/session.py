@@ -9,7 +9,7 @@ of any monotonic clock. Never raises, whatever the client sends.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -113,13 +113,16 @@ class MockSession:
             for _, _, playback, _, what in self._queue
         )
 
-    def receive(self, data: bytes, now: float) -> None:
+    def receive(self, data: bytes, now: float, messages: Sequence[AnyMessage] | None = None) -> None:
+        """Take one line or body of the client; `messages`, if it was decoded before."""
         if not (self._held or self._options.speed):
             fast = self.selector.fast_response(data)
             if fast is not None:
                 self._respond(*fast, now)
                 return
-        received = self._decode(data, now)
+        received = self._match(
+            data, messages if messages is not None else read_frame(Frame(now, CLIENT, data))
+        )
         expects = any(isinstance(message, Request | Notification) for message, _ in received.messages)
         if expects and (self._held or not self._is_settled(received)):
             self._held.append(received)
@@ -173,14 +176,14 @@ class MockSession:
                 if data is not None:
                     yield Outgoing(at, data, request, what.is_answer)
 
-    def _decode(self, data: bytes, now: float) -> _Received:
-        """Decode, and match: the first two stages."""
+    def _match(self, data: bytes, messages: Sequence[AnyMessage]) -> _Received:
+        """Match: the second stage."""
         ignored = self.recordings.ignored
         return _Received(
             data,
             [
                 (message, request_key(message, ignored) if isinstance(message, Request) else None)
-                for message in read_frame(Frame(now, CLIENT, data))
+                for message in messages
             ],
         )
 

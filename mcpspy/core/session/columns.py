@@ -199,11 +199,6 @@ class Columns:
     def http(self, row: int) -> int | None:
         return self._http[row] or None
 
-    def next_wrong(self, row: int, step: int) -> int | None:
-        """Return the next row in `wrong`, or the previous one if `step` is -1."""
-        place = bisect_right(self.wrong, row) if step > 0 else bisect_left(self.wrong, row) - 1
-        return self.wrong[place] if 0 <= place < len(self.wrong) else None
-
     def _row(self, what: int, at: float, size: int, offset: int, length: int) -> int:
         row = self._count
         if row == self._room:

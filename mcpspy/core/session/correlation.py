@@ -32,7 +32,8 @@ from mcpspy.core.protocol.peers import INTRODUCTIONS, Peers
 from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER, other
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.recording.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
-from mcpspy.core.session.exchange import SUBSCRIBE, TRANSITIONS, Correlatable, Event, State, transition
+from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, transition
+from mcpspy.core.session.rule_notes import RULE
 
 P = TypeVar("P", bound=Correlatable)
 
@@ -40,7 +41,6 @@ COMES_AGAIN = "the same event again: its stream was resumed"
 
 # A look at an Enum's member is Python, and one at a name is not.
 _PENDING, _OK, _TOOL_ERROR = State.PENDING, State.OK, State.TOOL_ERROR
-_FROM_PENDING = TRANSITIONS[_PENDING]
 
 Key = tuple[str | None, str, str]
 """Stream, sender of the request, id as JSON text."""
@@ -109,32 +109,6 @@ class RequestTable(Generic[P]):
         if token is not None:
             self._progress[(stream, side, token)] = request
         return flaw
-
-    def ask_plainly(self, request: P, key: Key, token: str | None) -> bool:
-        """Have a request wait that nothing is odd about; False if its id was seen before."""
-        if key in self._asked or key in self._answered:
-            return False
-        self._asked[key] = [request]
-        if token is not None:
-            self._progress[key[0], key[1], token] = request
-        return True
-
-    def post_plainly(self, http: int, key: Key) -> None:
-        """Keep which HTTP exchange carried a request that was asked plainly."""
-        self._posted[http] = None if http in self._posted else key
-
-    def answer_plainly(self, key: Key, event: Event) -> P | None:
-        """Give the one open request under a key its answer; None if it is not so simple."""
-        waiting = self._asked.get(key)
-        if waiting is None or len(waiting) > 1:
-            return None
-        request = waiting[0]
-        if request.state is not _PENDING:
-            return None
-        del self._asked[key]
-        self._answered[key] = request
-        request.state = _FROM_PENDING[event]
-        return request
 
     def answer(self, frame: Frame, id: str | None, event: Event) -> tuple[P | None, str | None]:  # noqa: A002
         """Settle a request; return it, and an issue. For a response without a request, see `stray`."""
@@ -338,6 +312,8 @@ class Correlation(Peers, ABC, Generic[P]):
         """Time of the last entry, in seconds since the start."""
         self._pairing = RequestTable[P](forgets=forgets)
         self._running = sessions
+        self.held: dict[int, int] = {}
+        """Ticket of a held message → its row."""
         self._introducing: set[Key] = set()
         """Open `initialize` and `server/discover` requests, whose responses are never plain."""
 
@@ -438,6 +414,35 @@ class Correlation(Peers, ABC, Generic[P]):
                 return HttpExchangeEnded(note, request, flaw)
         return CorrelatedEntry(note)
 
+    def _noted(self, row: int, fields: dict[str, Any]) -> int | None:
+        """Return the row of the message that a rule note is about; the note comes after `row`.
+
+        It is the message that was held under the note's ticket, or the one before the note: of a batch, the one
+        with the note's id.
+        """
+        ticket = fields.get("ticket")
+        noted = self.held.pop(ticket, None) if isinstance(ticket, int) else None
+        if noted is None:
+            while row >= 0 and self._spot(row) == RULE:
+                row -= 1
+            spot = self._spot(row) if row >= 0 else None
+            while spot is not None and row >= 0 and self._spot(row) == spot:
+                if self._id_of(row) == fields.get("id"):
+                    noted = row
+                    break
+                row -= 1
+        if noted is not None and isinstance(ticket, int) and fields.get("action") == "hold":
+            self.held[ticket] = noted
+        return noted
+
+    def _spot(self, row: int) -> object:
+        """Return what identifies the line of a message, RULE for a rule note, None for any other row."""
+        raise NotImplementedError
+
+    def _id_of(self, row: int) -> str | None:
+        """Return the id of a message."""
+        raise NotImplementedError
+
     def take_plain(self, lines: Sequence[bytes], place: int) -> int:  # noqa: PLR0912, PLR0915 - see below.
         """Take lines from a place on as long as each is plain; return the place of the first that is not.
 
@@ -447,7 +452,7 @@ class Correlation(Peers, ABC, Generic[P]):
         written out here.
         """
         pairing, introducing, follows_progress = self._pairing, self._introducing, self.follows_progress
-        asked, answered = pairing._asked, pairing._answered
+        asked, answered, posted = pairing._asked, pairing._answered, pairing._posted
         # No plain message says more of its sender than is known.
         may_ask, may_answer = self.revision is not None and self.client is not None, self.server is not None
         take_request, take_result = self._plain_request, self._plain_result
@@ -518,7 +523,7 @@ class Correlation(Peers, ABC, Generic[P]):
                 if token is not None:
                     pairing._progress[now.stream, side, token] = request
                 if now.http is not None and side == CLIENT:
-                    pairing.post_plainly(now.http, key)
+                    posted[now.http] = None if now.http in posted else key
             place, head = place + 1, now
         if head is not None:
             self.last_at = head.t

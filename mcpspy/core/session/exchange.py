@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
+from msgspec import Struct, field
+
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.protocol.spec import MODERN
 
@@ -100,36 +102,22 @@ def transition(request: Correlatable, event: Event) -> bool:
     return True
 
 
-class Exchange:
+class Exchange(Struct, eq=False):
     """A request and its outcome. Changes only through `Session.add`."""
 
-    __slots__ = (
-        "answer",
-        "cancel",
-        "continued_by",
-        "continues",
-        "effects",
-        "flaws",
-        "number",
-        "progress",
-        "request",
-        "state",
-    )
-
-    def __init__(self, number: int, request: Request) -> None:
-        self.number = number
-        self.state = State.PENDING
-        self.request = request
-        self.answer: Result | Failure | None = None
-        self.cancel: Notification | None = None
-        self.progress: list[Notification] = []
-        """Notifications with its progress token or for its subscription."""
-        self.continues: Exchange | None = None
-        """The `input_required` exchange whose question this request answers."""
-        self.continued_by: Exchange | None = None
-        self.flaws: list[str] = []
-        self.effects: list[str] = []
-        """Actions of rules and viewers on its messages (`core.session.rule_notes`)."""
+    number: int
+    request: Request
+    state: State = State.PENDING
+    answer: Result | Failure | None = None
+    cancel: Notification | None = None
+    progress: list[Notification] = field(default_factory=list)
+    """Notifications with its progress token or for its subscription."""
+    continues: Exchange | None = None
+    """The `input_required` exchange whose question this request answers."""
+    continued_by: Exchange | None = None
+    flaws: list[str] = field(default_factory=list)
+    effects: list[str] = field(default_factory=list)
+    """Actions of rules and viewers on its messages (`core.session.rule_notes`)."""
 
     @property
     def is_open(self) -> bool:

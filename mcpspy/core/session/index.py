@@ -74,8 +74,6 @@ class Index(Columns, Correlation[Slot]):
         self.is_over = False
         self.messages = 0
         self.unanswered = 0
-        self.held: dict[int, int] = {}
-        """Ticket → row of a message that is held."""
         self._offset_now = self._length_now = 0
 
     @property
@@ -206,7 +204,7 @@ class Index(Columns, Correlation[Slot]):
         if note.kind in ("lost", "error"):
             self._fails(row)
         elif note.kind == RULE:
-            self._effect(row, fields)
+            self._note_effect(row, fields)
         elif note.kind == "http" and isinstance(http, int):
             self.heads[http] = row
         if slot is not None:
@@ -216,32 +214,22 @@ class Index(Columns, Correlation[Slot]):
                 self._is_odd(slot.row, change.flaw)
                 self._fails(slot.row)
 
-    def _effect(self, note: int, fields: dict[str, Any]) -> None:
-        """Keep what was done to a message with the message; `note` is the row that says so."""
-        ticket = fields.get("ticket")
-        row = self.held.pop(ticket, None) if isinstance(ticket, int) else None
-        if row is None and (row := self._before(note, fields.get("id"))) is None:
+    def _note_effect(self, note: int, fields: dict[str, Any]) -> None:
+        row = self._noted(note - 1, fields)
+        if row is None:
             return
-        if fields.get("action") == "hold" and isinstance(ticket, int):
-            self.held[ticket] = row
         if ("sent" in fields or "sent_b64" in fields) and fields.get("why") != "answered":
             self.instead[row] = note
-        said, before = words(fields), self.effects.get(row)
-        self.effects[row] = said if before is None else f"{before}; {said}"
+        action, before = words(fields), self.effects.get(row)
+        self.effects[row] = action if before is None else f"{before}; {action}"
 
-    def _before(self, note: int, id: object) -> int | None:  # noqa: A002
-        """Return the row of the message before a note: of a batch, the one with this id."""
-        row, rule = note - 1, self.method[note]
-        while row >= 0 and self.what[row] == NOTE | FROM_NOBODY and self.method[row] == rule:
-            row -= 1
-        if row < 0:
-            return None
-        offset = self._offset[row]
-        while row >= 0 and self._offset[row] == offset and self.side(row):
-            if self.id(row) == id:
-                return row
-            row -= 1
-        return None
+    def _spot(self, row: int) -> object:
+        if self.what[row] == NOTE | FROM_NOBODY:
+            return RULE if self.texts[self.method[row]] == RULE else None
+        return self._offset[row] if self.side(row) else None
+
+    def _id_of(self, row: int) -> str | None:
+        return self.id(row)
 
     def _message(self, message: AnyMessage) -> int:
         self.messages += 1

@@ -7,6 +7,7 @@ decides the outcome of requests.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -44,7 +45,6 @@ class Session(Correlation[Exchange]):
         super().__init__(header, forgets=forgets)
         self.changes: list[Change] = []
         self.exchanges: list[Exchange] = []
-        self._tickets: dict[int, int] = {}
 
     @property
     def pending(self) -> list[Exchange]:
@@ -68,7 +68,7 @@ class Session(Correlation[Exchange]):
             if exchange is not None:
                 _take(exchange, correlated)
             if isinstance(what, Note) and what.kind == RULE:
-                self._effect(what)
+                self._note_effect(what.fields)
             self._changed(what, exchange, flaw if isinstance(what, Message) else None)
         return self.changes[before:]
 
@@ -93,34 +93,24 @@ class Session(Correlation[Exchange]):
         self.changes.append(change)
         return change
 
-    def _effect(self, note: Note) -> None:
-        """Keep what was done to a message with the message."""
-        fields = note.fields
-        ticket = fields.get("ticket")
-        number = self._tickets.pop(ticket, None) if isinstance(ticket, int) else None
-        if number is None and (number := self._before(fields.get("id"))) is None:
+    def _note_effect(self, fields: dict[str, Any]) -> None:
+        number = self._noted(len(self.changes) - 1, fields)
+        if number is None:
             return
-        if fields.get("action") == "hold" and isinstance(ticket, int):
-            self._tickets[ticket] = number
-        change, said = self.changes[number], words(fields)
-        effect = said if change.effect is None else f"{change.effect}; {said}"
+        change, action = self.changes[number], words(fields)
+        effect = action if change.effect is None else f"{change.effect}; {action}"
         self.changes[number] = structs.replace(change, effect=effect)
         if change.exchange is not None:
-            change.exchange.effects.append(said)
+            change.exchange.effects.append(action)
 
-    def _before(self, id: object) -> int | None:  # noqa: A002
-        """Return the number of the message before a note: of a batch, the one with this id."""
-        changes, last = self.changes, len(self.changes) - 1
-        while last >= 0 and isinstance(note := changes[last].what, Note) and note.kind == RULE:
-            last -= 1
-        if last < 0 or isinstance(what := changes[last].what, Note | Damaged):
-            return None
-        frame, number = what.frame, last
-        while number >= 0 and getattr(changes[number].what, "frame", None) is frame:
-            if getattr(changes[number].what, "id", None) == id:
-                return number
-            number -= 1
-        return None
+    def _spot(self, row: int) -> object:
+        what = self.changes[row].what
+        if isinstance(what, Note):
+            return RULE if what.kind == RULE else None
+        return None if isinstance(what, Damaged) else id(what.frame)
+
+    def _id_of(self, row: int) -> str | None:
+        return getattr(self.changes[row].what, "id", None)
 
 
 def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:

@@ -151,12 +151,12 @@ class Mock:
             raise HttpRefusal(
                 400, responses.INVALID_REQUEST, f"batches are not part of {client.session.revision}"
             )
-        return await self._answer(post, client, client.post(post.body, post.ids))
+        return await self._answer(post, client, client.post(post.body, post.ids, post.messages))
 
     async def _begin(self, post: ParsedPost) -> web.StreamResponse:
         """Take `initialize`: it opens a session, if it succeeds."""
         client, name = self._new(), secrets.token_hex(16)
-        stream = client.post(post.body, post.ids)
+        stream = client.post(post.body, post.ids, post.messages)
         while client.session.waits and not stream.is_over:
             await stream.more(None)
         if client.session.revision is None:
@@ -187,7 +187,9 @@ class Mock:
             client = self._new()
             for forgotten in self._registry.add(client, name, message.id, connection):
                 await self._end(forgotten)
-        return await self._answer(post, client, client.post(post.body, post.ids), is_modern=True)
+        return await self._answer(
+            post, client, client.post(post.body, post.ids, post.messages), is_modern=True
+        )
 
     async def _answer(
         self,
@@ -261,7 +263,7 @@ class Mock:
         if client is None:
             raise HttpRefusal(404, SESSION_NOT_FOUND, "Session not found")
         post = await read_post(request)
-        client.post(post.body, [])
+        client.post(post.body, [], post.messages)
         return web.Response(status=202, text="Accepted")
 
     def _expect_more(self) -> None:

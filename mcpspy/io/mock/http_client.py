@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
 
 from mcpspy.core.mock.session import MockSession, Outgoing
+from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.mock.upstream import RealServer, RealServerConnection
 
 KEPT = 1000
@@ -94,13 +95,15 @@ class MockClient:
         self._loop = asyncio.get_running_loop()
         self.flush()
 
-    def post(self, body: bytes, ids: list[bytes]) -> ClientStream:
+    def post(
+        self, body: bytes, ids: list[bytes], messages: Sequence[AnyMessage] | None = None
+    ) -> ClientStream:
         """Take a body; return the stream of its responses."""
         stream = ClientStream(self._next(), len(ids))
         for id in ids:  # noqa: A001
             self._streams.setdefault(id, []).append(stream)
         self._receiving = stream
-        self.session.receive(body, self._loop.time())
+        self.session.receive(body, self._loop.time(), messages)
         for line in self.session.complaints():
             self._complain(line)
         self.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from mcpspy.core.mock.loader import InteractionLoader, entries
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.mock.store import InteractionStore
+from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.mock import http
 from mcpspy.io.mock.http import Mock
@@ -215,8 +216,10 @@ async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.
     asked, hung_up = asyncio.Event(), asyncio.Event()
 
     class Watched(MockClient):
-        def post(self, body: bytes, ids: list[bytes]) -> ClientStream:
-            stream = super().post(body, ids)
+        def post(
+            self, body: bytes, ids: list[bytes], messages: Sequence[AnyMessage] | None = None
+        ) -> ClientStream:
+            stream = super().post(body, ids, messages)
             assert self.session.owes
             asked.set()
             return stream
