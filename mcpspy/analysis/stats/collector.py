@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpspy.analysis.stats.calls import InputChain, StatsAnswer, StatsCall
 from mcpspy.analysis.stats.concurrency import Concurrency
-from mcpspy.analysis.stats.tables import StatsTables
+from mcpspy.analysis.stats.tables import InputChain, StatsAnswer, StatsCall, StatsTables
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.peers import INTRODUCTIONS
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
@@ -58,7 +57,7 @@ class Handshakes:
         """Time of the server's first response, since the session's start."""
         self.clients: Counter[str] = Counter()
 
-    def begun(self, client: str) -> None:
+    def count_client(self, client: str) -> None:
         if client in self.clients or len(self.clients) < MOST:
             self.clients[client] += 1
 
@@ -67,7 +66,7 @@ class Handshakes:
         if self.first is None:
             self.first = Handshake(method, at, took, stream)
 
-    def initialized(self, at: float, stream: str | None) -> None:
+    def set_ready(self, at: float, stream: str | None) -> None:
         first = self.first
         if first is not None and first.ready is None and first.stream == stream:
             self.first = first._replace(ready=at)
@@ -120,10 +119,10 @@ class StatsCollector(Correlation[StatsCall]):
             (side, kind): [] for side in (CLIENT, SERVER) for kind in ("request", "result", "notification")
         }
         """Sizes of plain messages that are not summed yet."""
-        self._plain_asked, self._plain_answered_back, _ = (
+        self._client_request_sizes, self._client_result_sizes, _ = (
             self._plain[CLIENT, kind] for kind in ("request", "result", "notification")
         )
-        self._plain_asked_back, self._plain_answered, _ = (
+        self._server_request_sizes, self._server_result_sizes, _ = (
             self._plain[SERVER, kind] for kind in ("request", "result", "notification")
         )
 
@@ -165,7 +164,7 @@ class StatsCollector(Correlation[StatsCall]):
             self._ended(self._pairing.waiting())
 
     def _ended(self, over: list[StatsCall]) -> None:
-        self.flight.pass_to(self.last_at)
+        self.flight.advance(self.last_at)
         for call in over:
             self._settle(call, None)
 
@@ -194,29 +193,31 @@ class StatsCollector(Correlation[StatsCall]):
         if is_answer and message.side == SERVER and self.handshakes.first_answer is None:
             self.handshakes.first_answer = at
         if isinstance(change, RequestOpened) and call is not None:
-            self._asked(change, call, message)
+            self._count_request(change, call, message)
         elif isinstance(change, RequestAnswered) and call is not None:
-            self._answered(change, call, message)
+            self._count_response(change, call, message)
         elif isinstance(message, Notification) and kind != "repeated":
             if isinstance(change, RequestCancelled) and call is not None and call.state is State.CANCELLED:
                 self._leave(call, at)
             elif message.method == "notifications/initialized":
-                self.handshakes.initialized(at, message.frame.stream)
-            self.tables.told(message, self.lines)
+                self.handshakes.set_ready(at, message.frame.stream)
+            self.tables.add_notification(message, self.lines)
         else:
             self.strays += isinstance(change, UnsolicitedResponse) and not message.frame.is_ours
-            self.tables.passed(message, kind, self.lines)
+            self.tables.add_uncounted(message, kind, self.lines)
 
-    def _asked(self, change: RequestOpened[StatsCall], call: StatsCall, message: AnyMessage) -> None:
+    def _count_request(self, change: RequestOpened[StatsCall], call: StatsCall, message: AnyMessage) -> None:
         call.odd = bool(change.flaw or message.flaws)
         if change.continues is not None:
             call.chain = change.continues.chain
         if call.method == "initialize":
-            self.handshakes.begun(str(self.client or ""))
+            self.handshakes.count_client(str(self.client or ""))
         if not call.is_subscription:
             self.flight.change(message.side == CLIENT, 1, message.at)
 
-    def _answered(self, change: RequestAnswered[StatsCall], call: StatsCall, message: AnyMessage) -> None:
+    def _count_response(
+        self, change: RequestAnswered[StatsCall], call: StatsCall, message: AnyMessage
+    ) -> None:
         answer = StatsAnswer(message.at, len(message.data), self.lines, isinstance(message, Failure))
         answer.odd = bool(change.flaw or message.flaws)
         if isinstance(message, Failure):
@@ -276,7 +277,7 @@ class StatsCollector(Correlation[StatsCall]):
     ) -> StatsCall:
         side, tables, at, size = head.side, self.tables, head.t, len(data)
         is_client = side == CLIENT
-        (self._plain_asked if is_client else self._plain_asked_back).append(size)
+        (self._client_request_sizes if is_client else self._server_request_sizes).append(size)
         group = tables.groups.requests(side, method, subject)
         call = StatsCall(at, size, self.lines, id_text, method, group, subject, head.stream, False, is_modern)
         if tables.reads_text:
@@ -288,7 +289,7 @@ class StatsCollector(Correlation[StatsCall]):
     def _plain_result(self, head: PlainHead, request: StatsCall, data: bytes, is_error: bool) -> None:
         at, size, line, tables = head.t, len(data), self.lines, self.tables
         is_server = head.side == SERVER
-        (self._plain_answered if is_server else self._plain_answered_back).append(size)
+        (self._server_result_sizes if is_server else self._client_result_sizes).append(size)
         self.lines = line + 1
         if tables.wanted is not None or request.is_subscription:
             answer = StatsAnswer(at, size, line)
@@ -304,6 +305,6 @@ class StatsCollector(Correlation[StatsCall]):
         if tables.wanted is not None or size > tables.groups.least:
             return False
         self._plain[head.side, "notification"].append(size)
-        tables.told_plainly(head.side, method, size)
+        tables.count_notification(head.side, method, size)
         self.lines += 1
         return True

@@ -56,7 +56,7 @@ class Concurrency:
             self._from_server = now = self._from_server + by
             self.peak_back = max(self.peak_back, now)
 
-    def pass_to(self, at: float) -> None:
+    def advance(self, at: float) -> None:
         """Advance the time without a change."""
         self.change(True, 0, at)
 

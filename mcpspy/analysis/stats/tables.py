@@ -8,7 +8,8 @@ from __future__ import annotations
 from heapq import heappush, heappushpop
 from typing import NamedTuple
 
-from mcpspy.analysis.stats.calls import StatsAnswer, StatsCall, seen
+from msgspec import Struct
+
 from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind, MessageGroup, merged
 from mcpspy.core.protocol.message import AnyMessage, Notification
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
@@ -22,6 +23,75 @@ MOST = 2000
 
 _Key = tuple[str, str, str | None]
 """Sender, method, subject."""
+
+
+class InputChain(Struct, gc=False, eq=False):
+    """A call so far that takes more than one request (2026-07-28, input required)."""
+
+    begun: float
+    requests: int = 0
+    served: float = 0.0
+
+
+class StatsCall(Struct, gc=False, eq=False):
+    """A request of the collector's correlation."""
+
+    at: float
+    size: int
+    line: int
+    """Its place among the lines of the recording."""
+    id: str
+    method: str
+    group: MessageGroup
+    subject: str = ""
+    stream: str | None = None
+    is_subscription: bool = False
+    is_modern: bool = False
+    is_task: bool = False
+    state: State = State.PENDING
+    is_out: bool = False
+    """True if no one waits for it any more, though it may still be answered."""
+    chain: InputChain | None = None
+    odd: bool = False
+    data: bytes = b""
+
+
+class StatsAnswer(Struct, gc=False, eq=False):
+    """The response to a call."""
+
+    at: float
+    size: int
+    line: int
+    is_failure: bool = False
+    code: int | None = None
+    odd: bool = False
+    data: bytes = b""
+
+
+def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
+    """Return a call as a filter item: a request with the properties of its response."""
+    item = ExchangeItem(
+        at=call.at,
+        side=call.group.side,
+        kind="request",
+        method=call.method,
+        subject=call.subject,
+        size=call.size,
+        stream=call.stream or "",
+        odd=call.odd,
+        data=call.data,
+        id=call.id,
+        status=call.state.value,
+    )
+    if answer is not None:
+        item.size += answer.size
+        item.latency = answer.at - call.at
+        item.odd |= answer.odd
+        item.error_code = answer.code
+        item.answer = answer.data
+        if answer.is_failure:
+            item.answer_member = "error"
+    return item
 
 
 class LargeMessage(NamedTuple):
@@ -82,7 +152,7 @@ class MessageGroups:
     def largest(self) -> list[LargeMessage]:
         return sorted(self._largest, reverse=True)
 
-    def weigh(self, large: LargeMessage) -> None:
+    def add_large(self, large: LargeMessage) -> None:
         if len(self._largest) < self._top:
             heappush(self._largest, large)
         else:
@@ -119,7 +189,7 @@ class StatsTables:
 
     def settled(self, call: StatsCall, answer: StatsAnswer | None) -> None:
         """Count a request with a known outcome, if it matches."""
-        if self.wanted is not None and not self.wanted(seen(call, answer)):
+        if self.wanted is not None and not self.wanted(call_item(call, answer)):
             return
         if answer is not None:
             self.answered(call, answer.at, answer.size, answer.line, is_failure=answer.is_failure)
@@ -129,7 +199,7 @@ class StatsTables:
         group.states[call.state] += 1
         group.sent += call.size
         if call.size > self.groups.least:
-            self._weigh_request(call)
+            self._add_large_request(call)
 
     def answered(self, call: StatsCall, at: float, size: int, line: int, *, is_failure: bool = False) -> None:
         """Count a matching request, and its response."""
@@ -148,13 +218,15 @@ class StatsTables:
             group.chains.served += call.chain.served + max(took, 0.0)
             group.chains.requests += call.chain.requests + 1
         if call.size > groups.least:
-            self._weigh_request(call)
+            self._add_large_request(call)
         if size > groups.least:
             kind = "error" if is_failure else "result"
             side = other(group.side)
-            groups.weigh(LargeMessage(size, -line, line, at, side, kind, call.method, call.subject, call.id))
+            groups.add_large(
+                LargeMessage(size, -line, line, at, side, kind, call.method, call.subject, call.id)
+            )
 
-    def told(self, message: Notification, line: int) -> None:
+    def add_notification(self, message: Notification, line: int) -> None:
         """Count a notification, if it matches."""
         at, side, method, subject = message.at, message.side, message.method, message.subject or ""
         size = len(message.data)
@@ -172,24 +244,24 @@ class StatsTables:
             )
             if not self.wanted(item):
                 return
-        self.told_plainly(side, method, size)
+        self.count_notification(side, method, size)
         if size > self.groups.least:
-            self.groups.weigh(LargeMessage(size, -line, line, at, side, "notification", method, subject))
+            self.groups.add_large(LargeMessage(size, -line, line, at, side, "notification", method, subject))
 
-    def told_plainly(self, side: str, method: str, size: int) -> None:
+    def count_notification(self, side: str, method: str, size: int) -> None:
         """Count a matching notification that is not one of the largest messages."""
         group = self.groups.notifications(side, method)
         group.count += 1
         group.sent += size
 
-    def passed(self, message: AnyMessage, kind: str, line: int) -> None:
+    def add_uncounted(self, message: AnyMessage, kind: str, line: int) -> None:
         """Weigh a message that is neither of a call nor a notification; no filter matches such."""
         size = len(message.data)
         if self.wanted is None and size > self.groups.least:
-            self.groups.weigh(LargeMessage(size, -line, line, message.at, message.side, kind))
+            self.groups.add_large(LargeMessage(size, -line, line, message.at, message.side, kind))
 
-    def _weigh_request(self, call: StatsCall) -> None:
+    def _add_large_request(self, call: StatsCall) -> None:
         size, line, side = call.size, call.line, call.group.side
-        self.groups.weigh(
+        self.groups.add_large(
             LargeMessage(size, -line, line, call.at, side, "request", call.method, call.subject, call.id)
         )

@@ -43,19 +43,19 @@ class ClientRegistry(Generic[C]):
                     break
         if best is None:
             return None
-        self._heard(best, id, connection)
+        self._touch(best, id, connection)
         return best.client
 
     def add(self, client: C, name: str, id: str, connection: object) -> list[C]:  # noqa: A002
         """Keep a new client; return those that are dropped for it."""
         self._numbers += 1
-        self._heard(_Known(self._numbers, client, name), id, connection)
+        self._touch(_Known(self._numbers, client, name), id, connection)
         dropped = []
         while len(self._known) > self._most:
             dropped.append(self._known.pop(next(iter(self._known))).client)
         return dropped
 
-    def _heard(self, known: _Known[C], id: str, connection: object) -> None:  # noqa: A002
+    def _touch(self, known: _Known[C], id: str, connection: object) -> None:  # noqa: A002
         known.ids.add(id)
         known.connection = connection
         self._known.pop(known.number, None)

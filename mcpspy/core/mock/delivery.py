@@ -145,8 +145,8 @@ class DeliveryFilter:
             return None if token is None else replaced(data, ("params", "progressToken"), token.encode())
         if message.method == "notifications/message":
             return data if self._is_loud_enough(playback, message) else None
-        if step.withdraws is not None:
-            sent = self._sent.get((playback, step.withdraws))
+        if step.cancels is not None:
+            sent = self._sent.get((playback, step.cancels))
             return None if sent is None else replaced(data, ("params", "requestId"), sent.encode())
         if step.listens is not None:
             live = self._subscriptions.get((playback.interaction.recording, step.listens))

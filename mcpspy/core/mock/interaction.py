@@ -33,8 +33,8 @@ class RecordedStep(Struct, frozen=True, gc=False):
     """Conditions: places of answered server requests, CANCEL, EOF. Includes those of the step before."""
     listens: int | None = None
     """Number of the recorded subscription that it came for."""
-    withdraws: int | None = None
-    """Place of the server's own request that a cancellation withdraws."""
+    cancels: int | None = None
+    """Place of the server's own request that a cancellation refers to."""
 
     @property
     def is_answer(self) -> bool:

@@ -77,17 +77,17 @@ class LoaderPairing(RequestTable[TrackedRequest]):
     """A request table that can forget answered requests, which the loader never looks up again."""
 
     def knows(self, key: Key) -> bool:
-        return key in self._asked
+        return key in self._open
 
     def forget(self, key: Key) -> None:
         self._answered.pop(key, None)
 
     def take_pending(self, key: Key) -> TrackedRequest | None:
         """Settle the one pending request of a key by a result, and forget it; None if it is not that simple."""
-        waiting = self._asked.get(key)
+        waiting = self._open.get(key)
         if waiting is None or len(waiting) > 1 or waiting[0].state is not PENDING:
             return None
-        del self._asked[key]
+        del self._open[key]
         waiting[0].state = OK
         return waiting[0]
 
@@ -227,10 +227,10 @@ class InteractionLoader(Peers):
             return
         self._interceptions.last = None
         if isinstance(entry, Frame):
-            if self._pairing.comes_again(entry):
+            if self._pairing.is_repeated(entry):
                 return
             for message in read_frame(entry):
-                if is_heard(message):
+                if was_forwarded(message):
                     self._add_message(message, self._where(message.data, line, offset))
                 else:
                     self.exchanges += isinstance(message, Request)
@@ -261,21 +261,21 @@ class InteractionLoader(Peers):
     def _add_message(self, message: ValidMessage, where: Location) -> None:
         if message.side == CLIENT:
             if isinstance(message, Request):
-                self._client_asks(message, where)
+                self._client_request(message, where)
             elif isinstance(message, Notification):
-                self._client_notifies(message, where)
+                self._client_notification(message, where)
             else:
-                self._client_answers(message)
+                self._client_response(message)
             return
         self.has_server = True
         if isinstance(message, Request):
-            self._server_asks(message, where)
+            self._server_request(message, where)
         elif isinstance(message, Notification):
-            self._server_notifies(message, where)
+            self._server_notification(message, where)
         else:
-            self._server_answers(message, where)
+            self._server_response(message, where)
 
-    def _client_asks(self, message: Request, where: Location) -> None:
+    def _client_request(self, message: Request, where: Location) -> None:
         frame, store = message.frame, self.store
         wanted = request_key(message, store.ignored)
         tracked = TrackedRequest(len(store), self.exchanges, (frame.stream, CLIENT, message.id))
@@ -303,7 +303,7 @@ class InteractionLoader(Peers):
             self.causes.open_request(tracked.row, frame.stream)
         self.causes.follow(frame.stream, tracked.row)
 
-    def _client_notifies(self, message: Notification, where: Location) -> None:
+    def _client_notification(self, message: Notification, where: Location) -> None:
         frame = message.frame
         if message.method == "notifications/cancelled":
             tracked, flaw = self._pairing.cancel(frame, text(message.body.request_id))
@@ -316,7 +316,7 @@ class InteractionLoader(Peers):
             self.store.index.add_notification(message.method, row)
             self.causes.follow(frame.stream, row)
 
-    def _client_answers(self, message: Result | Failure) -> None:
+    def _client_response(self, message: Result | Failure) -> None:
         tracked, _ = self._pairing.answer(message.frame, message.id, event_of(message))
         if tracked is None:
             tracked, _ = self._pairing.stray(message.frame, message.id)
@@ -327,11 +327,11 @@ class InteractionLoader(Peers):
                 self._owed[tracked.row] -= 1
             self.causes.follow(message.frame.stream, tracked.row, is_answer=True)
 
-    def _server_answers(self, message: Result | Failure, where: Location) -> None:
+    def _server_response(self, message: Result | Failure, where: Location) -> None:
         tracked, _ = self._pairing.answer(message.frame, message.id, event_of(message))
         if tracked is None:
             return
-        self._hear(tracked, message)
+        self._take_handshake(tracked, message)
         if isinstance(message, Result):
             tracked.is_task = message.is_task
             if tracked.is_task:  # Its status may still be reported.
@@ -341,7 +341,7 @@ class InteractionLoader(Peers):
             tracked, kind, message.at, where, message.code if isinstance(message, Failure) else None
         )
 
-    def _server_asks(self, message: Request, where: Location) -> None:
+    def _server_request(self, message: Request, where: Location) -> None:
         frame = message.frame
         row = self.causes.row_of(frame, message.method)
         tracked = TrackedRequest(row, self.exchanges, (frame.stream, SERVER, message.id))
@@ -354,7 +354,7 @@ class InteractionLoader(Peers):
         self.hear_request(message)
         self._add(row, Request, message.at, where)
 
-    def _server_notifies(self, message: Notification, where: Location) -> None:
+    def _server_notification(self, message: Notification, where: Location) -> None:
         frame, body = message.frame, message.body
         if message.method == "notifications/progress":
             tracked, _ = self._pairing.progress(frame, text(body.progress_token))
@@ -371,7 +371,7 @@ class InteractionLoader(Peers):
         if tracked is None:
             self._add(self.causes.row_of(frame, message.method), Notification, message.at, where)
         elif tracked.place is not None:
-            self._add(tracked.row, Notification, message.at, where, withdraws=tracked.place)
+            self._add(tracked.row, Notification, message.at, where, cancels=tracked.place)
         else:
             number = tracked.number if tracked.is_subscription else None
             self._add(
@@ -410,7 +410,7 @@ class InteractionLoader(Peers):
                 self.store.cancel(tracked.row)
             self.causes.close_request(tracked.row, stream)
 
-    def _hear(self, tracked: TrackedRequest, message: Result | Failure) -> None:
+    def _take_handshake(self, tracked: TrackedRequest, message: Result | Failure) -> None:
         """Take the server's description of itself from a response."""
         handshake = tracked.handshake
         self.hear_answer(message, "" if handshake is None else handshake.method)
@@ -418,13 +418,13 @@ class InteractionLoader(Peers):
         if handshake is None:
             return
         handshake.is_answered, handshake.is_accepted = True, isinstance(message, Result)
-        said = message.result if isinstance(message, Result) else None
-        if not isinstance(said, dict):
+        result = message.result if isinstance(message, Result) else None
+        if not isinstance(result, dict):
             return
-        if isinstance(revision := said.get("protocolVersion"), str):
+        if isinstance(revision := result.get("protocolVersion"), str):
             handshake.revision = revision
         if handshake.method == "server/discover" and isinstance(
-            versions := said.get("supportedVersions"), list
+            versions := result.get("supportedVersions"), list
         ):
             self.store.index.versions.update(version for version in versions if isinstance(version, str))
 
@@ -465,7 +465,7 @@ class InteractionLoader(Peers):
         where: Location,
         *,
         listens: int | None = None,
-        withdraws: int | None = None,
+        cancels: int | None = None,
     ) -> None:
         store = self.store
         self._interceptions.last = row, store.count(row)
@@ -473,10 +473,10 @@ class InteractionLoader(Peers):
         after = max(0.0, at - since)
         is_answer = kind is Result or kind is Failure
         if gates or not is_answer or listens is not None or not store.answer(row, where, after, kind):
-            store.add(row, kind, where, after, gates=gates, listens=listens, withdraws=withdraws)
+            store.add(row, kind, where, after, gates=gates, listens=listens, cancels=cancels)
 
 
-def is_heard(message: AnyMessage) -> TypeGuard[ValidMessage]:
+def was_forwarded(message: AnyMessage) -> TypeGuard[ValidMessage]:
     """Return whether a message passed between host and server.
 
     Messages that mcpspy sent to the server, the responses to them, dropped messages, and what a viewer sent to the

@@ -125,12 +125,12 @@ class FastInteractionLoader(InteractionLoader):
                 if answered is not None:
                     store.answer(answered, where, max(0.0, head.t - store.at(answered)), Result)
                     interceptions.last = answered, 0
-                elif (waited := pairing.take_pending((head.stream, CLIENT, id))) is not None:
-                    if waited.handshake is not None:
+                elif (request := pairing.take_pending((head.stream, CLIENT, id))) is not None:
+                    if request.handshake is not None:
                         (response,) = read_frame(Frame(head.t, SERVER, data))
                         if isinstance(response, Result):
-                            self._hear(waited, response)
-                    self._answered(waited, Result, head.t, where)
+                            self._take_handshake(request, response)
+                    self._answered(request, Result, head.t, where)
                 else:
                     break
                 self.has_server = True

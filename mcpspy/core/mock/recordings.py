@@ -282,11 +282,11 @@ class Recordings:
                     key = store.interaction(store.index.rows(digest)[0]).key
                     about = key.about if key is not None else ""
                     found.append(f"{about}: answered as in {store.label}, not as in {other.label}")
-            for method, shaken in store.index.handshakes.items():
+            for method, handshake in store.index.handshakes.items():
                 other = next((each for each in earlier if method in each.index.handshakes), None)
                 if other is None:
                     continue
-                one, two = ([each.row for each in its] for its in (shaken, other.index.handshakes[method]))
+                one, two = ([each.row for each in its] for its in (handshake, other.index.handshakes[method]))
                 if _answers(store, one) != _answers(other, two):
                     found.append(f"{method}: answered as in {store.label}, not as in {other.label}")
         return found

@@ -185,8 +185,8 @@ class Selector:
         accepted = [pair for pair in recorded if pair[0].is_accepted]
         if recorded:
             same = [] if is_probe else [pair for pair in accepted if pair[0].revision == version]
-            shaken, order = same[0] if same else (accepted or recorded)[-1]
-            return Selection(interaction=recordings.interaction(order), revision=shaken.revision)
+            handshake, order = same[0] if same else (accepted or recorded)[-1]
+            return Selection(interaction=recordings.interaction(order), revision=handshake.revision)
         if is_probe and recordings.is_modern:
             return Selection(result=responses.discovered(recordings))
         if is_probe:

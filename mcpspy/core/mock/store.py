@@ -180,7 +180,7 @@ class InteractionStore:
         *,
         gates: tuple[int, ...] = (),
         listens: int | None = None,
-        withdraws: int | None = None,
+        cancels: int | None = None,
     ) -> None:
         steps = self.steps.get(row)
         if steps is None:
@@ -194,7 +194,7 @@ class InteractionStore:
             after,
             self._gates.setdefault(gates, len(self._gates)),
             -1 if listens is None else listens,
-            -1 if withdraws is None else withdraws,
+            -1 if cancels is None else cancels,
         )
 
     def amend(self, row: int, place: int, where: Location | None, later: float = 0.0) -> None:
@@ -302,11 +302,9 @@ class InteractionStore:
                     after,
                     gates[number],
                     None if listens < 0 else listens,
-                    None if withdraws < 0 else withdraws,
+                    None if cancels < 0 else cancels,
                 )
-                for kind, place, length, after, number, listens, withdraws in STEP.iter_unpack(
-                    self.steps[row]
-                )
+                for kind, place, length, after, number, listens, cancels in STEP.iter_unpack(self.steps[row])
             ]
         length = self._answer_length[row]
         if not length:

@@ -31,7 +31,7 @@ REQUEST, NOTIFICATION, RESULT, FAILURE, MALFORMED, NOTE, DAMAGED = map(int, RowK
 
 _ANSWERS = (RESULT, FAILURE)
 
-FROM_CLIENT, FROM_SERVER, FROM_NOBODY = 0, 8, 16
+FROM_CLIENT, FROM_SERVER, NO_SENDER = 0, 8, 16
 """Sender of a row, stored in `what` beside the kind."""
 
 _KIND, _SIDE, _FAILED, _ALONE = 7, 24, 32, 64
@@ -42,7 +42,7 @@ _IS_ANSWER = bytes(what & _KIND in _ANSWERS for what in range(256))
 TOLD = 128
 """Flag in `what` of a request or result without a protocol issue: a list shows it without reading the message."""
 
-_SIDES = {FROM_CLIENT: CLIENT, FROM_SERVER: SERVER, FROM_NOBODY: ""}
+_SIDES = {FROM_CLIENT: CLIENT, FROM_SERVER: SERVER, NO_SENDER: ""}
 
 _KINDS = tuple(RowKind)
 _STATES = tuple(State)
@@ -247,20 +247,20 @@ class Columns:
             return int(id) << 1 | 1
         return self._text(id) << 1
 
-    def _is_alone(self, row: int) -> None:
+    def _unpair(self, row: int) -> None:
         """Mark a row that is paired with nothing, even if it is a request."""
         self.what[row] |= _ALONE
 
     def _settle(self, request: int, state: State) -> None:
         self._state[request] = STATE_NUMBERS[state]
 
-    def _fails(self, row: int) -> None:
+    def _mark_failed(self, row: int) -> None:
         if not self.what[row] & _FAILED:
             self.what[row] |= _FAILED
             self.failed += 1
             self._mark(row)
 
-    def _is_odd(self, row: int, flaw: str) -> None:
+    def _add_flaw(self, row: int, flaw: str) -> None:
         self.what[row] &= ~TOLD
         before = self.flaws.get(row)
         self.flaws[row] = flaw if before is None else f"{before}; {flaw}"

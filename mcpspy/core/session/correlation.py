@@ -55,7 +55,7 @@ class RequestTable(Generic[P]):
     def __init__(self, *, forgets: bool = False) -> None:
         """Create an empty table. `forgets`: the caller will call `forget_but`, so remember what it needs."""
         self._forgets = forgets
-        self._asked: dict[Key, list[P]] = {}
+        self._open: dict[Key, list[P]] = {}
         self._answered: dict[Key, P] = {}
         self._progress: dict[Key, P] = {}
         self._questions: dict[Question, list[P]] = {}
@@ -66,14 +66,14 @@ class RequestTable(Generic[P]):
 
     def pending(self) -> Iterator[P]:
         """Yield the pending requests, except subscriptions."""
-        for waiting in self._asked.values():
+        for waiting in self._open.values():
             for request in waiting:
                 if request.state is State.PENDING and not request.is_subscription:
                     yield request
 
     def waiting(self) -> list[P]:
         """Return all requests that could still be answered: pending, cancelled or closed."""
-        return [request for waiting in self._asked.values() for request in waiting]
+        return [request for waiting in self._open.values() for request in waiting]
 
     def forget_but(self, kept: int) -> None:
         """Forget all but the latest `kept` of what is over; call it now and then.
@@ -92,12 +92,12 @@ class RequestTable(Generic[P]):
         """Open a request; return the issue with its id, if there is one."""
         stream, side, http = frame.stream, frame.side, frame.http
         key = (stream, side, id)
-        waiting = self._asked.get(key)
+        waiting = self._open.get(key)
         flaw = None
         if waiting is None:
             if not modern and key in self._answered:
                 flaw = f"id {id} was used before"
-            self._asked[key] = [request]
+            self._open[key] = [request]
         else:
             if any(earlier.state is State.PENDING for earlier in waiting):
                 flaw = f"id {id} is in use by an unanswered request"
@@ -112,8 +112,8 @@ class RequestTable(Generic[P]):
 
     def answer(self, frame: Frame, id: str | None, event: Event) -> tuple[P | None, str | None]:  # noqa: A002
         """Settle a request; return it, and an issue. For a response without a request, see `stray`."""
-        key, flaw = self._asked_under(frame, id)
-        waiting = self._asked.pop(key, None)
+        key, flaw = self._request_key(frame, id)
+        waiting = self._open.pop(key, None)
         if waiting is None:
             return None, None
         if len(waiting) == 1:
@@ -121,7 +121,7 @@ class RequestTable(Generic[P]):
         else:
             request = _first(waiting)
             waiting.remove(request)
-            self._asked[key] = waiting
+            self._open[key] = waiting
         self._answered[key] = request
         transition(request, event)
         return request, "answered after it was cancelled" if request.state is State.LATE else flaw
@@ -130,11 +130,11 @@ class RequestTable(Generic[P]):
         """Describe a response that no open request waits for."""
         if id is None:
             return None, "answers nothing: it has no id"
-        asker = other(frame.side)
-        if (earlier := self._answered.get((frame.stream, asker, id))) is not None:
+        requester = other(frame.side)
+        if (earlier := self._answered.get((frame.stream, requester, id))) is not None:
             return earlier, f"id {id} was answered before"
         near = id[1:-1] if id.startswith('"') else f'"{id}"'
-        if (frame.stream, asker, near) in self._asked:
+        if (frame.stream, requester, near) in self._open:
             return None, f"nobody asked: the id that waits is {near}, this is {id}"
         return None, "nobody asked"
 
@@ -152,7 +152,7 @@ class RequestTable(Generic[P]):
         if id is None:
             return None, "cancels nothing: it has no requestId"
         stream, side = frame.stream, frame.side
-        waiting = self._asked.get((stream, side, id))
+        waiting = self._open.get((stream, side, id))
         # A server may take a subscription down, and a subscription only (2026-07-28, subscriptions).
         request = _first(waiting) if waiting else self._subscription((stream, other(side), id))
         if request is not None:
@@ -179,7 +179,7 @@ class RequestTable(Generic[P]):
             del self._questions[question]
         return asked.pop(0)
 
-    def comes_again(self, frame: Frame) -> bool:
+    def is_repeated(self, frame: Frame) -> bool:
         """Return whether a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
         event_id = frame.event_id
         if event_id is None or frame.side == CLIENT:
@@ -204,7 +204,7 @@ class RequestTable(Generic[P]):
         if self._forgets and isinstance(number, int):
             self._over.append(number)
         key = self._posted.get(number) if isinstance(number, int) else None
-        waiting = self._asked.get(key) if key is not None else None
+        waiting = self._open.get(key) if key is not None else None
         if key is None or not waiting:
             return None, None
         request = _first(waiting)
@@ -219,18 +219,18 @@ class RequestTable(Generic[P]):
         if request.state is State.REFUSED:
             waiting.remove(request)
             if not waiting:
-                del self._asked[key]
+                del self._open[key]
         return request, flaw
 
     def end(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
         """End these streams; return all requests that could still have been answered, in their final state."""
-        over = [key for key in self._asked if streams(key[0])]
-        waiting = [request for key in over for request in self._asked.pop(key)]
+        over = [key for key in self._open if streams(key[0])]
+        waiting = [request for key in over for request in self._open.pop(key)]
         for request in waiting:
             transition(request, Event.CLOSE if request.is_subscription else Event.END)
         return waiting
 
-    def _asked_under(self, frame: Frame, id: str | None) -> tuple[Key, str | None]:  # noqa: A002
+    def _request_key(self, frame: Frame, id: str | None) -> tuple[Key, str | None]:  # noqa: A002
         """Return the key of the request that a response belongs to, and an issue.
 
         A server's 4xx may have no id: then the HTTP exchange that carried it identifies the request.
@@ -241,7 +241,7 @@ class RequestTable(Generic[P]):
         return (stream, other(side), id or ""), None
 
     def _subscription(self, key: Key) -> P | None:
-        listening = [request for request in self._asked.get(key, ()) if request.is_subscription]
+        listening = [request for request in self._open.get(key, ()) if request.is_subscription]
         return _first(listening) if listening else None
 
 
@@ -338,26 +338,30 @@ class Correlation(Peers, ABC, Generic[P]):
         """Yield the changes of an entry: one, or one for each message of a batch. Use each before the next."""
         if isinstance(entry, Frame):
             self.last_at = entry.at
-            again = self._pairing.comes_again(entry)
+            again = self._pairing.is_repeated(entry)
             for message in read_frame(entry):
-                yield RepeatedEvent(message, flaw=COMES_AGAIN) if again else self._decide(message)
+                yield RepeatedEvent(message, flaw=COMES_AGAIN) if again else self._change_of(message)
         elif isinstance(entry, Note):
             self.last_at = entry.at
             yield self._note(entry)
         else:
             yield CorrelatedEntry(entry)
 
-    def _decide(self, message: AnyMessage) -> CorrelatedEntry[P]:
+    def _change_of(self, message: AnyMessage) -> CorrelatedEntry[P]:
         if isinstance(message, Request):
-            return self._ask(message)
+            return self._open_request(message)
         if isinstance(message, Malformed):
             return CorrelatedEntry(message)
-        change = self._notify(message) if isinstance(message, Notification) else self._answer(message)
+        change = (
+            self._relate_notification(message)
+            if isinstance(message, Notification)
+            else self._settle_request(message)
+        )
         if message.frame.is_ours:  # mcpspy answered in a peer's place, and kept the peer's own answer.
             change.flaw = None
         return change
 
-    def _ask(self, message: Request) -> RequestOpened[P]:
+    def _open_request(self, message: Request) -> RequestOpened[P]:
         frame, body, method = message.frame, message.body, message.method
         request = self._begin(message)
         token = message.progress_token if self.follows_progress and bytes(body.meta) else None
@@ -372,7 +376,7 @@ class Correlation(Peers, ABC, Generic[P]):
         self.hear_request(message)
         return RequestOpened(message, request, flaw, continues)
 
-    def _answer(self, message: Result | Failure) -> CorrelatedEntry[P]:
+    def _settle_request(self, message: Result | Failure) -> CorrelatedEntry[P]:
         frame, event = message.frame, event_of(message)
         request, flaw = self._pairing.answer(frame, message.id, event)
         if request is None:
@@ -387,7 +391,7 @@ class Correlation(Peers, ABC, Generic[P]):
         self.hear_answer(message, method)
         return RequestAnswered(message, request, flaw, event)
 
-    def _notify(self, message: Notification) -> CorrelatedEntry[P]:
+    def _relate_notification(self, message: Notification) -> CorrelatedEntry[P]:
         frame, body = message.frame, message.body
         if message.method == "notifications/cancelled":
             return RequestCancelled(message, *self._pairing.cancel(frame, text(body.request_id)))
@@ -395,8 +399,8 @@ class Correlation(Peers, ABC, Generic[P]):
             return CorrelatedEntry(message)
         if message.method == "notifications/progress":
             return RequestProgressed(message, *self._pairing.progress(frame, text(body.progress_token)))
-        listens = text(meta_raw(body.meta, META + "subscriptionId")) if bytes(body.meta) else None
-        subscription = self._pairing.subscription(frame, listens)
+        subscription_id = text(meta_raw(body.meta, META + "subscriptionId")) if bytes(body.meta) else None
+        subscription = self._pairing.subscription(frame, subscription_id)
         return CorrelatedEntry(message) if subscription is None else RequestProgressed(message, subscription)
 
     def _note(self, note: Note) -> CorrelatedEntry[P]:
@@ -452,7 +456,7 @@ class Correlation(Peers, ABC, Generic[P]):
         written out here.
         """
         pairing, introducing, follows_progress = self._pairing, self._introducing, self.follows_progress
-        asked, answered, posted = pairing._asked, pairing._answered, pairing._posted
+        asked, answered, posted = pairing._open, pairing._answered, pairing._posted
         # No plain message says more of its sender than is known.
         may_ask, may_answer = self.revision is not None and self.client is not None, self.server is not None
         take_request, take_result = self._plain_request, self._plain_result

@@ -20,10 +20,10 @@ from mcpspy.core.session.columns import (
     DAMAGED,
     FAILURE,
     FROM_CLIENT,
-    FROM_NOBODY,
     FROM_SERVER,
     LONGEST_ID,
     MALFORMED,
+    NO_SENDER,
     NOTE,
     NOTIFICATION,
     REQUEST,
@@ -52,8 +52,8 @@ _KINDS = {
 
 # A look at an Enum's member is Python, and these are looked at for every message.
 _OK, _TOOL_ERROR = STATE_NUMBERS[State.OK], STATE_NUMBERS[State.TOOL_ERROR]
-_ASKS_CLIENT, _ASKS_SERVER = REQUEST | FROM_CLIENT | TOLD, REQUEST | FROM_SERVER | TOLD
-_ANSWERS_CLIENT, _ANSWERS_SERVER = RESULT | FROM_CLIENT | TOLD, RESULT | FROM_SERVER | TOLD
+_CLIENT_REQUEST, _SERVER_REQUEST = REQUEST | FROM_CLIENT | TOLD, REQUEST | FROM_SERVER | TOLD
+_CLIENT_RESULT, _SERVER_RESULT = RESULT | FROM_CLIENT | TOLD, RESULT | FROM_SERVER | TOLD
 
 
 class Slot(Struct, gc=False, eq=False):
@@ -109,8 +109,8 @@ class Index(Columns, Correlation[Slot]):
             if isinstance(what, Note):
                 self._add_note(change, what)
             elif isinstance(what, Damaged):
-                row = self._row(DAMAGED | FROM_NOBODY, what.at, len(what.data), offset, length)
-                self._is_odd(row, what.why)
+                row = self._row(DAMAGED | NO_SENDER, what.at, len(what.data), offset, length)
+                self._add_flaw(row, what.why)
             else:
                 self._add_message(change, what)
 
@@ -126,7 +126,7 @@ class Index(Columns, Correlation[Slot]):
             self._settle(slot.row, slot.state)
             if slot.state is State.UNANSWERED:
                 self.unanswered += 1
-                self._fails(slot.row)
+                self._mark_failed(slot.row)
 
     def _begin(self, message: Request) -> Slot:
         row = self._message(message)
@@ -149,16 +149,16 @@ class Index(Columns, Correlation[Slot]):
         else:
             row = self._add_row(change, message)
         if flaw is not None:
-            self._is_odd(row, flaw)
-        is_told = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
-        if is_told and frame.by is None and row not in self.flaws:
+            self._add_flaw(row, flaw)
+        is_listable = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
+        if is_listable and frame.by is None and row not in self.flaws:
             self.what[row] |= TOLD
         if isinstance(message, Malformed):
-            self._is_odd(row, message.why)
+            self._add_flaw(row, message.why)
         if message.index:
             self._batch[row] = message.index
         for flaw in message.flaws:
-            self._is_odd(row, flaw)
+            self._add_flaw(row, flaw)
 
     def _add_row(self, change: CorrelatedEntry[Slot], message: AnyMessage) -> int:
         """Add a row for anything except a correlated request."""
@@ -168,7 +168,7 @@ class Index(Columns, Correlation[Slot]):
         if isinstance(message, Request | Result | Failure) and message.id is not None:
             self._id[row] = self._id_code(message.id)
         if isinstance(change, RepeatedEvent) or isinstance(message, Malformed):
-            self._is_alone(row)
+            self._unpair(row)
             return row
         if slot is not None:
             self._pair[row] = slot.row + 1
@@ -181,11 +181,11 @@ class Index(Columns, Correlation[Slot]):
         if slot is not None:
             self.method[row], self.subject[row] = self.method[slot.row], self.subject[slot.row]
         if isinstance(message, Failure):
-            self._fails(row)
+            self._mark_failed(row)
             if message.code is not None:
                 self.codes[row] = message.code
         elif isinstance(message, Result) and message.is_tool_error:
-            self._fails(row)
+            self._mark_failed(row)
         if isinstance(change, RequestAnswered) and slot is not None:
             self._pair[slot.row] = row + 1
             self._settle(slot.row, slot.state)
@@ -193,7 +193,7 @@ class Index(Columns, Correlation[Slot]):
         return row
 
     def _add_note(self, change: CorrelatedEntry[Slot], note: Note) -> None:
-        row = self._row(NOTE | FROM_NOBODY, note.at, 0, self._offset_now, self._length_now)
+        row = self._row(NOTE | NO_SENDER, note.at, 0, self._offset_now, self._length_now)
         self.method[row] = self._text(note.kind)
         fields, slot = note.fields, change.request
         http, stream = fields.get("http"), fields.get("stream")
@@ -202,7 +202,7 @@ class Index(Columns, Correlation[Slot]):
         if isinstance(http, int) and 0 < http < 1 << 32:
             self._http[row] = http
         if note.kind in ("lost", "error"):
-            self._fails(row)
+            self._mark_failed(row)
         elif note.kind == RULE:
             self._note_effect(row, fields)
         elif note.kind == "http" and isinstance(http, int):
@@ -211,8 +211,8 @@ class Index(Columns, Correlation[Slot]):
             self._pair[row] = slot.row + 1
             self._settle(slot.row, slot.state)
             if change.flaw is not None:
-                self._is_odd(slot.row, change.flaw)
-                self._fails(slot.row)
+                self._add_flaw(slot.row, change.flaw)
+                self._mark_failed(slot.row)
 
     def _note_effect(self, note: int, fields: dict[str, Any]) -> None:
         row = self._noted(note - 1, fields)
@@ -224,7 +224,7 @@ class Index(Columns, Correlation[Slot]):
         self.effects[row] = action if before is None else f"{before}; {action}"
 
     def _spot(self, row: int) -> object:
-        if self.what[row] == NOTE | FROM_NOBODY:
+        if self.what[row] == NOTE | NO_SENDER:
             return RULE if self.texts[self.method[row]] == RULE else None
         return self._offset[row] if self.side(row) else None
 
@@ -253,7 +253,7 @@ class Index(Columns, Correlation[Slot]):
     def _plain_request(  # noqa: PLR0917 - by name takes longer, and a million are read.
         self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
     ) -> Slot:
-        row = self._row(_ASKS_CLIENT if head.side == CLIENT else _ASKS_SERVER, head.t, len(data), 0, 0)
+        row = self._row(_CLIENT_REQUEST if head.side == CLIENT else _SERVER_REQUEST, head.t, len(data), 0, 0)
         self.method[row] = self._text(method)
         if subject:
             self.subject[row] = self._text(subject)
@@ -263,18 +263,18 @@ class Index(Columns, Correlation[Slot]):
         return Slot(row, False, is_modern)
 
     def _plain_result(self, head: PlainHead, request: Slot, data: bytes, is_error: bool) -> None:
-        asked = request.row
-        row = self._row(_ANSWERS_CLIENT if head.side == CLIENT else _ANSWERS_SERVER, head.t, len(data), 0, 0)
+        request_row = request.row
+        row = self._row(_CLIENT_RESULT if head.side == CLIENT else _SERVER_RESULT, head.t, len(data), 0, 0)
         self.method[row], self.subject[row], self._id[row] = (
-            self.method[asked],
-            self.subject[asked],
-            self._id[asked],
+            self.method[request_row],
+            self.subject[request_row],
+            self._id[request_row],
         )
-        self._pair[asked], self._pair[row] = row + 1, asked + 1
+        self._pair[request_row], self._pair[row] = row + 1, request_row + 1
         if head.stream is not None or head.http is not None:
             self._carried(row, head)
         if is_error:
-            self._state[asked] = _TOOL_ERROR
-            self._fails(row)
+            self._state[request_row] = _TOOL_ERROR
+            self._mark_failed(row)
         else:
-            self._state[asked] = _OK
+            self._state[request_row] = _OK

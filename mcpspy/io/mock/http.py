@@ -29,7 +29,7 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.io.http.listener import accepting, origin, stop_on_signals
 from mcpspy.io.mock import http_messages
 from mcpspy.io.mock.http_client import ClientStream, MockClient
-from mcpspy.io.mock.http_messages import EVENTS, JSON, SERVER_ERROR, HttpRefusal, ParsedPost, read_post
+from mcpspy.io.mock.http_messages import EVENTS, JSON, HttpRefusal, ParsedPost, read_post
 from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 
@@ -98,20 +98,18 @@ class Mock:
         try:
             why = refusal(headers.get(hdrs.HOST), headers.get(hdrs.ORIGIN), self._allowed)
             if why is not None:
-                raise HttpRefusal(403, SERVER_ERROR, why)
+                raise HttpRefusal(403, why)
             self._expect_more()
             if request.path == SSE:
                 return await self._sse(request)
             if request.path == MESSAGES:
                 return await self._message(request)
             if request.path not in (self.path, ENDPOINT, "/"):
-                raise HttpRefusal(
-                    404, SERVER_ERROR, f"nothing is at {request.path}: the server is at {self.path}"
-                )
+                raise HttpRefusal(404, f"nothing is at {request.path}: the server is at {self.path}")
             if request.method == hdrs.METH_POST:
                 return await self._post(await read_post(request))
             if self._recordings.is_modern and not self._recordings.handshakes("initialize"):
-                raise HttpRefusal(405, SERVER_ERROR, "this server takes POST only", Allow="POST")
+                raise HttpRefusal(405, "this server takes POST only", Allow="POST")
             if request.method == hdrs.METH_GET:
                 return await self._get(request, self._client(request))
             if request.method == hdrs.METH_DELETE:
@@ -119,9 +117,7 @@ class Mock:
                 del self._sessions[headers[SESSION]]
                 await self._end(client)
                 return web.Response()
-            raise HttpRefusal(
-                405, SERVER_ERROR, f"{request.method} is not a method of MCP", Allow="GET, POST, DELETE"
-            )
+            raise HttpRefusal(405, f"{request.method} is not a method of MCP", Allow="GET, POST, DELETE")
         except HttpRefusal as refused:
             return refused.response
         except ConnectionError:  # The client is gone in the middle of a stream.
@@ -129,27 +125,27 @@ class Mock:
 
     async def _post(self, post: ParsedPost) -> web.StreamResponse:
         if not (post.takes(JSON) or post.takes(EVENTS)):
-            raise HttpRefusal(406, SERVER_ERROR, f"Accept must name {JSON} and {EVENTS}")
-        said = post.request.headers.get(VERSION)
+            raise HttpRefusal(406, f"Accept must name {JSON} and {EVENTS}")
+        named_version = post.request.headers.get(VERSION)
         message = post.only
         if isinstance(message, Request) and modern_version(message) is not None:
             return await self._single(post, message)
         if isinstance(message, Request) and message.method == "initialize":
             return await self._begin(post)
-        if said is not None and said not in REVISIONS:
+        if named_version is not None and named_version not in REVISIONS:
             raise HttpRefusal(
-                400, SERVER_ERROR, f"unsupported {VERSION} {said}; supported: {', '.join(REVISIONS)}"
+                400, f"unsupported {VERSION} {named_version}; supported: {', '.join(REVISIONS)}"
             )
-        if said == MODERN and self._recordings.is_modern and SESSION not in post.request.headers:
+        if named_version == MODERN and self._recordings.is_modern and SESSION not in post.request.headers:
             if post.ids or any(not hasattr(message, "method") for message in post.messages):
                 raise HttpRefusal(
-                    400, INVALID_PARAMS, f"_meta lacks {META}protocolVersion, or it is no request"
+                    400, f"_meta lacks {META}protocolVersion, or it is no request", INVALID_PARAMS
                 )
             return web.Response(status=202)
         client = self._client(post.request)
         if message is None and client.session.revision not in BATCHES:
             raise HttpRefusal(
-                400, responses.INVALID_REQUEST, f"batches are not part of {client.session.revision}"
+                400, f"batches are not part of {client.session.revision}", responses.INVALID_REQUEST
             )
         return await self._answer(post, client, client.post(post.body, post.ids, post.messages))
 
@@ -175,9 +171,9 @@ class Mock:
             await self._is_read.wait()  # What is modern in it may come last.
             self._expect_more()
         if not self._recordings.is_modern:
-            raise HttpRefusal(400, SERVER_ERROR, "Bad Request: Server not initialized")
+            raise HttpRefusal(400, "Bad Request: Server not initialized")
         if (why := mismatch(post.request.headers, message)) is not None:
-            raise HttpRefusal(400, HEADER_MISMATCH, why)
+            raise HttpRefusal(400, why, HEADER_MISMATCH)
         name = bytes(meta_raw(message.body.meta, META + "clientInfo")).decode("utf-8", "replace")
         name += post.request.headers.get(hdrs.USER_AGENT, "")
         connection = post.request.transport and post.request.transport.get_extra_info("peername")
@@ -208,7 +204,7 @@ class Mock:
                 if not await stream.more(http_messages.KEEPALIVE_SECONDS if post.takes(EVENTS) else None):
                     break
             if stream.is_over and not stream.messages:
-                raise HttpRefusal(404, SESSION_NOT_FOUND, "the session has ended, and this had no answer yet")
+                raise HttpRefusal(404, "the session has ended, and this had no answer yet", SESSION_NOT_FOUND)
             answers = [message for _, message in stream.messages if message.is_answer]
             if not post.takes(EVENTS) or (
                 post.takes(JSON) and answers and len(stream.messages) == 1 and not stream.owed
@@ -229,23 +225,23 @@ class Mock:
     async def _get(self, request: web.BaseRequest, client: MockClient) -> web.StreamResponse:
         """Open the stream of messages that belong to no request, or resume one that was lost."""
         if EVENTS not in request.headers.get(hdrs.ACCEPT, ""):
-            raise HttpRefusal(406, SERVER_ERROR, f"Accept must name {EVENTS}")
+            raise HttpRefusal(406, f"Accept must name {EVENTS}")
         last = request.headers.get("Last-Event-ID")
         if last is None:
             if client.general.reader is not None:
-                raise HttpRefusal(409, SERVER_ERROR, "this session has a GET stream already")
+                raise HttpRefusal(409, "this session has a GET stream already")
             return await http_messages.write_stream(
                 request, client.general, 0, http_messages.priming_event(client, client.general)
             )
         stream = client.stream_of(int(last)) if last.isascii() and last.isdigit() else None
         if stream is None:
-            raise HttpRefusal(400, SERVER_ERROR, f"no stream has the event {last}, or not any more")
+            raise HttpRefusal(400, f"no stream has the event {last}, or not any more")
         return await http_messages.write_stream(request, stream, int(last))
 
     async def _sse(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve the stream of 2024-11-05, which carries all messages for one client."""
         if request.method != hdrs.METH_GET:
-            raise HttpRefusal(405, SERVER_ERROR, f"{SSE} takes GET only", Allow="GET")
+            raise HttpRefusal(405, f"{SSE} takes GET only", Allow="GET")
         client, name = self._new(one_stream=True), secrets.token_hex(16)
         self._sessions[name] = client
         preface = f"event: endpoint\ndata: {MESSAGES}?session_id={name}\n\n".encode()
@@ -258,17 +254,17 @@ class Mock:
     async def _message(self, request: web.BaseRequest) -> web.Response:
         """Take a message of a client whose stream is `/sse`."""
         if request.method != hdrs.METH_POST:
-            raise HttpRefusal(405, SERVER_ERROR, f"{MESSAGES} takes POST only", Allow="POST")
+            raise HttpRefusal(405, f"{MESSAGES} takes POST only", Allow="POST")
         client = self._sessions.get(request.query.get("session_id", ""))
         if client is None:
-            raise HttpRefusal(404, SESSION_NOT_FOUND, "Session not found")
+            raise HttpRefusal(404, "Session not found", SESSION_NOT_FOUND)
         post = await read_post(request)
         client.post(post.body, [], post.messages)
         return web.Response(status=202, text="Accepted")
 
     def _expect_more(self) -> None:
         if self._is_over:
-            raise HttpRefusal(503, SERVER_ERROR, "the mock is ending")
+            raise HttpRefusal(503, "the mock is ending")
 
     def _new(self, *, one_stream: bool = False) -> MockClient:
         session = MockSession(self._recordings, self._options, asyncio.get_running_loop().time())
@@ -286,12 +282,10 @@ class Mock:
     def _client(self, request: web.BaseRequest) -> MockClient:
         name = request.headers.get(SESSION)
         if name is None:
-            raise HttpRefusal(
-                400, SERVER_ERROR, f"Bad Request: {SESSION} is missing; a session begins with initialize"
-            )
+            raise HttpRefusal(400, f"Bad Request: {SESSION} is missing; a session begins with initialize")
         client = self._sessions.get(name)
         if client is None:
-            raise HttpRefusal(404, SESSION_NOT_FOUND, "Session not found")
+            raise HttpRefusal(404, "Session not found", SESSION_NOT_FOUND)
         return client
 
 

@@ -168,12 +168,12 @@ class MockClient:
             return
         stream.owed -= 1
         if message.request is not None:
-            self._answered(message.request, stream)
+            self._remove(message.request, stream)
         if stream.owed <= 0:
             stream.end()
             self._finished.append(stream)
 
-    def _answered(self, id: bytes, stream: ClientStream) -> None:  # noqa: A002
+    def _remove(self, id: bytes, stream: ClientStream) -> None:  # noqa: A002
         self._streams[id].remove(stream)
         if not self._streams[id]:
             del self._streams[id]

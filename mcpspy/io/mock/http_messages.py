@@ -56,7 +56,7 @@ class ParsedPost(NamedTuple):
 class HttpRefusal(Exception):  # noqa: N818 - reads as what it says at every raise.
     """An HTTP exchange that ends with an error of the mock."""
 
-    def __init__(self, status: int, code: int, why: str, **headers: str) -> None:
+    def __init__(self, status: int, why: str, code: int = SERVER_ERROR, **headers: str) -> None:
         super().__init__(why)
         self.response = web.Response(
             status=status, body=responses.error(b"null", code, why), content_type=JSON, headers=headers
@@ -66,18 +66,18 @@ class HttpRefusal(Exception):  # noqa: N818 - reads as what it says at every rai
 async def read_post(request: web.BaseRequest) -> ParsedPost:
     """Read the messages of a body, or raise HttpRefusal."""
     if JSON not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
-        raise HttpRefusal(415, SERVER_ERROR, f"Content-Type must be {JSON}")
+        raise HttpRefusal(415, f"Content-Type must be {JSON}")
     pieces, size = [], 0
     async for piece in request.content.iter_any():
         pieces.append(piece)
         size += len(piece)
         if size > LARGEST:
-            raise HttpRefusal(413, SERVER_ERROR, f"a message of more than {LARGEST} bytes")
+            raise HttpRefusal(413, f"a message of more than {LARGEST} bytes")
     body = b"".join(pieces)
     post = ParsedPost(request, body, read_frame(Frame(0.0, CLIENT, body)))
     for message in post.messages:
         if isinstance(message, Malformed):
-            refusal = HttpRefusal(400, responses.PARSE_ERROR, "")
+            refusal = HttpRefusal(400, "", responses.PARSE_ERROR)
             refusal.response.body = responses.rejection(message)
             raise refusal
     return post

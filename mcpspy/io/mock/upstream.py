@@ -50,9 +50,9 @@ class RealServer:
 
 
 class RealServerConnection:
-    def __init__(self, real: RealServer, hear: Callable[[bytes], None]) -> None:
+    def __init__(self, real: RealServer, receive: Callable[[bytes], None]) -> None:
         self._real = real
-        self._hear = hear
+        self._receive = receive
         self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
         self._open: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None
@@ -108,8 +108,8 @@ class RealServerConnection:
             elif isinstance(event, ExchangeRefused | ExchangeLost) and event.request == OURS:
                 raise McpspyError(f"{connection.name}: {event.why}")
             elif isinstance(event, ConnectionEnded):
-                heard = f"; it said: {connection.last_words[-1]}" if connection.last_words else ""
-                raise McpspyError(f"{connection.name} ended before it answered initialize{heard}")
+                last_line = f"; it said: {connection.last_words[-1]}" if connection.last_words else ""
+                raise McpspyError(f"{connection.name} ended before it answered initialize{last_line}")
 
     async def _send(self, connection: ServerConnection) -> None:
         while True:
@@ -123,7 +123,7 @@ class RealServerConnection:
             for message in read_frame(Frame(0.0, SERVER, data)):
                 if isinstance(message, Result | Failure):
                     self._open.pop(message.id or "", None)
-            self._hear(data)
+            self._receive(data)
         elif isinstance(event, ExchangeRefused | ExchangeLost) and event.request in self._open:
             self._refuse(event.request, event.why)
 
@@ -136,14 +136,14 @@ class RealServerConnection:
     def _refuse(self, id: str, why: str) -> None:  # noqa: A002
         self._open.pop(id, None)
         text = f"mcpspy mock: not recorded, and the server cannot be asked: {why}"
-        self._hear(responses.error(id.encode(), responses.INTERNAL_ERROR, text))
+        self._receive(responses.error(id.encode(), responses.INTERNAL_ERROR, text))
 
 
 class RealServerThread:
     """A `RealServerConnection` for a caller without a loop; `hear` is called in its thread."""
 
-    def __init__(self, real: RealServer, hear: Callable[[bytes], None]) -> None:
-        self._real_server = RealServerConnection(real, hear)
+    def __init__(self, real: RealServer, receive: Callable[[bytes], None]) -> None:
+        self._real_server = RealServerConnection(real, receive)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="real server", daemon=True)
         self._thread.start()

@@ -32,7 +32,7 @@ def frame(
 def told(interaction: Interaction) -> Any:
     """Return all that an interaction is."""
     steps = [
-        (step.kind, step.data, step.after, step.gates, step.listens, step.withdraws)
+        (step.kind, step.data, step.after, step.gates, step.listens, step.cancels)
         for step in interaction.steps
     ]
     cause = interaction.cause.data if interaction.cause is not None else None

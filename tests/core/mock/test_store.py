@@ -29,9 +29,9 @@ def test_what_is_more_than_that_gets_steps_and_keeps_what_it_had() -> None:
     row = its.begin(CAUSE, 1.0, 0, 0)
     its.answer(row, ERROR, 0.5, Failure)
     assert not its.answer(row, ANSWER, 0.5, Result), "it has one"
-    its.add(row, Notification, NOTICE, 0.7, gates=(0, -2), listens=5, withdraws=0)
+    its.add(row, Notification, NOTICE, 0.7, gates=(0, -2), listens=5, cancels=0)
     last = its.interaction(row).steps[-1]
-    assert (last.gates, last.listens, last.withdraws) == ((0, -2), 5, 0)
+    assert (last.gates, last.listens, last.cancels) == ((0, -2), 5, 0)
     assert its.is_answered(row)
     assert [(step.kind, step.after) for step in its.interaction(row).steps] == [
         (Failure, 0.5),
