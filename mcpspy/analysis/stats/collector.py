@@ -48,8 +48,6 @@ class Handshake(NamedTuple):
 
 
 class Handshakes:
-    """The handshakes of a session."""
-
     def __init__(self) -> None:
         self.count = 0
         self.first: Handshake | None = None

@@ -47,7 +47,6 @@ class ClientRegistry(Generic[C]):
         return best.client
 
     def add(self, client: C, name: str, id: str, connection: object) -> list[C]:  # noqa: A002
-        """Keep a new client; return those that are dropped for it."""
         self._numbers += 1
         self._touch(_Known(self._numbers, client, name), id, connection)
         dropped = []

@@ -45,7 +45,6 @@ class Playback:
         self._next = 0
 
     def open(self, gate: int, now: float) -> None:
-        """Let the steps that wait for a gate follow."""
         self._gates.setdefault(gate, now)
 
     def cancel(self, now: float) -> None:

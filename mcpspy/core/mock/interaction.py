@@ -59,15 +59,12 @@ class Interaction(Struct, eq=False):
     read_cause: Callable[[], bytes] | None
     steps: list[RecordedStep]
     number: int | None = None
-    """Of the recorded exchange, if it is a request."""
     recording: str = ""
     order: int = 0
     """Place among all interactions, those of other recordings included."""
     cancelled: bool = False
-    """True if the client cancelled it."""
     is_subscription: bool = False
     is_modern: bool = False
-    """True for a request of a revision without a handshake."""
     ignored: tuple[Pointer, ...] = ()
     _message: AnyMessage | None = None
 

@@ -56,8 +56,6 @@ GONE: Location = (0, 0)
 
 
 class TrackedRequest(Struct, gc=False, eq=False):
-    """An open request, and the row of its interaction."""
-
     row: int
     number: int
     key: Key
@@ -163,7 +161,6 @@ class InterceptionNotes:
         """Row and place of the entry before, if that is a message of the server: notes on it come next."""
         self._store = store
         self._held: dict[object, tuple[int, int]] = {}
-        """Row and place of held messages, by ticket."""
 
     def may_change(self, row: int) -> bool:
         """Return whether a note may still change a message of this row."""
@@ -206,7 +203,6 @@ class InteractionLoader(Peers):
         super().__init__()
         self.store = store
         self.has_server = False
-        """True if a server sent anything so far."""
         self._pairing = LoaderPairing()
         self.exchanges = 0
         self._closed_at: float | None = None

@@ -138,7 +138,6 @@ class FastInteractionLoader(InteractionLoader):
         return number, offset
 
     def _note_http(self, line: bytes) -> bool:
-        """Take a note on an HTTP exchange; return False if it is none."""
         if b'"note":"http' not in line:
             return False
         try:

@@ -15,8 +15,6 @@ from mcpspy.core.recording.decode import Frame
 
 
 class RealServerMessage(NamedTuple):
-    """A message of the real server, for the client."""
-
     data: bytes
     request: bytes | None
     """JSON text of the id of the request whose stream carries it."""
@@ -24,8 +22,6 @@ class RealServerMessage(NamedTuple):
 
 
 class Passthrough:
-    """The open requests in both directions."""
-
     def __init__(self) -> None:
         self.initialize: bytes | None = None
         self._outgoing: list[bytes] = []

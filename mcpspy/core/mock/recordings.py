@@ -75,7 +75,6 @@ class ResponseQueue:
 
 class Recordings:
     def __init__(self, stores: Sequence[InteractionStore], ignored: Iterable[Pointer] = ()) -> None:
-        """Take the recordings; the last one counts most."""
         self.ignored = tuple(ignored)
         self._stores = stores
         for number, store in enumerate(stores):
@@ -250,7 +249,6 @@ class Recordings:
         return [near for _, near in nsmallest(NEAREST, found.values(), key=lambda entry: entry[0])]
 
     def _similar(self, key: RequestKey) -> Iterator[Interaction]:
-        """Yield requests that may be similar: of the same subject, of the same method, of others."""
         number = subject_number(key.method, key.subject, answers=key.question is not None)
         for store in self._stores:
             if (first := store.index.subjects.get(number)) is not None:

@@ -25,7 +25,6 @@ from mcpspy.core.protocol.spec import REVISIONS
 from mcpspy.core.recording.plain_line import plain_id, plain_message
 
 SET_LEVEL = "logging/setLevel"
-"""The request that changes which logs the client receives."""
 
 NEVER_MISSED = ("ping", "resources/subscribe", "resources/unsubscribe", SET_LEVEL)
 """Requests whose result is always empty, even if they were not recorded."""
@@ -56,7 +55,6 @@ class Selection(Struct, frozen=True, kw_only=True):
     """The revision that `initialize` agrees on."""
 
     def response(self, id: bytes) -> bytes:  # noqa: A002
-        """Return the result or the error for a request; `id` is JSON text."""
         if self.result is not None:
             return responses.result(id, self.result)
         return responses.error(id, self.code, self.why, self.data)
@@ -69,7 +67,6 @@ class Selector:
         self, recordings: Recordings, mode: MatchMode = MatchMode.EXACT, *, repeats: bool = True
     ) -> None:
         self.misses: list[str] = []
-        """Requests that were not answered as recorded, one line each."""
         self._recordings = recordings
         self._mode = mode
         self._repeats = repeats

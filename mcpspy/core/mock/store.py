@@ -21,7 +21,6 @@ SUBSCRIPTION, CANCELLED, MODERN, FAILED, NOTICE = 1, 2, 4, 8, 16
 
 KINDS: tuple[type[ValidMessage], ...] = (Request, Notification, Result, Failure)
 ANSWERS = (2, 3)
-"""Indexes of the kinds that are responses."""
 
 STEP = Packed("<BQIdIii")
 """A step: kind, offset, length, seconds after, number of its gates, `listens` and `withdraws`; -1 is none."""
@@ -52,9 +51,7 @@ class RecordedHandshake(Struct, gc=False):
     row: int
     is_answered: bool = False
     is_accepted: bool = False
-    """Whether the server answered it with a result."""
     revision: str | None = None
-    """The revision that the result of `initialize` agrees on."""
 
 
 class InteractionIndex:
@@ -67,9 +64,7 @@ class InteractionIndex:
         self.subjects: dict[int, int] = {}
         """Hash of method, subject and whether a question is answered → its first row; inverted if there are other keys."""
         self.firsts: dict[str, list[int]] = {}
-        """Method → rows of the first keys."""
         self.redacted: list[int] = []
-        """Rows of requests in which secrets were redacted."""
         self.notifications: dict[str, array[int]] = {}
         self.handshakes: dict[str, list[RecordedHandshake]] = {}
         self.versions: set[str] = set()
@@ -262,7 +257,6 @@ class InteractionStore:
         return data if len(data) == length and data[-1:] in b"}] \t\r\n" else LOST
 
     def interaction(self, row: int) -> Interaction:
-        """Return the interaction of a row."""
         if row == OPENING:
             return Interaction(None, self._steps_of(row), recording=self.label, order=self.order(row))
         flags = self._flags[row]

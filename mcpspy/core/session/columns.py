@@ -16,8 +16,6 @@ from mcpspy.core.session.exchange import State
 
 
 class RowKind(IntEnum):
-    """Kind of a row."""
-
     REQUEST = 0
     NOTIFICATION = 1
     RESULT = 2
@@ -57,8 +55,6 @@ LONGEST_ID = 17
 
 
 class LinePosition(NamedTuple):
-    """Location of a row's line."""
-
     part: int
     """Number of the session's file, from 0."""
     offset: int
@@ -88,14 +84,12 @@ class Columns:
         self.failed = 0
         """Number of errors among them: error responses, requests without a response, lost entries."""
         self.flaws: dict[int, str] = {}
-        """Row → protocol issue."""
         self.effects: dict[int, str] = {}
         """Row → actions of rules and viewers on it."""
         self.instead: dict[int, int] = {}
         """Row → the note with the message that was sent in its place."""
         self.codes: dict[int, int] = {}
         self.progress: dict[int, int] = {}
-        """Row of a request → row of its last progress notification."""
         self.continues: dict[int, int] = {}
         """Row of a request → row of the request whose question it answers (`input_required`)."""
         self.continued_by: dict[int, int] = {}
@@ -212,7 +206,6 @@ class Columns:
         return row
 
     def _locate(self, row: int, offsets: list[int], lengths: list[int]) -> None:
-        """Set the locations of consecutive rows."""
         end = row + len(offsets)
         self._offset[row:end] = array("Q", offsets)
         self._length[row:end] = array("I", lengths)

@@ -191,7 +191,6 @@ class RequestTable(Generic[P]):
         return False
 
     def http(self, number: object, status: object) -> None:
-        """Remember the status of an HTTP exchange, if it is an error."""
         if isinstance(number, int) and isinstance(status, int) and status >= 400:
             self._refused[number] = status
 
@@ -252,7 +251,6 @@ class CorrelatedEntry(Struct, Generic[P], gc=False):
     request: P | None = None
     """The request that it opens, answers, cancels or reports on."""
     flaw: str | None = None
-    """Its protocol issue in this session."""
 
 
 class RequestOpened(CorrelatedEntry[P], Generic[P], gc=False):
@@ -444,7 +442,6 @@ class Correlation(Peers, ABC, Generic[P]):
         raise NotImplementedError
 
     def _id_of(self, row: int) -> str | None:
-        """Return the id of a message."""
         raise NotImplementedError
 
     def take_plain(self, lines: Sequence[bytes], place: int) -> int:  # noqa: PLR0912, PLR0915 - see below.

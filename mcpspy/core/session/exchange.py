@@ -15,8 +15,6 @@ from mcpspy.core.protocol.spec import MODERN
 
 
 class State(StrEnum):
-    """Outcome of a request, as the user sees it."""
-
     PENDING = "pending"
     OK = "ok"
     TOOL_ERROR = "tool error"
@@ -75,8 +73,6 @@ _FROM_PENDING = TRANSITIONS[State.PENDING]
 
 
 class Correlatable(Protocol):
-    """The properties of a request that correlation needs."""
-
     state: State
 
     @property

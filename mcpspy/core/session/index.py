@@ -57,8 +57,6 @@ _CLIENT_RESULT, _SERVER_RESULT = RESULT | FROM_CLIENT | TOLD, RESULT | FROM_SERV
 
 
 class Slot(Struct, gc=False, eq=False):
-    """A request as a row number."""
-
     row: int
     is_subscription: bool = False
     is_modern: bool = False
@@ -68,7 +66,6 @@ class Slot(Struct, gc=False, eq=False):
 
 class Index(Columns, Correlation[Slot]):
     def __init__(self, header: Header | None = None, sessions: int = 1) -> None:
-        """Create an empty index; `sessions`: number of merged sessions that have to end."""
         Columns.__init__(self)
         Correlation.__init__(self, header, sessions=sessions)
         self.is_over = False
@@ -161,7 +158,6 @@ class Index(Columns, Correlation[Slot]):
             self._add_flaw(row, flaw)
 
     def _add_row(self, change: CorrelatedEntry[Slot], message: AnyMessage) -> int:
-        """Add a row for anything except a correlated request."""
         row, slot, texts = self._message(message), change.request, self._text
         if isinstance(message, Request | Notification):
             self.method[row], self.subject[row] = texts(message.method), texts(message.subject or "")
@@ -243,7 +239,6 @@ class Index(Columns, Correlation[Slot]):
         return row
 
     def _carried(self, row: int, frame: Frame | PlainHead) -> None:
-        """Store the HTTP exchange and the stream of a message."""
         if frame.stream is not None:
             number = self.stream[row] = self._text(frame.stream)
             self.streams.add(number)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 RULE = "rule"
-"""The kind of these notes."""
 
 _DONE = {
     "drop": "dropped",

@@ -33,7 +33,6 @@ class Change(Struct, frozen=True, gc=False):
     """Place among the session's changes, from 0: the order on the wire."""
     what: AnyMessage | Note | Damaged
     exchange: Exchange | None = None
-    """The exchange that it opened, answered, cancelled or reported on."""
     flaw: str | None = None
     """Its protocol issue in this session: `nobody asked` …"""
     effect: str | None = None
@@ -114,7 +113,6 @@ class Session(Correlation[Exchange]):
 
 
 def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
-    """Store a change with its exchange."""
     what, flaw = correlated.what, correlated.flaw
     if isinstance(correlated, RequestOpened | HttpExchangeEnded):
         if flaw is not None:

@@ -50,12 +50,9 @@ STATUS = {
     responses.UNSUPPORTED_VERSION: 400,
     responses.METHOD_NOT_FOUND: 404,
 }
-"""HTTP status of an error code in 2026-07-28."""
 
 
 class Mock:
-    """A recorded server, for any number of clients."""
-
     def __init__(
         self,
         recordings: Recordings,
@@ -88,7 +85,6 @@ class Mock:
         self._is_read.set()
 
     async def close(self) -> None:
-        """End every stream, and close every connection to the real server."""
         self._is_over = True
         self._is_read.set()
         await asyncio.gather(*map(self._end, list(self._clients)))

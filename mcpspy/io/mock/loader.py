@@ -30,8 +30,6 @@ PART = 1 << 48
 
 
 class RecordingsLoader:
-    """The recordings of one mock, as they are read."""
-
     def __init__(self, paths: Sequence[Path], ignored: Sequence[Pointer], *, merge: bool) -> None:
         """Read the headers; raise UsageError or CannotStart."""
         self.remarks: list[str] = []

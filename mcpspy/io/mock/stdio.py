@@ -45,8 +45,6 @@ class EndedBySignal(BaseException):
 
 
 class RealServerData(NamedTuple):
-    """A line or body of the real server."""
-
     data: bytes
 
 

@@ -37,7 +37,6 @@ class RealServer:
         self._append = append
 
     def recorder(self) -> Recorder | None:
-        """Return a new recording of it, if it is to be recorded."""
         if self._append is None:
             return None
         where = RecordingTarget()
@@ -140,7 +139,7 @@ class RealServerConnection:
 
 
 class RealServerThread:
-    """A `RealServerConnection` for a caller without a loop; `hear` is called in its thread."""
+    """A `RealServerConnection` for a caller without a loop; `receive` is called in its thread."""
 
     def __init__(self, real: RealServer, receive: Callable[[bytes], None]) -> None:
         self._real_server = RealServerConnection(real, receive)
