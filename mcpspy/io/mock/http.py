@@ -1,6 +1,6 @@
 """`mcpspy mock --http`: a recording in the place of its server, over HTTP.
 
-Owns methods, paths, headers and status codes of every transport over HTTP: sessions (2025-03-26
+Owns methods, paths, headers, bodies and status codes of every transport over HTTP: sessions (2025-03-26
 to 2025-11-25), the pair of `/sse` and `/messages` (2024-11-05), and single requests (2026-07-28).
 Sources: basic/transports of these revisions.
 """
@@ -11,6 +11,7 @@ import asyncio
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
@@ -23,17 +24,17 @@ from mcpspy.core.mock.selector import Selector
 from mcpspy.core.mock.session import BATCHES, MockOptions, MockSession, Outgoing
 from mcpspy.core.protocol.http_headers import refusal
 from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
-from mcpspy.core.protocol.message import Failure, Request, meta_raw, read_frame
-from mcpspy.core.protocol.spec import META, MODERN, REVISIONS
+from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS
 from mcpspy.core.recording.decode import Frame
 from mcpspy.io.http.listener import accepting, origin, stop_on_signals
-from mcpspy.io.mock import http_messages
-from mcpspy.io.mock.http_client import ClientStream, MockClient
-from mcpspy.io.mock.http_messages import EVENTS, JSON, HttpRefusal, ParsedPost, read_post
+from mcpspy.io.mock import http_client
+from mcpspy.io.mock.http_client import EVENTS, ClientStream, MockClient, priming_event, write_stream
 from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 
 SESSION = "Mcp-Session-Id"
+JSON = "application/json"
 ENDPOINT, SSE, MESSAGES = "/mcp", "/sse", "/messages"
 
 SESSIONS = 4096
@@ -50,6 +51,62 @@ STATUS = {
     responses.UNSUPPORTED_VERSION: 400,
     responses.METHOD_NOT_FOUND: 404,
 }
+
+LARGEST = 64 << 20
+"""The most bytes of a body."""
+
+SERVER_ERROR = -32000
+"""The code of errors for which JSON-RPC has no code of its own."""
+
+
+class ParsedPost(NamedTuple):
+    request: web.BaseRequest
+    body: bytes
+    messages: Sequence[AnyMessage]
+
+    @property
+    def ids(self) -> list[bytes]:
+        return [message.id.encode() for message in self.messages if isinstance(message, Request)]
+
+    @property
+    def only(self) -> AnyMessage | None:
+        """The message, unless it is a batch."""
+        return self.messages[0] if len(self.messages) == 1 and self.messages[0].index is None else None
+
+    def takes(self, kind: str) -> bool:
+        """Return whether the client accepts this content type; without `Accept` it accepts all."""
+        accept = self.request.headers.get(hdrs.ACCEPT, "*/*").lower()
+        return kind in accept or "*/*" in accept or f"{kind.partition('/')[0]}/*" in accept
+
+
+class HttpRefusal(Exception):  # noqa: N818 - reads as what it says at every raise.
+    """An HTTP exchange that ends with an error of the mock."""
+
+    def __init__(self, status: int, why: str, code: int = SERVER_ERROR, **headers: str) -> None:
+        super().__init__(why)
+        self.response = web.Response(
+            status=status, body=responses.error(b"null", code, why), content_type=JSON, headers=headers
+        )
+
+
+async def read_post(request: web.BaseRequest) -> ParsedPost:
+    """Read the messages of a body, or raise HttpRefusal."""
+    if JSON not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
+        raise HttpRefusal(415, f"Content-Type must be {JSON}")
+    pieces, size = [], 0
+    async for piece in request.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGEST:
+            raise HttpRefusal(413, f"a message of more than {LARGEST} bytes")
+    body = b"".join(pieces)
+    post = ParsedPost(request, body, read_frame(Frame(0.0, CLIENT, body)))
+    for message in post.messages:
+        if isinstance(message, Malformed):
+            refusal = HttpRefusal(400, "", responses.PARSE_ERROR)
+            refusal.response.body = responses.rejection(message)
+            raise refusal
+    return post
 
 
 class Mock:
@@ -197,7 +254,7 @@ class Mock:
         try:
             while not stream.is_over and not (post.takes(EVENTS) and (stream.messages or not is_modern)):
                 # Until its first message a modern stream may still become an error with a status.
-                if not await stream.more(http_messages.KEEPALIVE_SECONDS if post.takes(EVENTS) else None):
+                if not await stream.more(http_client.KEEPALIVE_SECONDS if post.takes(EVENTS) else None):
                     break
             if stream.is_over and not stream.messages:
                 raise HttpRefusal(404, "the session has ended, and this had no answer yet", SESSION_NOT_FOUND)
@@ -209,10 +266,8 @@ class Mock:
                 body = data[0] if post.only is not None else b"[" + b",".join(data) + b"]"
                 status = _status(answers[0], is_modern=is_modern) if post.only is not None else 200
                 return web.Response(status=status, body=body, content_type=JSON, headers=headers)
-            preface = b"" if is_modern else http_messages.priming_event(client, stream)
-            return await http_messages.write_stream(
-                post.request, stream, 0, preface, headers, is_numbered=not is_modern
-            )
+            preface = b"" if is_modern else priming_event(client, stream)
+            return await write_stream(post.request, stream, 0, preface, headers, is_numbered=not is_modern)
         except (asyncio.CancelledError, ConnectionError):
             if is_modern and not stream.is_over:
                 client.hang_up(post.ids)
@@ -226,13 +281,11 @@ class Mock:
         if last is None:
             if client.general.reader is not None:
                 raise HttpRefusal(409, "this session has a GET stream already")
-            return await http_messages.write_stream(
-                request, client.general, 0, http_messages.priming_event(client, client.general)
-            )
+            return await write_stream(request, client.general, 0, priming_event(client, client.general))
         stream = client.stream_of(int(last)) if last.isascii() and last.isdigit() else None
         if stream is None:
             raise HttpRefusal(400, f"no stream has the event {last}, or not any more")
-        return await http_messages.write_stream(request, stream, int(last))
+        return await write_stream(request, stream, int(last))
 
     async def _sse(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve the stream of 2024-11-05, which carries all messages for one client."""
@@ -242,7 +295,7 @@ class Mock:
         self._sessions[name] = client
         preface = f"event: endpoint\ndata: {MESSAGES}?session_id={name}\n\n".encode()
         try:
-            return await http_messages.write_stream(request, client.general, 0, preface, is_numbered=False)
+            return await write_stream(request, client.general, 0, preface, is_numbered=False)
         finally:
             self._sessions.pop(name, None)
             await self._end(client)

@@ -1,8 +1,8 @@
 """One client of the mock over HTTP: its session, and the streams that carry its messages.
 
-Owns the stream of each message, the messages kept for a lost stream, and the clock. Sources: basic/transports,
-2025-03-26 to 2025-11-25 ("Sending Messages", "Listening", "Resumability and Redelivery"), and 2026-07-28
-(closing a response stream is a cancellation).
+Owns the stream of each message, the messages kept for a lost stream, the form of the events, keepalive, and the
+clock. Sources: basic/transports, 2025-03-26 to 2025-11-25 ("Sending Messages", "Listening", "Resumability and
+Redelivery"), and 2026-07-28 (closing a response stream is a cancellation); HTML Living Standard, 9.2.
 """
 
 from __future__ import annotations
@@ -12,15 +12,25 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
 
+from aiohttp import hdrs, web
+
 from mcpspy.core.mock.session import MockSession, Outgoing
 from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.mock.upstream import RealServer, RealServerConnection
+
+EVENTS = "text/event-stream"
 
 KEPT = 1000
 """Messages that are kept of a stream for a client that resumes it, and of the general stream while it has no reader."""
 
 FINISHED = 16
 """Ended streams of one client that are kept to be resumed."""
+
+KEEPALIVE_SECONDS = 15.0
+"""Seconds of silence on a stream, after which a comment keeps the connection alive, as SDK servers do."""
+
+PRIMED = "2025-11-25"
+"""From this revision on an event without data names a stream before it has a message."""
 
 
 class ClientStream:
@@ -188,3 +198,50 @@ class MockClient:
     def _next(self) -> int:
         self._number += 1
         return self._number
+
+
+async def write_stream(
+    request: web.BaseRequest,
+    stream: ClientStream,
+    last: int,
+    preface: bytes = b"",
+    headers: dict[str, str] | None = None,
+    *,
+    is_numbered: bool = True,
+) -> web.StreamResponse:
+    """Send the messages of a stream after number `last`, until it is over or another response takes it over."""
+    response = web.StreamResponse(
+        headers={hdrs.CONTENT_TYPE: EVENTS, hdrs.CACHE_CONTROL: "no-cache", **(headers or {})}
+    )
+    reader = stream.take_over()
+    try:
+        await response.prepare(request)
+        if preface:
+            await response.write(preface)
+        while stream.reader is reader:
+            new = stream.after(last)
+            if new:
+                last = new[-1][0]
+                written = [_event(number if is_numbered else None, message) for number, message in new]
+                await response.write(b"".join(written))
+                stream.trim()
+            elif stream.is_over:
+                break
+            elif not await stream.more(KEEPALIVE_SECONDS):
+                await response.write(b": keepalive\n\n")
+        await response.write_eof()
+    finally:
+        if stream.reader is reader:
+            stream.reader = None
+    return response
+
+
+def priming_event(client: MockClient, stream: ClientStream) -> bytes:
+    """Return the event that names a stream before it has a message, for clients that know such events."""
+    is_known = (client.session.revision or "") >= PRIMED
+    return b"id: %d\ndata: \n\n" % stream.number if is_known else b""
+
+
+def _event(number: int | None, message: Outgoing) -> bytes:
+    name = b"" if number is None else b"id: %d\n" % number
+    return b"event: message\n%bdata: %b\n\n" % (name, message.data)
