@@ -7,7 +7,6 @@ receives what it received then. The finished interactions are in the store.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeGuard
 
 from msgspec import Struct
@@ -36,12 +35,11 @@ from mcpspy.core.protocol.message import (
 )
 from mcpspy.core.protocol.peers import INTRODUCTIONS, Peers
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
-from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
+from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 from mcpspy.core.redact.placeholder import MARK
 from mcpspy.core.session.correlation import Key, RequestTable, event_of
 from mcpspy.core.session.exchange import SUBSCRIBE, State
 from mcpspy.core.session.rule_notes import RULE
-from mcpspy.core.session.session import Session
 
 CONNECTION_CLOSED = -32000
 """The error code of SDK servers for open requests when the client has closed its end."""
@@ -482,13 +480,3 @@ def was_forwarded(message: AnyMessage) -> TypeGuard[ValidMessage]:
     if isinstance(message, Malformed) or (frame.side == SERVER and frame.to is not None):
         return False
     return frame.by is None or (frame.side == SERVER and isinstance(message, Result | Failure))
-
-
-def entries(session: Session) -> Iterator[Entry]:
-    before: Frame | None = None
-    for change in session.changes:
-        if isinstance(change.what, Note | Damaged):
-            yield change.what
-        elif change.what.frame is not before:
-            before = change.what.frame
-            yield before

@@ -17,13 +17,11 @@ from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer, differences
 from mcpspy.core.mock.interaction import Interaction
-from mcpspy.core.mock.loader import InteractionLoader, entries
 from mcpspy.core.mock.matching import RequestKey, compared_request
 from mcpspy.core.mock.store import OPENING, InteractionStore, RecordedHandshake, subject_number
 from mcpspy.core.protocol.message import Failure, Request, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.redact.placeholder import fits
-from mcpspy.core.session.session import Session
 
 SMALL = 1 << 16
 """Bytes of a response that may be kept in memory until it is sent."""
@@ -79,17 +77,6 @@ class Recordings:
         self._stores = stores
         for number, store in enumerate(stores):
             store.number = number
-
-    @classmethod
-    def of(cls, sessions: Iterable[tuple[str, Session]], ignored: Iterable[Pointer] = ()) -> Recordings:
-        stores, ignored = [], tuple(ignored)
-        for label, session in sessions:
-            loader = InteractionLoader(InteractionStore(label, ignored), session.header)
-            for entry in entries(session):
-                loader.add(entry)
-            loader.end()
-            stores.append(loader.store)
-        return cls(stores, ignored)
 
     @property
     def is_whole(self) -> bool:

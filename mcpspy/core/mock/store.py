@@ -7,7 +7,7 @@ steps as well. The index finds rows by request. Messages that are in no file are
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from struct import Struct as Packed
 
 from msgspec import Struct
@@ -272,11 +272,6 @@ class InteractionStore:
             is_modern=bool(flags & MODERN),
             ignored=self.ignored,
         )
-
-    def interactions(self) -> Iterator[Interaction]:
-        if OPENING in self.steps:
-            yield self.interaction(OPENING)
-        yield from map(self.interaction, range(len(self)))
 
     def order(self, row: int) -> int:
         return (self.number << 32) + row

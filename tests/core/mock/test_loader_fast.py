@@ -16,7 +16,7 @@ from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.loader_fast import FastInteractionLoader
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.recording.decode import read_entry
-from tests.core.mock.talking import VERSION, Json, modern
+from tests.core.mock.talking import VERSION, Json, interactions_of, modern
 
 RECORDINGS = sorted((Path(__file__).parents[3] / "recordings").glob("*.jsonl"))
 
@@ -51,7 +51,7 @@ def kept(loader: InteractionLoader) -> Any:
     store = loader.store
     rows = range(len(store))
     return (
-        [told(interaction) for interaction in store.interactions()],
+        [told(interaction) for interaction in interactions_of(store)],
         {digest: list(store.index.rows(digest)) for digest in store.index.queues},
         {key: list(queue) for key, queue in store.index.methods.items()},
         store.index.subjects,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import aiohttp
 import pytest
 
-from mcpspy.core.mock.loader import InteractionLoader, entries
+from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.mock.store import InteractionStore
@@ -21,7 +21,7 @@ from mcpspy.io.mock import http
 from mcpspy.io.mock.http import Mock
 from mcpspy.io.mock.http_client import ClientStream, MockClient
 from mcpspy.io.mock.loader import RecordingsLoader
-from tests.core.mock.talking import VERSION, Json, Talk, asking, modern, progress, slow
+from tests.core.mock.talking import VERSION, Json, Talk, asking, entries, modern, progress, slow
 from tests.io.mock.speaking import Spoken, echo, event, heard, recent, spoken
 
 pytestmark = pytest.mark.timeout(60)
