@@ -117,12 +117,10 @@ class StatsCollector(Correlation[StatsCall]):
             (side, kind): [] for side in (CLIENT, SERVER) for kind in ("request", "result", "notification")
         }
         """Sizes of plain messages that are not summed yet."""
-        self._client_request_sizes, self._client_result_sizes, _ = (
-            self._plain[CLIENT, kind] for kind in ("request", "result", "notification")
-        )
-        self._server_request_sizes, self._server_result_sizes, _ = (
-            self._plain[SERVER, kind] for kind in ("request", "result", "notification")
-        )
+        self._client_request_sizes = self._plain[CLIENT, "request"]
+        self._client_result_sizes = self._plain[CLIENT, "result"]
+        self._server_request_sizes = self._plain[SERVER, "request"]
+        self._server_result_sizes = self._plain[SERVER, "result"]
 
     def begin_part(self) -> None:
         """Begin the next of the session's files, after its header."""

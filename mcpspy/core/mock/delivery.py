@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from msgspec import Struct, field
+
 from mcpspy.core.jsontools import one_line, replaced
 from mcpspy.core.mock.interaction import CANCEL, Interaction, RecordedStep
 from mcpspy.core.mock.matching import RequestKey
@@ -20,29 +22,23 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 SUBSCRIPTION = META + "subscriptionId"
 
 
-class Playback:
+class Playback(Struct, eq=False):
     """An interaction that is played to one client, under the id of the client's request."""
 
-    __slots__ = ("_at", "_gates", "_next", "_speed", "_started", "cancelled", "id", "interaction", "key")
+    interaction: Interaction
+    started: float
+    speed: float
+    id: bytes | None = None
+    """Of the client's request, JSON text; None if a notification began it."""
+    key: RequestKey | None = None
+    cancelled: bool = False
+    """True if nothing more may follow, except steps that waited for the cancellation."""
+    _at: float = 0.0
+    _gates: dict[int, float] = field(default_factory=dict)
+    _next: int = 0
 
-    def __init__(
-        self,
-        interaction: Interaction,
-        now: float,
-        speed: float,
-        id: str | None = None,  # noqa: A002
-        key: RequestKey | None = None,
-    ) -> None:
-        self.interaction = interaction
-        self.id = None if id is None else id.encode()
-        """Of the client's request, JSON text; None if a notification began it."""
-        self.key = key
-        self.cancelled = False
-        """True if nothing more may follow, except steps that waited for the cancellation."""
-        self._speed = speed
-        self._started = self._at = now
-        self._gates: dict[int, float] = {}
-        self._next = 0
+    def __post_init__(self) -> None:
+        self._at = self.started
 
     def open(self, gate: int, now: float) -> None:
         self._gates.setdefault(gate, now)
@@ -70,8 +66,8 @@ class Playback:
             if any(gate not in self._gates for gate in step.gates):
                 return
             self._next += 1
-            since = max((self._gates[gate] for gate in step.gates), default=self._started)
-            self._at = max(self._at, since + (step.after / self._speed if self._speed else 0.0))
+            since = max((self._gates[gate] for gate in step.gates), default=self.started)
+            self._at = max(self._at, since + (step.after / self.speed if self.speed else 0.0))
             if self.is_stopped(step):
                 continue
             if step.is_request and is_skipped(step):

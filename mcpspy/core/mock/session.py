@@ -231,7 +231,7 @@ class MockSession:
             if self.passthrough is not None:
                 self.passthrough.initialize = message.data
         if selected.interaction is not None:
-            self._start(Playback(selected.interaction, now, self._options.speed, message.id, key))
+            self._start(Playback(selected.interaction, now, self._options.speed, id, key))
         elif selected.miss is None:
             self._respond(selected.response(id), id, now)
         elif self.passthrough is not None:

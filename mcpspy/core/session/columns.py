@@ -37,7 +37,7 @@ _KIND, _SIDE, _FAILED, _ALONE = 7, 24, 32, 64
 _IS_ANSWER = bytes(what & _KIND in _ANSWERS for what in range(256))
 """`what` → whether the row is a response; translates a whole range of rows at once."""
 
-TOLD = 128
+LISTABLE = 128
 """Flag in `what` of a request or result without a protocol issue: a list shows it without reading the message."""
 
 _SIDES = {FROM_CLIENT: CLIENT, FROM_SERVER: SERVER, NO_SENDER: ""}
@@ -130,7 +130,7 @@ class Columns:
 
     def is_told(self, row: int) -> bool:
         """Return whether a list can show this request or result without its message."""
-        return bool(self.what[row] & TOLD)
+        return bool(self.what[row] & LISTABLE)
 
     def id(self, row: int) -> str | None:
         """Return the id's JSON text; a response may have none."""
@@ -254,7 +254,7 @@ class Columns:
             self._mark(row)
 
     def _add_flaw(self, row: int, flaw: str) -> None:
-        self.what[row] &= ~TOLD
+        self.what[row] &= ~LISTABLE
         before = self.flaws.get(row)
         self.flaws[row] = flaw if before is None else f"{before}; {flaw}"
         self._mark(row)

@@ -21,6 +21,7 @@ from mcpspy.core.session.columns import (
     FAILURE,
     FROM_CLIENT,
     FROM_SERVER,
+    LISTABLE,
     LONGEST_ID,
     MALFORMED,
     NO_SENDER,
@@ -29,7 +30,6 @@ from mcpspy.core.session.columns import (
     REQUEST,
     RESULT,
     STATE_NUMBERS,
-    TOLD,
     Columns,
 )
 from mcpspy.core.session.correlation import (
@@ -52,8 +52,8 @@ _KINDS = {
 
 # A look at an Enum's member is Python, and these are looked at for every message.
 _OK, _TOOL_ERROR = STATE_NUMBERS[State.OK], STATE_NUMBERS[State.TOOL_ERROR]
-_CLIENT_REQUEST, _SERVER_REQUEST = REQUEST | FROM_CLIENT | TOLD, REQUEST | FROM_SERVER | TOLD
-_CLIENT_RESULT, _SERVER_RESULT = RESULT | FROM_CLIENT | TOLD, RESULT | FROM_SERVER | TOLD
+_CLIENT_REQUEST, _SERVER_REQUEST = REQUEST | FROM_CLIENT | LISTABLE, REQUEST | FROM_SERVER | LISTABLE
+_CLIENT_RESULT, _SERVER_RESULT = RESULT | FROM_CLIENT | LISTABLE, RESULT | FROM_SERVER | LISTABLE
 
 
 class Slot(Struct, gc=False, eq=False):
@@ -149,7 +149,7 @@ class Index(Columns, Correlation[Slot]):
             self._add_flaw(row, flaw)
         is_listable = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
         if is_listable and frame.by is None and row not in self.flaws:
-            self.what[row] |= TOLD
+            self.what[row] |= LISTABLE
         if isinstance(message, Malformed):
             self._add_flaw(row, message.why)
         if message.index:
