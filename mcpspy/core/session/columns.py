@@ -205,11 +205,6 @@ class Columns:
         self._length[row] = length
         return row
 
-    def _locate(self, row: int, offsets: list[int], lengths: list[int]) -> None:
-        end = row + len(offsets)
-        self._offset[row:end] = array("Q", offsets)
-        self._length[row:end] = array("I", lengths)
-
     def _grow(self) -> None:
         for column in (
             self.at,

@@ -6,6 +6,7 @@ their order; `core.session.correlation` decides the outcome of requests.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
@@ -90,7 +91,8 @@ class Index(Columns, Correlation[Slot]):
             if place > begin:
                 lengths = list(map(len, lines[begin:place]))
                 *offsets, offset = accumulate((length + 1 for length in lengths), initial=offset)
-                self._locate(row, offsets, lengths)
+                self._offset[row : self._count] = array("Q", offsets)
+                self._length[row : self._count] = array("I", lengths)
                 self.messages += place - begin
             if place == len(lines):
                 return offset

@@ -178,15 +178,12 @@ class MockClient:
             return
         stream.owed -= 1
         if message.request is not None:
-            self._remove(message.request, stream)
+            self._streams[message.request].remove(stream)
+            if not self._streams[message.request]:
+                del self._streams[message.request]
         if stream.owed <= 0:
             stream.end()
             self._finished.append(stream)
-
-    def _remove(self, id: bytes, stream: ClientStream) -> None:  # noqa: A002
-        self._streams[id].remove(stream)
-        if not self._streams[id]:
-            del self._streams[id]
 
     def _stream(self, message: Outgoing) -> ClientStream | None:
         if message.request is not None:
