@@ -226,7 +226,7 @@ class StatsCollector(Correlation[StatsCall]):
         if change.event is not Event.QUESTION:
             self._settle(call, answer)
             return
-        # The call is not at its end: the same request comes again, with what was asked for.
+        # The call continues: the same request is sent again, with the answers.
         chain, call.chain = call.chain or InputChain(call.at), None
         self._settle(call, answer)
         call.chain, call.data = chain, b""
@@ -287,18 +287,18 @@ class StatsCollector(Correlation[StatsCall]):
         is_server = head.side == SERVER
         (self._server_result_sizes if is_server else self._client_result_sizes).append(size)
         self.lines = line + 1
-        if tables.wanted is not None or request.is_subscription:
+        if tables.matches is not None or request.is_subscription:
             answer = StatsAnswer(at, size, line)
             if tables.reads_text:
                 answer.data = data
             self._settle(request, answer)
             return
-        self.flight.change(is_server, -1, at)  # It was pending, so somebody waited for it.
+        self.flight.change(is_server, -1, at)  # It was pending, so its sender waited for it.
         tables.answered(request, at, size, line)
 
     def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
         tables, size = self.tables, len(data)
-        if tables.wanted is not None or size > tables.groups.least:
+        if tables.matches is not None or size > tables.groups.least:
             return False
         self._plain[head.side, "notification"].append(size)
         tables.count_notification(head.side, method, size)

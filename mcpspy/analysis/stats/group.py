@@ -22,7 +22,7 @@ class GroupKind(StrEnum):
     REQUEST = "request"
     NOTIFICATION = "notification"
 
-    __hash__ = str.__hash__  # Enum's own is Python, and is asked for every message.
+    __hash__ = str.__hash__  # Enum's own is Python, and is called for every message.
 
 
 class StateCounts(dict[State, int]):

@@ -183,13 +183,13 @@ class StatsTables:
 
     def __init__(self, query: Query | None, top: int) -> None:
         self.groups = MessageGroups(top)
-        self.wanted = query.matches if query is not None else None
+        self.matches = query.matches if query is not None else None
         self.reads_text = query is not None and query.reads_text
         """True if the filter reads the bytes of the messages."""
 
     def settled(self, call: StatsCall, answer: StatsAnswer | None) -> None:
         """Count a request with a known outcome, if it matches."""
-        if self.wanted is not None and not self.wanted(call_item(call, answer)):
+        if self.matches is not None and not self.matches(call_item(call, answer)):
             return
         if answer is not None:
             self.answered(call, answer.at, answer.size, answer.line, is_failure=answer.is_failure)
@@ -230,7 +230,7 @@ class StatsTables:
         """Count a notification, if it matches."""
         at, side, method, subject = message.at, message.side, message.method, message.subject or ""
         size = len(message.data)
-        if self.wanted is not None:
+        if self.matches is not None:
             item = ExchangeItem(
                 at=at,
                 side=side,
@@ -242,7 +242,7 @@ class StatsTables:
                 odd=bool(message.flaws),
                 data=message.data,
             )
-            if not self.wanted(item):
+            if not self.matches(item):
                 return
         self.count_notification(side, method, size)
         if size > self.groups.least:
@@ -257,7 +257,7 @@ class StatsTables:
     def add_uncounted(self, message: AnyMessage, kind: str, line: int) -> None:
         """Weigh a message that is neither of a call nor a notification; no filter matches such."""
         size = len(message.data)
-        if self.wanted is None and size > self.groups.least:
+        if self.matches is None and size > self.groups.least:
             self.groups.add_large(LargeMessage(size, -line, line, message.at, message.side, kind))
 
     def _add_large_request(self, call: StatsCall) -> None:

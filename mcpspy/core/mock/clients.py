@@ -3,7 +3,7 @@
 From 2026-07-28 on nothing on the wire identifies the client, yet each client receives the recorded responses from
 the first on. A client never uses an id twice, and most reuse a connection. So a request is from the client of that
 name that has not used its id yet: the last one on this connection, else the one that used the id before it, else
-the last one heard. If there is none, the client is new.
+the most recent one. If there is none, the client is new.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class DeliveryFilter:
         if playback.key is not None and playback.key.version is not None:
             least = playback.key.meta.get(META + "logLevel")
             if least is None:
-                return False  # A request of 2026-07-28 that names no level wants no logs.
+                return False  # A request of 2026-07-28 that names no level receives no logs.
         if least not in LEVELS or level not in LEVELS:
             return True
         return LEVELS.index(level) >= LEVELS.index(least)

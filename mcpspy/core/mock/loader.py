@@ -127,7 +127,7 @@ class CauseInference:
         last = self._last.get(self._last_stream)
         if last is not None and last[0] == row:
             return True
-        # A modern request has a stream of its own over HTTP, in which nothing follows it.
+        # A modern request has its own stream over HTTP, in which nothing follows it.
         return not self._store.flags(row) & MODERN and any(
             row == last_row for last_row, _ in self._last.values()
         )
@@ -271,9 +271,9 @@ class InteractionLoader(Peers):
 
     def _client_request(self, message: Request, where: Location) -> None:
         frame, store = message.frame, self.store
-        wanted = request_key(message, store.ignored)
+        matched = request_key(message, store.ignored)
         tracked = TrackedRequest(len(store), self.exchanges, (frame.stream, CLIENT, message.id))
-        tracked.is_modern = wanted.version is not None
+        tracked.is_modern = matched.version is not None
         tracked.is_subscription = message.method == SUBSCRIBE
         token = message.progress_token if bytes(message.body.meta) else None
         self._pairing.request(tracked, frame, message.id, token, modern=True)
@@ -283,14 +283,14 @@ class InteractionLoader(Peers):
             tracked.handshake = RecordedHandshake(message.method, tracked.row)
             store.index.handshakes.setdefault(message.method, []).append(tracked.handshake)
         else:
-            answers = wanted.question is not None
+            answers = matched.question is not None
             store.index.add_request(
-                tracked.row, wanted.digest, message.method, wanted.subject, answers=answers
+                tracked.row, matched.digest, message.method, matched.subject, answers=answers
             )
             if MARK in message.data:
                 store.index.redacted.append(tracked.row)
-            if wanted.version is not None:
-                store.index.versions.add(wanted.version)
+            if matched.version is not None:
+                store.index.versions.add(matched.version)
         if frame.http is not None:
             self.causes.exchanges[frame.http] = tracked.row
         if not tracked.is_subscription:
@@ -313,7 +313,7 @@ class InteractionLoader(Peers):
     def _client_response(self, message: Result | Failure) -> None:
         tracked, _ = self._pairing.answer(message.frame, message.id, event_of(message))
         if tracked is None:
-            tracked, _ = self._pairing.stray(message.frame, message.id)
+            tracked, _ = self._pairing.explain_unsolicited(message.frame, message.id)
         if tracked is not None and tracked.place is not None:
             self._gate(tracked.row, tracked.place, message.at)
             if tracked.is_owed:

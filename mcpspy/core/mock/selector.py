@@ -146,7 +146,7 @@ class Selector:
         return [recordings.interaction(order) for order in recordings.orders() if order not in self._used]
 
     def _find_redacted(self, key: RequestKey) -> bytes | None:
-        """Return the digest of a redacted request that may be this one, preferably one that stands for no other."""
+        """Return the digest of a redacted request that may be this one, preferably one not yet taken for another."""
         if key.digest not in self._redacted:
             taken = set(self._redacted.values())
             found = list(self._recordings.redacted(key))
@@ -167,7 +167,7 @@ class Selector:
         if queue is None and self._mode is MatchMode.LENIENT and (only := recordings.only(key)) is not None:
             digest, queue = only, recordings.queue(only) if recordings.is_whole else None
         if queue is not None and key.responses is not None:
-            # Of one question, the response to what the user said; else the next.
+            # Of one question, the response to the same answer; else the next.
             matching = queue.answering(key.responses)
             if matching or not recordings.is_whole:
                 return (digest, key.responses), matching

@@ -111,7 +111,7 @@ class RequestTable(Generic[P]):
         return flaw
 
     def answer(self, frame: Frame, id: str | None, event: Event) -> tuple[P | None, str | None]:  # noqa: A002
-        """Settle a request; return it, and an issue. For a response without a request, see `stray`."""
+        """Settle a request; return it, and an issue. For a response without a request, see `explain_unsolicited`."""
         key, flaw = self._request_key(frame, id)
         waiting = self._open.pop(key, None)
         if waiting is None:
@@ -126,7 +126,7 @@ class RequestTable(Generic[P]):
         transition(request, event)
         return request, "answered after it was cancelled" if request.state is State.LATE else flaw
 
-    def stray(self, frame: Frame, id: str | None) -> tuple[P | None, str]:  # noqa: A002
+    def explain_unsolicited(self, frame: Frame, id: str | None) -> tuple[P | None, str]:  # noqa: A002
         """Describe a response that no open request waits for."""
         if id is None:
             return None, "answers nothing: it has no id"
@@ -166,18 +166,18 @@ class RequestTable(Generic[P]):
         """Return the open subscription that a notification names."""
         return None if id is None else self._subscription((frame.stream, other(frame.side), id))
 
-    def asks(self, question: Question, request: P) -> None:
+    def add_question(self, question: Question, request: P) -> None:
         """Remember that a request was answered by a question (2026-07-28, input required)."""
         self._questions.setdefault(question, []).append(request)
 
     def continued(self, question: Question) -> P | None:
         """Return the request whose question is answered now."""
-        asked = self._questions.get(question)
-        if not asked:
+        requests = self._questions.get(question)
+        if not requests:
             return None
-        if len(asked) == 1:
+        if len(requests) == 1:
             del self._questions[question]
-        return asked.pop(0)
+        return requests.pop(0)
 
     def is_repeated(self, frame: Frame) -> bool:
         """Return whether a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
@@ -378,14 +378,14 @@ class Correlation(Peers, ABC, Generic[P]):
         frame, event = message.frame, event_of(message)
         request, flaw = self._pairing.answer(frame, message.id, event)
         if request is None:
-            return UnsolicitedResponse(message, *self._pairing.stray(frame, message.id))
+            return UnsolicitedResponse(message, *self._pairing.explain_unsolicited(frame, message.id))
         stream, method, subject = self._about(request)
         if method in INTRODUCTIONS:
             self._introducing.discard((frame.stream, other(frame.side), message.id or ""))
         if event is Event.QUESTION and isinstance(message, Result):
             body = message.body
-            asked = question(stream, method, subject, body.request_state, body.input_requests)
-            self._pairing.asks(asked, request)
+            key = question(stream, method, subject, body.request_state, body.input_requests)
+            self._pairing.add_question(key, request)
         self.hear_answer(message, method)
         return RequestAnswered(message, request, flaw, event)
 
@@ -453,8 +453,8 @@ class Correlation(Peers, ABC, Generic[P]):
         written out here.
         """
         pairing, introducing, follows_progress = self._pairing, self._introducing, self.follows_progress
-        asked, answered, posted = pairing._open, pairing._answered, pairing._posted
-        # No plain message says more of its sender than is known.
+        open_requests, answered, posted = pairing._open, pairing._answered, pairing._posted
+        # A plain message never adds to what is known of its sender.
         may_ask, may_answer = self.revision is not None and self.client is not None, self.server is not None
         take_request, take_result = self._plain_request, self._plain_result
         head, end = None, len(lines)
@@ -486,7 +486,7 @@ class Correlation(Peers, ABC, Generic[P]):
             id_text = str(number)
             if method is UNSET:
                 key = now.stream, SERVER if side == CLIENT else CLIENT, id_text
-                waiting = asked.get(key)
+                waiting = open_requests.get(key)
                 if (
                     result is UNSET
                     or not may_answer
@@ -496,7 +496,7 @@ class Correlation(Peers, ABC, Generic[P]):
                     or (introducing and key in introducing)
                 ):
                     break
-                del asked[key]
+                del open_requests[key]
                 answered[key] = request
                 is_error = result.is_error
                 request.state = _TOOL_ERROR if is_error else _OK
@@ -507,7 +507,7 @@ class Correlation(Peers, ABC, Generic[P]):
                     result is not UNSET
                     or not may_ask
                     or method in _SLOW_REQUESTS
-                    or key in asked
+                    or key in open_requests
                     or key in answered
                 ):
                     break
@@ -520,7 +520,7 @@ class Correlation(Peers, ABC, Generic[P]):
                         if follows_progress:
                             token = text(meta.token)
                 request = take_request(now, method, subject, id_text, data, is_modern)
-                asked[key] = [request]
+                open_requests[key] = [request]
                 if token is not None:
                     pairing._progress[now.stream, side, token] = request
                 if now.http is not None and side == CLIENT:

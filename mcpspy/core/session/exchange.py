@@ -29,7 +29,7 @@ class State(StrEnum):
     """Its HTTP exchange ended with an error status and no message."""
     UNANSWERED = "no answer"
 
-    __hash__ = str.__hash__  # Enum's own is Python, and is asked twice for every message.
+    __hash__ = str.__hash__  # Enum's own is Python, and is called twice for every message.
 
 
 class Event(StrEnum):

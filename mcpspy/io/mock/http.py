@@ -56,7 +56,7 @@ LARGEST = 64 << 20
 """The most bytes of a body."""
 
 SERVER_ERROR = -32000
-"""The code of errors for which JSON-RPC has no code of its own."""
+"""The code of errors for which JSON-RPC has no code."""
 
 
 class ParsedPost(NamedTuple):
@@ -79,7 +79,7 @@ class ParsedPost(NamedTuple):
         return kind in accept or "*/*" in accept or f"{kind.partition('/')[0]}/*" in accept
 
 
-class HttpRefusal(Exception):  # noqa: N818 - reads as what it says at every raise.
+class HttpRefusal(Exception):  # noqa: N818 - the name reads well at every raise.
     """An HTTP exchange that ends with an error of the mock."""
 
     def __init__(self, status: int, why: str, code: int = SERVER_ERROR, **headers: str) -> None:
@@ -221,7 +221,7 @@ class Mock:
     async def _single(self, post: ParsedPost, message: Request) -> web.StreamResponse:
         """Take a request of 2026-07-28, which has no session."""
         if not self._recordings.is_modern and not self._recordings.is_whole:
-            await self._is_read.wait()  # What is modern in it may come last.
+            await self._is_read.wait()  # Its modern messages may come last.
             self._expect_more()
         if not self._recordings.is_modern:
             raise HttpRefusal(400, "Bad Request: Server not initialized")

@@ -165,7 +165,7 @@ def test_whatever_was_recorded_it_makes_the_same_scenes(said: list[Any], cut: in
     assert short == long
 
 
-def asks(id: int, **params: Any) -> tuple[str, Json]:  # noqa: A002
+def request_entry(id: int, **params: Any) -> tuple[str, Json]:  # noqa: A002
     return "client", {"id": id, "method": "tools/call", "params": params}
 
 
@@ -173,18 +173,23 @@ def answers(id: int, **result: Any) -> tuple[str, Json]:  # noqa: A002
     return "server", {"id": id, "result": result}
 
 
-ONCE, AGAIN = asks(1, name="a"), asks(1, name="b")
-LATER = asks(2, _meta={"progressToken": 2})
+ONCE, AGAIN = request_entry(1, name="a"), request_entry(1, name="b")
+LATER = request_entry(2, _meta={"progressToken": 2})
 
 
 @pytest.mark.parametrize(
     "said",
     [
         [ONCE, AGAIN, answers(1, n=1), answers(1, n=2)],
-        [LATER, asks(2), answers(2, n=1), answers(2, n=2)],
-        [asks(1, arguments={"n": 10**30}), asks(2, arguments={"n": 10**30 + 1})],
-        [asks(1, arguments={"n": 1.0}), asks(2, arguments={"n": 1}), asks(3, arguments={}), asks(4)],
-        [ONCE, ("server", {"method": "notifications/message"}), asks(2), answers(1), answers(2)],
+        [LATER, request_entry(2), answers(2, n=1), answers(2, n=2)],
+        [request_entry(1, arguments={"n": 10**30}), request_entry(2, arguments={"n": 10**30 + 1})],
+        [
+            request_entry(1, arguments={"n": 1.0}),
+            request_entry(2, arguments={"n": 1}),
+            request_entry(3, arguments={}),
+            request_entry(4),
+        ],
+        [ONCE, ("server", {"method": "notifications/message"}), request_entry(2), answers(1), answers(2)],
     ],
     ids=["in use", "in use by one that reports", "great numbers", "equal numbers", "one waits"],
 )

@@ -38,7 +38,7 @@ def test_an_answer_settles_the_request_that_waits_under_its_id() -> None:
     assert pairing.answer(CLIENT, "1", Event.RESULT) == (None, None), "the client asked itself"
     assert pairing.answer(SERVER, "1", Event.RESULT) == (asked, None)
     assert (asked.state, list(pairing.pending())) == (State.OK, [])
-    assert pairing.stray(SERVER, "1") == (asked, "id 1 was answered before")
+    assert pairing.explain_unsolicited(SERVER, "1") == (asked, "id 1 was answered before")
 
 
 def test_an_answer_finds_its_request_however_long_ago() -> None:
@@ -88,8 +88,8 @@ def test_a_question_that_was_answered_leaves_nothing() -> None:
     pairing = RequestTable[OpenRequest](forgets=True)
     asked = (None, "tools/call", "book", "state")
     first, second = OpenRequest(), OpenRequest()
-    pairing.asks(asked, first)
-    pairing.asks(asked, second)
+    pairing.add_question(asked, first)
+    pairing.add_question(asked, second)
 
     assert [pairing.continued(asked) for _ in range(3)] == [first, second, None]
     assert pairing._questions == {}
