@@ -1,15 +1,9 @@
-"""The fold: lines of a recording in, numbers out, in one pass.
+"""The collector: lines of a recording in, statistics out, in one pass.
 
-Owns when something counts: a notification when it comes, a request once it is
-known what became of it, which `core.session.correlation` decides. The tables hold what a filter
-finds; time, handshake, who was under way and how many messages there are, are the
-session's own.
-
-How long it took until there was somebody to talk to.
-
-Owns the introductions of every era: `initialize` until 2025-11-25,
-`server/discover` in 2026-07-28; that a client may have neither; and that many
-may come through one proxy.
+Owns when a message is counted: a notification at once, a request once `core.session.correlation` knows its
+outcome. A filter limits the tables only, not time, handshakes, concurrency and number of messages. A handshake
+is `initialize` until 2025-11-25 or `server/discover` in 2026-07-28; a client may have neither, and many
+clients may share a proxy.
 """
 
 from __future__ import annotations
@@ -19,9 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mcpspy.analysis.stats.calls import InputChain, StatsAnswer, StatsCall
 from mcpspy.analysis.stats.concurrency import Concurrency
-from mcpspy.analysis.stats.tables import StatsTables
+from mcpspy.analysis.stats.tables import InputChain, StatsAnswer, StatsCall, StatsTables
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.peers import INTRODUCTIONS
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
@@ -40,45 +33,38 @@ from mcpspy.core.session.correlation import (
 from mcpspy.core.session.exchange import SUBSCRIBE, Event, State
 
 MOST = 100
-"""Clients that are told apart."""
+"""Clients that are counted separately."""
 
 
 class Handshake(NamedTuple):
-    """An introduction that was answered. All times are seconds, `at` since the session's start."""
+    """An answered `initialize` or `server/discover`. All times are seconds, `at` since the session's start."""
 
     method: str
     at: float
     took: float
     stream: str | None
     ready: float | None = None
-    """When the client said that it is initialized, since the session's start; None if it never did."""
+    """Time of `notifications/initialized`, since the session's start; None if there was none."""
 
 
 class Handshakes:
-    """The introductions of a session."""
-
     def __init__(self) -> None:
         self.count = 0
-        """Introductions that were answered."""
         self.first: Handshake | None = None
         self.first_answer: float | None = None
-        """When the server first answered anything, since the session's start."""
+        """Time of the server's first response, since the session's start."""
         self.clients: Counter[str] = Counter()
-        """How often each client began a session."""
 
-    def begun(self, client: str) -> None:
-        """A client asks to be let in."""
+    def count_client(self, client: str) -> None:
         if client in self.clients or len(self.clients) < MOST:
             self.clients[client] += 1
 
     def answered(self, method: str, at: float, took: float, stream: str | None) -> None:
-        """It was let in."""
         self.count += 1
         if self.first is None:
             self.first = Handshake(method, at, took, stream)
 
-    def initialized(self, at: float, stream: str | None) -> None:
-        """A client says that it is ready."""
+    def set_ready(self, at: float, stream: str | None) -> None:
         first = self.first
         if first is not None and first.ready is None and first.stream == stream:
             self.first = first._replace(ready=at)
@@ -93,22 +79,20 @@ _KINDS = {
 }
 
 KINDS = (*_KINDS.values(), "repeated")
-"""What messages are counted as; `repeated` is an event that a resumed stream brought again."""
+"""Kinds of counted messages; `repeated` is an event that a resumed stream repeated."""
 
 KEPT = 1 << 14
 """Requests, events and HTTP exchanges that are remembered after their end."""
 
 _EVERY = 4096
-"""Lines after which it is seen whether something can be forgotten."""
+"""Lines between two calls of `forget_but`."""
 
 
 class StatsCollector(Correlation[StatsCall]):
-    """A session in numbers, as far as it has been read."""
-
     follows_progress = False
 
     def __init__(self, header: Header | None = None, query: Query | None = None, top: int = 10) -> None:
-        """Begin with nothing; a query chooses what the tables hold, `top` how many large messages are kept."""
+        """Create an empty collector; `query` filters what the tables count, `top` limits the large messages."""
         super().__init__(header, forgets=True)
         self.query = query
         self.tables = StatsTables(query, top)
@@ -116,40 +100,34 @@ class StatsCollector(Correlation[StatsCall]):
         self.flight = Concurrency()
         self.handshakes = Handshakes()
         self.messages = {CLIENT: 0, SERVER: 0}
-        """How many each side sent, whatever they are."""
         self.bytes = {CLIENT: 0, SERVER: 0}
-        """Bytes of these."""
         self.kinds: Counter[str] = Counter()
-        """Messages by what they are, `KINDS`; they add up to `messages`."""
+        """Messages by kind, `KINDS`; they add up to `messages`."""
         self.strays = 0
-        """Answers that no open request waited for."""
+        """Responses that no open request waited for."""
         self.notes: Counter[str] = Counter()
         self.damaged = 0
-        """Lines that nothing can be read from."""
         self.lost = 0
-        """Entries that could not be recorded."""
         self.waiting: list[StatsCall] = []
-        """Once finished: the requests that wait for their answer, the oldest first."""
+        """After `finish`: the pending requests, the oldest first."""
         self.lines = 0
-        """How many have been taken, of all files, their headers aside."""
+        """Number of lines taken, of all files, except their headers."""
         self._parts: list[int] = []
         self._plain: dict[tuple[str, str], list[int]] = {
             (side, kind): [] for side in (CLIENT, SERVER) for kind in ("request", "result", "notification")
         }
         """Sizes of plain messages that are not summed yet."""
-        self._plain_asked, self._plain_answered_back, _ = (
-            self._plain[CLIENT, kind] for kind in ("request", "result", "notification")
-        )
-        self._plain_asked_back, self._plain_answered, _ = (
-            self._plain[SERVER, kind] for kind in ("request", "result", "notification")
-        )
+        self._client_request_sizes = self._plain[CLIENT, "request"]
+        self._client_result_sizes = self._plain[CLIENT, "result"]
+        self._server_request_sizes = self._plain[SERVER, "request"]
+        self._server_result_sizes = self._plain[SERVER, "result"]
 
     def begin_part(self) -> None:
-        """What is added from here on is in the next of the session's files, after its header."""
+        """Begin the next of the session's files, after its header."""
         self._parts.append(self.lines)
 
     def place(self, line: int) -> tuple[int, int]:
-        """Return in which part a line is, from 0, and which of that file's it is, from 1."""
+        """Return the part of a line, from 0, and its number in that file, from 1."""
         part = max(bisect_right(self._parts, line) - 1, 0)
         return part, line - (self._parts[part] if self._parts else 0) + 2
 
@@ -163,7 +141,6 @@ class StatsCollector(Correlation[StatsCall]):
             self._pairing.forget_but(KEPT)
 
     def add(self, entry: Entry) -> None:
-        """Take the next entry."""
         for change in self.changes_of(entry):
             what = change.what
             if isinstance(what, Note):
@@ -175,7 +152,7 @@ class StatsCollector(Correlation[StatsCall]):
         self.lines += 1
 
     def finish(self, *, is_over: bool) -> None:
-        """Count what is still open. `is_over`: nothing more will come, so it never gets an answer."""
+        """Count open requests. `is_over`: the session ended, so they never get a response."""
         if is_over:
             self.end()
         else:
@@ -183,7 +160,7 @@ class StatsCollector(Correlation[StatsCall]):
             self._ended(self._pairing.waiting())
 
     def _ended(self, over: list[StatsCall]) -> None:
-        self.flight.pass_to(self.last_at)
+        self.flight.advance(self.last_at)
         for call in over:
             self._settle(call, None)
 
@@ -212,29 +189,31 @@ class StatsCollector(Correlation[StatsCall]):
         if is_answer and message.side == SERVER and self.handshakes.first_answer is None:
             self.handshakes.first_answer = at
         if isinstance(change, RequestOpened) and call is not None:
-            self._asked(change, call, message)
+            self._count_request(change, call, message)
         elif isinstance(change, RequestAnswered) and call is not None:
-            self._answered(change, call, message)
+            self._count_response(change, call, message)
         elif isinstance(message, Notification) and kind != "repeated":
             if isinstance(change, RequestCancelled) and call is not None and call.state is State.CANCELLED:
                 self._leave(call, at)
             elif message.method == "notifications/initialized":
-                self.handshakes.initialized(at, message.frame.stream)
-            self.tables.told(message, self.lines)
+                self.handshakes.set_ready(at, message.frame.stream)
+            self.tables.add_notification(message, self.lines)
         else:
             self.strays += isinstance(change, UnsolicitedResponse) and not message.frame.is_ours
-            self.tables.passed(message, kind, self.lines)
+            self.tables.add_uncounted(message, kind, self.lines)
 
-    def _asked(self, change: RequestOpened[StatsCall], call: StatsCall, message: AnyMessage) -> None:
+    def _count_request(self, change: RequestOpened[StatsCall], call: StatsCall, message: AnyMessage) -> None:
         call.odd = bool(change.flaw or message.flaws)
         if change.continues is not None:
             call.chain = change.continues.chain
         if call.method == "initialize":
-            self.handshakes.begun(str(self.client or ""))
+            self.handshakes.count_client(str(self.client or ""))
         if not call.is_subscription:
             self.flight.change(message.side == CLIENT, 1, message.at)
 
-    def _answered(self, change: RequestAnswered[StatsCall], call: StatsCall, message: AnyMessage) -> None:
+    def _count_response(
+        self, change: RequestAnswered[StatsCall], call: StatsCall, message: AnyMessage
+    ) -> None:
         answer = StatsAnswer(message.at, len(message.data), self.lines, isinstance(message, Failure))
         answer.odd = bool(change.flaw or message.flaws)
         if isinstance(message, Failure):
@@ -247,7 +226,7 @@ class StatsCollector(Correlation[StatsCall]):
         if change.event is not Event.QUESTION:
             self._settle(call, answer)
             return
-        # The call is not at its end: the same request comes again, with what was asked for.
+        # The call continues: the same request is sent again, with the answers.
         chain, call.chain = call.chain or InputChain(call.at), None
         self._settle(call, answer)
         call.chain, call.data = chain, b""
@@ -267,18 +246,18 @@ class StatsCollector(Correlation[StatsCall]):
                 self._leave(call, note.at)
 
     def _settle(self, call: StatsCall, answer: StatsAnswer | None) -> None:
-        """Count a request whose outcome is known: nobody waits for it any more."""
+        """Count a request whose outcome is known."""
         self._leave(call, self.last_at if answer is None else answer.at)
         self.tables.settled(call, answer)
 
     def _leave(self, call: StatsCall, at: float) -> None:
-        """Nobody waits for a call any more."""
+        """Take a request that no one waits for any more out of the concurrency."""
         if not call.is_out and not call.is_subscription:
             call.is_out = True
             self.flight.change(call.group.side == CLIENT, -1, at)
 
     def _take_plain(self, lines: Sequence[bytes], place: int) -> int:
-        """Take plain lines; what all of them add to is summed at once."""
+        """Take plain lines, and sum their sizes at once."""
         counts = self._plain
         place = self.take_plain(lines, place)
         for (side, kind), sizes in counts.items():
@@ -294,7 +273,7 @@ class StatsCollector(Correlation[StatsCall]):
     ) -> StatsCall:
         side, tables, at, size = head.side, self.tables, head.t, len(data)
         is_client = side == CLIENT
-        (self._plain_asked if is_client else self._plain_asked_back).append(size)
+        (self._client_request_sizes if is_client else self._server_request_sizes).append(size)
         group = tables.groups.requests(side, method, subject)
         call = StatsCall(at, size, self.lines, id_text, method, group, subject, head.stream, False, is_modern)
         if tables.reads_text:
@@ -306,22 +285,22 @@ class StatsCollector(Correlation[StatsCall]):
     def _plain_result(self, head: PlainHead, request: StatsCall, data: bytes, is_error: bool) -> None:
         at, size, line, tables = head.t, len(data), self.lines, self.tables
         is_server = head.side == SERVER
-        (self._plain_answered if is_server else self._plain_answered_back).append(size)
+        (self._server_result_sizes if is_server else self._client_result_sizes).append(size)
         self.lines = line + 1
-        if tables.wanted is not None or request.is_subscription:
+        if tables.matches is not None or request.is_subscription:
             answer = StatsAnswer(at, size, line)
             if tables.reads_text:
                 answer.data = data
             self._settle(request, answer)
             return
-        self.flight.change(is_server, -1, at)  # It was pending, so somebody waited for it.
+        self.flight.change(is_server, -1, at)  # It was pending, so its sender waited for it.
         tables.answered(request, at, size, line)
 
     def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
         tables, size = self.tables, len(data)
-        if tables.wanted is not None or size > tables.groups.least:
+        if tables.matches is not None or size > tables.groups.least:
             return False
         self._plain[head.side, "notification"].append(size)
-        tables.told_plainly(head.side, method, size)
+        tables.count_notification(head.side, method, size)
         self.lines += 1
         return True

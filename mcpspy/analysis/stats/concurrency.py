@@ -1,9 +1,7 @@
-"""How many requests were under way at any time, and who was waiting for whom.
+"""The number of requests in flight over time, and which side waited.
 
-Owns the count of either side, its peaks over time, and the shares of the time.
-Takes what happens in its order and keeps a few hundred numbers, however long
-it goes on: when the bins do not reach, two become one. A time that goes back
-counts as the latest before it.
+Owns the count of either side, its peaks, and the shares of the time. Keeps a few hundred numbers for a session
+of any length: when the bins are used up, pairs of them are merged. A time before the latest counts as the latest.
 """
 
 from __future__ import annotations
@@ -11,41 +9,24 @@ from __future__ import annotations
 from array import array
 
 BINS = 256
-"""Stretches of time whose peak is kept: more than a terminal has columns; at least half of them are in use."""
+"""Intervals whose peak is kept: more than a terminal has columns; at least half of them are in use."""
 
 FINEST = 1 / 1024
-"""Seconds of such a stretch in the beginning."""
+"""Seconds of an interval in the beginning."""
 
 
 class Concurrency:
-    """The requests under way, subscriptions aside."""
-
-    __slots__ = (
-        "_at",
-        "_bin",
-        "_bin_end",
-        "_from_client",
-        "_from_server",
-        "_peaks",
-        "_width",
-        "area",
-        "asked_back",
-        "peak",
-        "peak_back",
-        "served",
-    )
+    """The requests in flight, except subscriptions."""
 
     def __init__(self) -> None:
         self.peak = 0
-        """The most of the client's requests at a time."""
         self.peak_back = 0
-        """The most of the server's requests at a time."""
         self.served = 0.0
         """Seconds in which the client waited for the server, and not the server for the client."""
         self.asked_back = 0.0
         """Seconds in which the server waited for the client."""
         self.area = 0.0
-        """Seconds of all the client's requests together."""
+        """Sum of the seconds that the client's requests were in flight."""
         self._from_client = self._from_server = 0
         self._at = 0.0
         self._width = self._bin_end = FINEST
@@ -53,7 +34,7 @@ class Concurrency:
         self._bin = 0
 
     def change(self, is_client: bool, by: int, at: float) -> None:
-        """One more request of a side is under way, or one less: it is answered, or nobody waits for it any more."""
+        """Change the number of requests in flight that one side sent, at a time."""
         passed = at - self._at
         if passed > 0.0:
             self._at = at
@@ -75,17 +56,17 @@ class Concurrency:
             self._from_server = now = self._from_server + by
             self.peak_back = max(self.peak_back, now)
 
-    def pass_to(self, at: float) -> None:
-        """Time goes on without that anything happens."""
+    def advance(self, at: float) -> None:
+        """Advance the time without a change."""
         self.change(True, 0, at)
 
     @property
     def span(self) -> float:
-        """Seconds that a profile is of: to the end of the stretch that the last change was in."""
+        """Seconds that a profile covers: to the end of the last change's interval."""
         return self._bin_end
 
     def profile(self, columns: int) -> list[int]:
-        """Return the most of the client's requests at a time, in so many stretches of equal length at most."""
+        """Return the peaks of the client's requests in flight, in at most `columns` intervals of equal length."""
         used = self._bin + 1
         columns = max(min(columns, used), 1)
         return [
@@ -94,7 +75,7 @@ class Concurrency:
         ]
 
     def _reach(self, at: float) -> None:
-        """Go to the bin of a time; what is under way is so in all the bins between."""
+        """Advance to the bin of a time; what is in flight is so in all the bins between."""
         peaks = self._peaks
         while at / self._width >= BINS:
             halves = [max(peaks[place], peaks[place + 1]) for place in range(0, BINS, 2)]

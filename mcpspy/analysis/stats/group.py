@@ -1,7 +1,6 @@
-"""Requests, or notifications, that are alike, and what is counted of them.
+"""Groups of similar requests or notifications, and their counts.
 
-Owns what belongs together: one side, one method; of calls, prompts and
-resources also what they are about. How a request went is `core.session.exchange`'s.
+A group has one side and one method; calls, prompts and resources also one subject.
 """
 
 from __future__ import annotations
@@ -13,87 +12,68 @@ from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.session.exchange import State
 
 BY_SUBJECT = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""Methods that are counted by what they are about: which tool, prompt, resource."""
+"""Methods that are counted by subject: the tool, prompt or resource."""
 
 FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED})
-"""States of what was answered, and badly."""
+"""Failed states of answered requests."""
 
 
 class GroupKind(StrEnum):
-    """What is counted."""
-
     REQUEST = "request"
     NOTIFICATION = "notification"
 
-    __hash__ = str.__hash__  # Enum's own is Python, and is asked for every message.
+    __hash__ = str.__hash__  # Enum's own is Python, and is called for every message.
 
 
 class StateCounts(dict[State, int]):
-    """State → how many requests; of a state that none came to, 0."""
+    """State → number of requests; 0 by default."""
 
     def __missing__(self, _: State) -> int:
         return 0
 
 
 class ChainCounts:
-    """Calls that took more than one request, because the server asked back (2026-07-28, input required)."""
+    """Calls that took more than one request (2026-07-28, input required)."""
 
     def __init__(self) -> None:
         self.whole = Distribution()
-        """Seconds from the first request to the last answer, of each that came to its end."""
+        """Seconds from the first request to the last response, of each finished call."""
         self.served = 0.0
         """Seconds of that in which the server had a request to answer."""
         self.requests = 0
-        """Requests they took, all together."""
 
     def __len__(self) -> int:
         return len(self.whole)
 
 
 class MessageGroup:
-    """What is counted of requests, or notifications, that are alike."""
-
-    __slots__ = (
-        "back",
-        "chains",
-        "count",
-        "kind",
-        "late_errors",
-        "method",
-        "sent",
-        "side",
-        "states",
-        "subject",
-        "took",
-    )
+    """Counts of requests, or notifications, that are alike."""
 
     def __init__(self, side: str, kind: GroupKind, method: str, subject: str | None = None) -> None:
         self.side = side
-        """Who sends them."""
         self.kind = kind
         self.method = method
-        """Empty: of every method."""
+        """Empty for all methods."""
         self.subject = subject
-        """Which tool, prompt or resource; None: any, or the method has none."""
+        """Tool, prompt or resource; None for all, or if the method has none."""
         self.count = 0
         self.states = StateCounts()
-        """What became of the requests; they add up to `count`."""
+        """Requests by outcome; they add up to `count`."""
         self.late_errors = 0
         """Errors that came after their request had been cancelled."""
         self.sent = self.back = 0
-        """Bytes of the messages themselves, and of the answers to them."""
+        """Bytes of the messages, and of the responses to them."""
         self.took = Distribution()
-        """Seconds from request to answer; of subscriptions, which stay open by design, none."""
+        """Seconds from request to response; without subscriptions, which stay open by design."""
         self.chains = ChainCounts()
 
     @property
     def errors(self) -> int:
-        """Requests answered badly: by an error, also a late one; by `isError`; by an HTTP status."""
+        """Failed requests: by an error, also a late one; by `isError`; by an HTTP status."""
         return self.late_errors + sum(self.states[state] for state in FAILED)
 
     @property
     def pending(self) -> int:
-        """Requests whose answer is still to come."""
         return self.states[State.PENDING]
 
 

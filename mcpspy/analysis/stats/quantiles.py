@@ -1,8 +1,7 @@
 """Exact quantiles of very many numbers, without ever sorting them all.
 
-Owns the numbers, in sorted runs of eight bytes each, and finding the one of a
-rank among the runs, also among those of several spreads: half a million take
-some milliseconds. Why not a histogram: docs/decisions.md.
+Owns the numbers, in sorted runs of eight bytes each, and the search for a rank among the runs of one or several
+distributions: half a million take some milliseconds. Why not a histogram: docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -21,32 +20,28 @@ _made = count()
 
 
 class Durations(NamedTuple):
-    """How long something took, in seconds."""
+    """Latency in seconds."""
 
     answers: int
     total: float
     p50: float
-    """Half of them took at most that long (nearest rank, so it is one of them)."""
+    """Median by nearest rank, so it is one of the values."""
     p95: float
     p99: float
     most: float
 
     @property
     def mean(self) -> float:
-        """The arithmetic mean; of none, 0."""
         return self.total / self.answers if self.answers else 0.0
 
 
 class Distribution:
-    """Numbers, not below 0, and how they are spread."""
-
     __slots__ = ("_fresh", "_room", "_runs", "_sorted")
 
     def __init__(self) -> None:
         # Tools that are called in turn must not all come to be sorted at the same moment.
         self._room = max(RUN - next(_made) * 37 % RUN // 2, 1)
         self._sorted = 0
-        """Numbers in the runs."""
         self._runs: list[array[float]] = []
         self._fresh = array("d")
 
@@ -62,7 +57,6 @@ class Distribution:
         return self._sorted + len(self._fresh)
 
     def add(self, number: float) -> None:
-        """Take one more."""
         fresh = self._fresh
         fresh.append(number)
         if len(fresh) == self._room:
@@ -72,23 +66,21 @@ class Distribution:
 
     @property
     def most(self) -> float:
-        """The largest; of none, 0."""
         return max((run[-1] for run in self._all() if run), default=0.0)
 
     def times(self) -> Durations:
-        """Return what people ask of them."""
         p50, p95, p99 = self.quantiles(0.5, 0.95, 0.99)
         return Durations(len(self), fsum(map(fsum, self._all())), p50, p95, p99, self.most)
 
     def quantiles(self, *shares: float) -> list[float]:
-        """Return, for each share, the least number that so many are not above (nearest rank); of none, 0."""
+        """Return the quantile of each share by nearest rank; 0 for an empty distribution."""
         if not len(self):
             return [0.0 for _ in shares]
         runs = self._all()
         return [_ranked(runs, max(ceil(share * len(self)), 1)) for share in shares]
 
     def counts(self, bounds: Iterable[float]) -> list[int]:
-        """Return how many are at most each of some bounds, which rise; and how many there are."""
+        """Return the number of values up to each of the rising bounds, and of all values."""
         runs = self._all()
         return [*(sum(bisect_right(run, bound) for run in runs) for bound in bounds), len(self)]
 

@@ -1,13 +1,6 @@
-"""What is counted of calls and notifications, once it is known what became of them.
+"""Counts of calls and notifications with a known outcome: groups, and the largest messages.
 
-Owns the filter, and what a group and the largest messages take of a message.
-Refuses to know how a message was read, and which answer is whose.
-
-The groups of a session, and the largest messages.
-
-Owns finding the group that something belongs to, and that there are not more
-of them than anybody reads: a session that reads a million resources is counted
-all the same, in one line.
+Owns the filter, and the limit on groups: a session that reads a million resources is counted in one line.
 """
 
 from __future__ import annotations
@@ -15,7 +8,8 @@ from __future__ import annotations
 from heapq import heappush, heappushpop
 from typing import NamedTuple
 
-from mcpspy.analysis.stats.calls import StatsAnswer, StatsCall, seen
+from msgspec import Struct
+
 from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind, MessageGroup, merged
 from mcpspy.core.protocol.message import AnyMessage, Notification
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
@@ -24,20 +18,88 @@ from mcpspy.core.query.parser import Query
 from mcpspy.core.session.exchange import State
 
 MOST = 2000
-"""Groups there may be, before what is new is counted with others of its kind."""
+"""Limit of groups; after it, new keys are counted in a common group of their kind."""
 
 
 _Key = tuple[str, str, str | None]
-"""Who sends it, the method, and what it is about."""
+"""Sender, method, subject."""
+
+
+class InputChain(Struct, gc=False, eq=False):
+    """A call so far that takes more than one request (2026-07-28, input required)."""
+
+    begun: float
+    requests: int = 0
+    served: float = 0.0
+
+
+class StatsCall(Struct, gc=False, eq=False):
+    """A request of the collector's correlation."""
+
+    at: float
+    size: int
+    line: int
+    """Its place among the lines of the recording."""
+    id: str
+    method: str
+    group: MessageGroup
+    subject: str = ""
+    stream: str | None = None
+    is_subscription: bool = False
+    is_modern: bool = False
+    is_task: bool = False
+    state: State = State.PENDING
+    is_out: bool = False
+    """True if no one waits for it any more, though it may still be answered."""
+    chain: InputChain | None = None
+    odd: bool = False
+    data: bytes = b""
+
+
+class StatsAnswer(Struct, gc=False, eq=False):
+    """The response to a call."""
+
+    at: float
+    size: int
+    line: int
+    is_failure: bool = False
+    code: int | None = None
+    odd: bool = False
+    data: bytes = b""
+
+
+def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
+    """Return a call as a filter item: a request with the properties of its response."""
+    item = ExchangeItem(
+        at=call.at,
+        side=call.group.side,
+        kind="request",
+        method=call.method,
+        subject=call.subject,
+        size=call.size,
+        stream=call.stream or "",
+        odd=call.odd,
+        data=call.data,
+        id=call.id,
+        status=call.state.value,
+    )
+    if answer is not None:
+        item.size += answer.size
+        item.latency = answer.at - call.at
+        item.odd |= answer.odd
+        item.error_code = answer.code
+        item.answer = answer.data
+        if answer.is_failure:
+            item.answer_member = "error"
+    return item
 
 
 class LargeMessage(NamedTuple):
     """A message that is among the largest."""
 
     size: int
-    """Bytes."""
     order: int
-    """The later of two, the less."""
+    """Negative line, so that of two equal sizes the earlier one ranks higher."""
     line: int
     at: float
     side: str
@@ -49,7 +111,7 @@ class LargeMessage(NamedTuple):
 
 
 class MessageGroups:
-    """What was counted, by what it is."""
+    """Groups by sender, kind, method and subject, and the largest messages."""
 
     def __init__(self, top: int) -> None:
         self._requests: dict[_Key, MessageGroup] = {}
@@ -57,29 +119,27 @@ class MessageGroups:
         self._top = top
         self._largest: list[LargeMessage] = []
         self.least = 0 if top else 1 << 62
-        """A message that is not larger is not among the largest."""
+        """Messages up to this size are not among the largest."""
 
     def requests(self, side: str, method: str, subject: str) -> MessageGroup:
-        """Return the group of a request; a subject that its method is not counted by does not matter."""
+        """Return the group of a request; the subject only counts for methods in `BY_SUBJECT`."""
         key = side, method, subject if method in BY_SUBJECT else None
         return self._requests.get(key) or self._new(GroupKind.REQUEST, key)
 
     def notifications(self, side: str, method: str) -> MessageGroup:
-        """Return the group of a notification."""
         key = side, method, None
         return self._notifications.get(key) or self._new(GroupKind.NOTIFICATION, key)
 
     def of(self, side: str, kind: GroupKind) -> list[MessageGroup]:
-        """Return the groups of one side."""
         return [group for group in self._known(kind).values() if group.side == side]
 
     def total(self, side: str) -> MessageGroup:
-        """Return all requests of one side."""
+        """Return all requests of one side as one group."""
         return merged([MessageGroup(side, GroupKind.REQUEST, ""), *self.of(side, GroupKind.REQUEST)])
 
     @property
     def all(self) -> list[MessageGroup]:
-        """Every group in which something was counted, the client's first."""
+        """All groups with a count, the client's first."""
         return [
             group
             for side in (CLIENT, SERVER)
@@ -90,11 +150,9 @@ class MessageGroups:
 
     @property
     def largest(self) -> list[LargeMessage]:
-        """The largest messages, the largest first."""
         return sorted(self._largest, reverse=True)
 
-    def weigh(self, large: LargeMessage) -> None:
-        """Keep it if it is among the largest."""
+    def add_large(self, large: LargeMessage) -> None:
         if len(self._largest) < self._top:
             heappush(self._largest, large)
         else:
@@ -106,7 +164,7 @@ class MessageGroups:
         return self._requests if kind is GroupKind.REQUEST else self._notifications
 
     def _new(self, kind: GroupKind, key: _Key) -> MessageGroup:
-        """Return a new group; where there are too many, one for what has none of its own."""
+        """Return a new group, or a common one if there are too many."""
         known = self._known(kind)
         side, method, about = key
         if len(self._requests) + len(self._notifications) >= MOST:
@@ -121,19 +179,17 @@ class MessageGroups:
 
 
 class StatsTables:
-    """The groups of a session, as far as a filter finds what belongs to them."""
+    """The groups of a session, limited to the matches of a filter."""
 
     def __init__(self, query: Query | None, top: int) -> None:
-        """Begin with nothing; `top`: how many large messages are kept."""
         self.groups = MessageGroups(top)
-        self.wanted = query.matches if query is not None else None
-        """The filter, if there is one."""
+        self.matches = query.matches if query is not None else None
         self.reads_text = query is not None and query.reads_text
-        """Whether it has to be given the bytes of the messages."""
+        """True if the filter reads the bytes of the messages."""
 
     def settled(self, call: StatsCall, answer: StatsAnswer | None) -> None:
-        """Count a request if it is wanted: what became of it is known."""
-        if self.wanted is not None and not self.wanted(seen(call, answer)):
+        """Count a request with a known outcome, if it matches."""
+        if self.matches is not None and not self.matches(call_item(call, answer)):
             return
         if answer is not None:
             self.answered(call, answer.at, answer.size, answer.line, is_failure=answer.is_failure)
@@ -143,10 +199,10 @@ class StatsTables:
         group.states[call.state] += 1
         group.sent += call.size
         if call.size > self.groups.least:
-            self._weigh_request(call)
+            self._add_large_request(call)
 
     def answered(self, call: StatsCall, at: float, size: int, line: int, *, is_failure: bool = False) -> None:
-        """Count a request that is wanted, and its answer."""
+        """Count a matching request, and its response."""
         group, state, groups = call.group, call.state, self.groups
         group.count += 1
         group.states[state] += 1
@@ -162,17 +218,19 @@ class StatsTables:
             group.chains.served += call.chain.served + max(took, 0.0)
             group.chains.requests += call.chain.requests + 1
         if call.size > groups.least:
-            self._weigh_request(call)
+            self._add_large_request(call)
         if size > groups.least:
             kind = "error" if is_failure else "result"
             side = other(group.side)
-            groups.weigh(LargeMessage(size, -line, line, at, side, kind, call.method, call.subject, call.id))
+            groups.add_large(
+                LargeMessage(size, -line, line, at, side, kind, call.method, call.subject, call.id)
+            )
 
-    def told(self, message: Notification, line: int) -> None:
-        """Count a notification if it is wanted."""
+    def add_notification(self, message: Notification, line: int) -> None:
+        """Count a notification, if it matches."""
         at, side, method, subject = message.at, message.side, message.method, message.subject or ""
         size = len(message.data)
-        if self.wanted is not None:
+        if self.matches is not None:
             item = ExchangeItem(
                 at=at,
                 side=side,
@@ -184,26 +242,26 @@ class StatsTables:
                 odd=bool(message.flaws),
                 data=message.data,
             )
-            if not self.wanted(item):
+            if not self.matches(item):
                 return
-        self.told_plainly(side, method, size)
+        self.count_notification(side, method, size)
         if size > self.groups.least:
-            self.groups.weigh(LargeMessage(size, -line, line, at, side, "notification", method, subject))
+            self.groups.add_large(LargeMessage(size, -line, line, at, side, "notification", method, subject))
 
-    def told_plainly(self, side: str, method: str, size: int) -> None:
-        """Count a notification that is wanted, and not one of the largest messages."""
+    def count_notification(self, side: str, method: str, size: int) -> None:
+        """Count a matching notification that is not one of the largest messages."""
         group = self.groups.notifications(side, method)
         group.count += 1
         group.sent += size
 
-    def passed(self, message: AnyMessage, kind: str, line: int) -> None:
-        """Weigh a message that is neither of a call nor a notification; no filter finds such."""
+    def add_uncounted(self, message: AnyMessage, kind: str, line: int) -> None:
+        """Weigh a message that is neither of a call nor a notification; no filter matches such."""
         size = len(message.data)
-        if self.wanted is None and size > self.groups.least:
-            self.groups.weigh(LargeMessage(size, -line, line, message.at, message.side, kind))
+        if self.matches is None and size > self.groups.least:
+            self.groups.add_large(LargeMessage(size, -line, line, message.at, message.side, kind))
 
-    def _weigh_request(self, call: StatsCall) -> None:
+    def _add_large_request(self, call: StatsCall) -> None:
         size, line, side = call.size, call.line, call.group.side
-        self.groups.weigh(
+        self.groups.add_large(
             LargeMessage(size, -line, line, call.at, side, "request", call.method, call.subject, call.id)
         )

@@ -3,23 +3,25 @@
 From 2026-07-28 on nothing on the wire identifies the client, yet each client receives the recorded responses from
 the first on. A client never uses an id twice, and most reuse a connection. So a request is from the client of that
 name that has not used its id yet: the last one on this connection, else the one that used the id before it, else
-the last one heard. If there is none, the client is new.
+the most recent one. If there is none, the client is new.
 """
 
 from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from msgspec import Struct, field
+
 C = TypeVar("C")
 
 
 class ClientRegistry(Generic[C]):
-    """At most `most` known clients; `C` is what is kept of each."""
+    """At most `most` known clients; `C` is the state of one."""
 
     def __init__(self, most: int = 1024) -> None:
         self._most = most
         self._known: dict[int, _Known[C]] = {}
-        """The last one heard is the last one."""
+        """The most recent one is the last."""
         self._numbers = 0
 
     def find(self, name: str, id: str, connection: object, *, is_new: bool = False) -> C | None:  # noqa: A002
@@ -41,32 +43,30 @@ class ClientRegistry(Generic[C]):
                     break
         if best is None:
             return None
-        self._heard(best, id, connection)
+        self._touch(best, id, connection)
         return best.client
 
     def add(self, client: C, name: str, id: str, connection: object) -> list[C]:  # noqa: A002
-        """Keep a new client; return those that are dropped for it."""
         self._numbers += 1
-        self._heard(_Known(self._numbers, client, name), id, connection)
+        self._touch(_Known(self._numbers, client, name), id, connection)
         dropped = []
         while len(self._known) > self._most:
             dropped.append(self._known.pop(next(iter(self._known))).client)
         return dropped
 
-    def _heard(self, known: _Known[C], id: str, connection: object) -> None:  # noqa: A002
+    def _touch(self, known: _Known[C], id: str, connection: object) -> None:  # noqa: A002
         known.ids.add(id)
         known.connection = connection
         self._known.pop(known.number, None)
         self._known[known.number] = known
 
 
-class _Known(Generic[C]):
-    def __init__(self, number: int, client: C, name: str) -> None:
-        self.number = number
-        self.client = client
-        self.name = name
-        self.ids: set[str] = set()
-        self.connection: object = None
+class _Known(Struct, Generic[C]):
+    number: int
+    client: C
+    name: str
+    ids: set[str] = field(default_factory=set)
+    connection: object = None
 
 
 def _before(id: str) -> str | None:  # noqa: A002

@@ -1,14 +1,15 @@
 """Playback to one client: which recorded messages are sent, when, and under which ids.
 
-Owns the clock of a playback: gates open, and the steps that waited for them follow at their recorded distance,
-scaled, in their order. Owns the translation of recorded ids into live ones (responses, progress tokens,
-subscriptions, the server's own requests), and what a client does not receive because it did not ask for it:
-progress without a token, logs below its level, requests it has no capability for.
+Owns the clock of a playback: gates open, and waiting steps follow at their recorded distance, scaled, in order.
+Owns the translation of recorded ids into live ones, and which messages a client does not receive: progress
+without a token, logs below its level, requests that it has no capability for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+
+from msgspec import Struct, field
 
 from mcpspy.core.jsontools import one_line, replaced
 from mcpspy.core.mock.interaction import CANCEL, Interaction, RecordedStep
@@ -21,37 +22,29 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 SUBSCRIPTION = META + "subscriptionId"
 
 
-class Playback:
-    """An interaction that is played to one client, under the id of the client's own request."""
+class Playback(Struct, eq=False):
+    """An interaction that is played to one client, under the id of the client's request."""
 
-    __slots__ = ("_at", "_gates", "_next", "_speed", "_started", "cancelled", "id", "interaction", "key")
+    interaction: Interaction
+    started: float
+    speed: float
+    id: bytes | None = None
+    """Of the client's request, JSON text; None if a notification began it."""
+    key: RequestKey | None = None
+    cancelled: bool = False
+    """True if nothing more may follow, except steps that waited for the cancellation."""
+    _at: float = 0.0
+    _gates: dict[int, float] = field(default_factory=dict)
+    _next: int = 0
 
-    def __init__(
-        self,
-        interaction: Interaction,
-        now: float,
-        speed: float,
-        id: str | None = None,  # noqa: A002
-        key: RequestKey | None = None,
-    ) -> None:
-        self.interaction = interaction
-        self.id = None if id is None else id.encode()
-        """Of the client's request, JSON text; None if a notification began it."""
-        self.key = key
-        """Of the client's request."""
-        self.cancelled = False
-        """Whether nothing more may follow, except what waited for the cancellation."""
-        self._speed = speed
-        self._started = self._at = now
-        self._gates: dict[int, float] = {}
-        self._next = 0
+    def __post_init__(self) -> None:
+        self._at = self.started
 
     def open(self, gate: int, now: float) -> None:
-        """Let the steps that wait for a gate follow."""
         self._gates.setdefault(gate, now)
 
     def cancel(self, now: float) -> None:
-        """Stop; what was recorded after a cancellation still follows it."""
+        """Stop; steps that were recorded after a cancellation still follow it."""
         self.cancelled = True
         for step in self.interaction.steps[self._next :]:
             if CANCEL in step.gates:
@@ -73,8 +66,8 @@ class Playback:
             if any(gate not in self._gates for gate in step.gates):
                 return
             self._next += 1
-            since = max((self._gates[gate] for gate in step.gates), default=self._started)
-            self._at = max(self._at, since + (step.after / self._speed if self._speed else 0.0))
+            since = max((self._gates[gate] for gate in step.gates), default=self.started)
+            self._at = max(self._at, since + (step.after / self.speed if self.speed else 0.0))
             if self.is_stopped(step):
                 continue
             if step.is_request and is_skipped(step):
@@ -84,26 +77,22 @@ class Playback:
 
 
 class DeliveryFilter:
-    """The state of one client that decides what it receives."""
+    """The state of one client that decides which messages it receives."""
 
     def __init__(self) -> None:
         self.level: str | None = None
         """The log level of `logging/setLevel`; None if the client sent none."""
         self.capabilities: object = None
-        """Those of `initialize`."""
         self._waiting: dict[str, tuple[Playback, int]] = {}
         self._sent: dict[tuple[Playback, int], str] = {}
         self._subscriptions: dict[tuple[str, int], bytes] = {}
-        """Recorded subscription → id of the live one."""
 
     def subscribe(self, playback: Playback) -> None:
-        """Open a subscription."""
         interaction = playback.interaction
         if interaction.number is not None and playback.id is not None:
             self._subscriptions[interaction.recording, interaction.number] = playback.id
 
     def unsubscribe(self, playback: Playback) -> None:
-        """Close the subscription of a request that is over, if it is one."""
         interaction = playback.interaction
         if interaction.is_subscription and interaction.number is not None:
             self._subscriptions.pop((interaction.recording, interaction.number), None)
@@ -132,7 +121,7 @@ class DeliveryFilter:
         return playback.id
 
     def translated(self, playback: Playback, place: int, step: RecordedStep) -> bytes | None:
-        """Return a recorded message with the ids of this client; None if the client must not receive it."""
+        """Return a recorded message with this client's ids; None if the client must not receive it."""
         data = one_line(step.data)
         if step.is_answer:
             data = replaced(data, ("id",), playback.id or b"null")
@@ -151,8 +140,8 @@ class DeliveryFilter:
             return None if token is None else replaced(data, ("params", "progressToken"), token.encode())
         if message.method == "notifications/message":
             return data if self._is_loud_enough(playback, message) else None
-        if step.withdraws is not None:
-            sent = self._sent.get((playback, step.withdraws))
+        if step.cancels is not None:
+            sent = self._sent.get((playback, step.cancels))
             return None if sent is None else replaced(data, ("params", "requestId"), sent.encode())
         if step.listens is not None:
             live = self._subscriptions.get((playback.interaction.recording, step.listens))
@@ -166,7 +155,7 @@ class DeliveryFilter:
         if playback.key is not None and playback.key.version is not None:
             least = playback.key.meta.get(META + "logLevel")
             if least is None:
-                return False  # A request of 2026-07-28 that names no level wants no logs.
+                return False  # A request of 2026-07-28 that names no level receives no logs.
         if least not in LEVELS or level not in LEVELS:
             return True
         return LEVELS.index(level) >= LEVELS.index(least)

@@ -1,8 +1,8 @@
-"""A recorded message of the client, and what followed it."""
+"""A recorded message of the client, and its consequences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -23,8 +23,6 @@ ReadBytes: TypeAlias = Callable[[int, int], bytes]
 
 
 class RecordedStep(Struct, frozen=True, gc=False):
-    """One message of the server."""
-
     kind: type[ValidMessage]
     read: ReadBytes
     place: int
@@ -32,103 +30,65 @@ class RecordedStep(Struct, frozen=True, gc=False):
     after: float
     """Seconds since the last of `gates` opened; without any, since the interaction began."""
     gates: tuple[int, ...] = ()
-    """What has to happen first: places of server requests that are answered, CANCEL, EOF. Never fewer than of the step before."""
+    """Conditions: places of answered server requests, CANCEL, EOF. Includes those of the step before."""
     listens: int | None = None
     """Number of the recorded subscription that it came for."""
-    withdraws: int | None = None
-    """Of a cancellation by the server: the place of its own request."""
+    cancels: int | None = None
+    """Place of the server's own request that a cancellation refers to."""
 
     @property
     def is_answer(self) -> bool:
-        """Whether it answers the client's request."""
         return self.kind is Result or self.kind is Failure
 
     @property
     def is_request(self) -> bool:
-        """Whether the client has to answer it."""
         return self.kind is Request
 
     @property
     def data(self) -> bytes:
-        """Its own bytes, read where they are."""
         return self.read(self.place, self.length)
 
     @property
     def message(self) -> AnyMessage:
-        """The decoded message."""
         return read_frame(Frame(0.0, SERVER, self.data))[0]
 
 
-class Interaction:
-    """A message of the client, and what followed it. Every look-up makes a new object: `order` identifies it."""
+class Interaction(Struct, eq=False):
+    """A message of the client, and its consequences. Every look-up makes a new object: `order` identifies it."""
 
-    __slots__ = (
-        "_cause",
-        "_ignored",
-        "_message",
-        "cancelled",
-        "is_modern",
-        "is_subscription",
-        "number",
-        "order",
-        "recording",
-        "steps",
-    )
-
-    def __init__(
-        self,
-        cause: Callable[[], bytes] | None,
-        steps: list[RecordedStep],
-        number: int | None = None,
-        *,
-        recording: str = "",
-        order: int = 0,
-        cancelled: bool = False,
-        is_subscription: bool = False,
-        is_modern: bool = False,
-        ignored: Iterable[Pointer] = (),
-    ) -> None:
-        self.steps = steps
-        self.number = number
-        """Of the recorded exchange, if it is a request."""
-        self.recording = recording
-        """The name of the recording it is from."""
-        self.order = order
-        """Place among all interactions, those of other recordings included."""
-        self.cancelled = cancelled
-        """Whether the client cancelled it."""
-        self.is_subscription = is_subscription
-        self.is_modern = is_modern
-        """Whether it is a request of a revision without a handshake."""
-        self._cause = cause
-        self._message: AnyMessage | None = None
-        self._ignored = ignored
+    read_cause: Callable[[], bytes] | None
+    steps: list[RecordedStep]
+    number: int | None = None
+    recording: str = ""
+    order: int = 0
+    """Place among all interactions, those of other recordings included."""
+    cancelled: bool = False
+    is_subscription: bool = False
+    is_modern: bool = False
+    ignored: tuple[Pointer, ...] = ()
+    _message: AnyMessage | None = None
 
     @property
     def cause(self) -> AnyMessage | None:
         """The client's message; None for what the server sent before it had received anything."""
-        if self._message is None and self._cause is not None:
-            self._message = read_frame(Frame(0.0, CLIENT, self._cause()))[0]
+        if self._message is None and self.read_cause is not None:
+            self._message = read_frame(Frame(0.0, CLIENT, self.read_cause()))[0]
         return self._message
 
     @property
     def key(self) -> RequestKey | None:
-        """The key of the client's message, if it is a request."""
         cause = self.cause
-        return request_key(cause, self._ignored) if isinstance(cause, Request) else None
+        return request_key(cause, self.ignored) if isinstance(cause, Request) else None
 
     @property
     def compared(self) -> dict[str, Any]:
-        """All of the client's request that decides about a match."""
         cause = self.cause
-        return compared_request(cause, self._ignored) if isinstance(cause, Request) else {}
+        return compared_request(cause, self.ignored) if isinstance(cause, Request) else {}
 
     @property
     def is_answered(self) -> bool:
-        """Whether the request was answered."""
         return any(step.is_answer for step in self.steps)
 
     @property
     def answer(self) -> AnyMessage | None:
-        """The response to the request."""
         return next((step.message for step in self.steps if step.is_answer), None)

@@ -1,14 +1,12 @@
 """A recorded session, read entry by entry into interactions: causes and effects.
 
-Owns which message of the client each message of the server follows, and what else it waits for. Responses and
-progress name their request, and `core.session.correlation` finds it; the cause of other messages is inferred. What rules and
-viewers did to a message is applied, so that the client receives what it received then. Only what still waits is
-kept here: the rest is in the store.
+Owns the cause of each server message, and its gates. `core.session.correlation` finds the request of responses and
+progress; the cause of other messages is inferred. Actions of rules and viewers are applied, so that the client
+receives what it received then. The finished interactions are in the store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeGuard
 
 from msgspec import Struct
@@ -37,32 +35,32 @@ from mcpspy.core.protocol.message import (
 )
 from mcpspy.core.protocol.peers import INTRODUCTIONS, Peers
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
-from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
+from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 from mcpspy.core.redact.placeholder import MARK
 from mcpspy.core.session.correlation import Key, RequestTable, event_of
 from mcpspy.core.session.exchange import SUBSCRIBE, State
 from mcpspy.core.session.rule_notes import RULE
-from mcpspy.core.session.session import Session
 
 CONNECTION_CLOSED = -32000
 """The error code of SDK servers for open requests when the client has closed its end."""
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
+# A look at an Enum's member is Python, and one at a name is not.
+PENDING, OK = State.PENDING, State.OK
+
 GONE: Location = (0, 0)
 """The location of a message that never reached the client."""
 
 
 class TrackedRequest(Struct, gc=False, eq=False):
-    """An open request, and the interaction it belongs to."""
-
     row: int
     number: int
     key: Key
     place: int | None = None
-    """Of a request of the server: its place in the interaction."""
+    """Place of a server request in its interaction."""
     is_owed: bool = False
-    """Whether the client's response is still to come."""
+    """True while the client's response is still to come."""
     handshake: RecordedHandshake | None = None
     is_subscription: bool = False
     is_modern: bool = False
@@ -72,22 +70,29 @@ class TrackedRequest(Struct, gc=False, eq=False):
 
 
 class LoaderPairing(RequestTable[TrackedRequest]):
-    """Pairing that can forget an answered request, which nothing here looks up again."""
+    """A request table that can forget answered requests, which the loader never looks up again."""
 
     def knows(self, key: Key) -> bool:
-        """Return whether a request waits under this key."""
-        return key in self._asked
+        return key in self._open
 
     def forget(self, key: Key) -> None:
-        """Forget an answered request."""
         self._answered.pop(key, None)
+
+    def take_pending(self, key: Key) -> TrackedRequest | None:
+        """Settle the one pending request of a key by a result, and forget it; None if it is not that simple."""
+        waiting = self._open.get(key)
+        if waiting is None or len(waiting) > 1 or waiting[0].state is not PENDING:
+            return None
+        del self._open[key]
+        waiting[0].state = OK
+        return waiting[0]
 
 
 class CauseInference:
     """The cause of messages of the server that do not name one: the client's last message of a stream, and open requests.
 
-    Only their order tells: a server request, a log message or a `list_changed` follows the client's last message if
-    that is still unanswered or is itself a response, else the youngest open request, else the last message. Over
+    Only their order counts: a server request, a log message or a `list_changed` follows the client's last message if
+    that is still unanswered or is itself a response, else the latest open request, else the last message. Over
     HTTP the exchange that carried it is the cause.
     """
 
@@ -102,14 +107,12 @@ class CauseInference:
         self._last_stream: str | None = None
 
     def open_request(self, row: int, stream: str | None) -> None:
-        """Add an open request."""
         if (waiting := self._open.get(stream)) is None:
             self._open[stream] = {row: None}
         else:
             waiting[row] = None
 
     def close_request(self, row: int, stream: str | None) -> None:
-        """Remove a request that is no longer open."""
         waiting = self._open.get(stream)
         if waiting is not None and row in waiting:
             del waiting[row]
@@ -117,15 +120,14 @@ class CauseInference:
                 del self._open[stream]
 
     def follow(self, stream: str | None, row: int, *, is_answer: bool = False) -> None:
-        """Take the client's next message."""
         self._last[stream], self._last_stream = (row, is_answer), stream
 
     def may_follow(self, row: int) -> bool:
-        """Return whether the server may still say something about a message, because it is the client's last."""
+        """Return whether the server may still react to a message, because it is the client's last."""
         last = self._last.get(self._last_stream)
         if last is not None and last[0] == row:
             return True
-        # A modern request has a stream of its own over HTTP, in which nothing follows it.
+        # A modern request has its own stream over HTTP, in which nothing follows it.
         return not self._store.flags(row) & MODERN and any(
             row == last_row for last_row, _ in self._last.values()
         )
@@ -157,7 +159,6 @@ class InterceptionNotes:
         """Row and place of the entry before, if that is a message of the server: notes on it come next."""
         self._store = store
         self._held: dict[object, tuple[int, int]] = {}
-        """Row and place of held messages, by ticket."""
 
     def may_change(self, row: int) -> bool:
         """Return whether a note may still change a message of this row."""
@@ -194,18 +195,15 @@ class InterceptionNotes:
 
 
 class InteractionLoader(Peers):
-    """The fold: entries in, interactions in a store."""
+    """The loader: entries in, interactions in a store."""
 
     def __init__(self, store: InteractionStore, header: Header | None = None) -> None:
         super().__init__()
         self.store = store
         self.has_server = False
-        """Whether a server sent anything so far."""
         self._pairing = LoaderPairing()
         self.exchanges = 0
-        """The number of requests so far, of both sides."""
         self._closed_at: float | None = None
-        """When the client closed its end."""
         self._since: dict[int, tuple[tuple[int, ...], float]] = {}
         """The gates of an interaction so far, and when the last of them opened; absent while there are none."""
         self.causes = CauseInference(store)
@@ -223,10 +221,10 @@ class InteractionLoader(Peers):
             return
         self._interceptions.last = None
         if isinstance(entry, Frame):
-            if self._pairing.comes_again(entry):
+            if self._pairing.is_repeated(entry):
                 return
             for message in read_frame(entry):
-                if is_heard(message):
+                if was_forwarded(message):
                     self._add_message(message, self._where(message.data, line, offset))
                 else:
                     self.exchanges += isinstance(message, Request)
@@ -234,7 +232,6 @@ class InteractionLoader(Peers):
             self._add_note(entry)
 
     def end(self) -> None:
-        """End the recording."""
         self.store.is_whole, self.store.settles = True, None
         self._pairing = LoaderPairing()
         self.causes = CauseInference(self.store)
@@ -244,8 +241,7 @@ class InteractionLoader(Peers):
     def is_settled(self, row: int) -> bool:
         """Return whether the unread rest adds nothing to an interaction.
 
-        It may, as long as the interaction waits for an answer of the server or of the
-        client, or is what the client said last.
+        It may while the interaction waits for a response of either side, or is the client's last message.
         """
         flags = self.store.flags(row)
         if not flags & NOTICE and (flags & SUBSCRIPTION or not self.store.is_answered(row)):
@@ -259,25 +255,25 @@ class InteractionLoader(Peers):
     def _add_message(self, message: ValidMessage, where: Location) -> None:
         if message.side == CLIENT:
             if isinstance(message, Request):
-                self._client_asks(message, where)
+                self._client_request(message, where)
             elif isinstance(message, Notification):
-                self._client_notifies(message, where)
+                self._client_notification(message, where)
             else:
-                self._client_answers(message)
+                self._client_response(message)
             return
         self.has_server = True
         if isinstance(message, Request):
-            self._server_asks(message, where)
+            self._server_request(message, where)
         elif isinstance(message, Notification):
-            self._server_notifies(message, where)
+            self._server_notification(message, where)
         else:
-            self._server_answers(message, where)
+            self._server_response(message, where)
 
-    def _client_asks(self, message: Request, where: Location) -> None:
+    def _client_request(self, message: Request, where: Location) -> None:
         frame, store = message.frame, self.store
-        wanted = request_key(message, store.ignored)
+        matched = request_key(message, store.ignored)
         tracked = TrackedRequest(len(store), self.exchanges, (frame.stream, CLIENT, message.id))
-        tracked.is_modern = wanted.version is not None
+        tracked.is_modern = matched.version is not None
         tracked.is_subscription = message.method == SUBSCRIBE
         token = message.progress_token if bytes(message.body.meta) else None
         self._pairing.request(tracked, frame, message.id, token, modern=True)
@@ -287,21 +283,21 @@ class InteractionLoader(Peers):
             tracked.handshake = RecordedHandshake(message.method, tracked.row)
             store.index.handshakes.setdefault(message.method, []).append(tracked.handshake)
         else:
-            answers = wanted.question is not None
+            answers = matched.question is not None
             store.index.add_request(
-                tracked.row, wanted.digest, message.method, wanted.subject, answers=answers
+                tracked.row, matched.digest, message.method, matched.subject, answers=answers
             )
             if MARK in message.data:
                 store.index.redacted.append(tracked.row)
-            if wanted.version is not None:
-                store.index.versions.add(wanted.version)
+            if matched.version is not None:
+                store.index.versions.add(matched.version)
         if frame.http is not None:
             self.causes.exchanges[frame.http] = tracked.row
         if not tracked.is_subscription:
             self.causes.open_request(tracked.row, frame.stream)
         self.causes.follow(frame.stream, tracked.row)
 
-    def _client_notifies(self, message: Notification, where: Location) -> None:
+    def _client_notification(self, message: Notification, where: Location) -> None:
         frame = message.frame
         if message.method == "notifications/cancelled":
             tracked, flaw = self._pairing.cancel(frame, text(message.body.request_id))
@@ -314,10 +310,10 @@ class InteractionLoader(Peers):
             self.store.index.add_notification(message.method, row)
             self.causes.follow(frame.stream, row)
 
-    def _client_answers(self, message: Result | Failure) -> None:
+    def _client_response(self, message: Result | Failure) -> None:
         tracked, _ = self._pairing.answer(message.frame, message.id, event_of(message))
         if tracked is None:
-            tracked, _ = self._pairing.stray(message.frame, message.id)
+            tracked, _ = self._pairing.explain_unsolicited(message.frame, message.id)
         if tracked is not None and tracked.place is not None:
             self._gate(tracked.row, tracked.place, message.at)
             if tracked.is_owed:
@@ -325,11 +321,11 @@ class InteractionLoader(Peers):
                 self._owed[tracked.row] -= 1
             self.causes.follow(message.frame.stream, tracked.row, is_answer=True)
 
-    def _server_answers(self, message: Result | Failure, where: Location) -> None:
+    def _server_response(self, message: Result | Failure, where: Location) -> None:
         tracked, _ = self._pairing.answer(message.frame, message.id, event_of(message))
         if tracked is None:
             return
-        self._hear(tracked, message)
+        self._take_handshake(tracked, message)
         if isinstance(message, Result):
             tracked.is_task = message.is_task
             if tracked.is_task:  # Its status may still be reported.
@@ -339,7 +335,7 @@ class InteractionLoader(Peers):
             tracked, kind, message.at, where, message.code if isinstance(message, Failure) else None
         )
 
-    def _server_asks(self, message: Request, where: Location) -> None:
+    def _server_request(self, message: Request, where: Location) -> None:
         frame = message.frame
         row = self.causes.row_of(frame, message.method)
         tracked = TrackedRequest(row, self.exchanges, (frame.stream, SERVER, message.id))
@@ -352,7 +348,7 @@ class InteractionLoader(Peers):
         self.hear_request(message)
         self._add(row, Request, message.at, where)
 
-    def _server_notifies(self, message: Notification, where: Location) -> None:
+    def _server_notification(self, message: Notification, where: Location) -> None:
         frame, body = message.frame, message.body
         if message.method == "notifications/progress":
             tracked, _ = self._pairing.progress(frame, text(body.progress_token))
@@ -369,7 +365,7 @@ class InteractionLoader(Peers):
         if tracked is None:
             self._add(self.causes.row_of(frame, message.method), Notification, message.at, where)
         elif tracked.place is not None:
-            self._add(tracked.row, Notification, message.at, where, withdraws=tracked.place)
+            self._add(tracked.row, Notification, message.at, where, cancels=tracked.place)
         else:
             number = tracked.number if tracked.is_subscription else None
             self._add(
@@ -395,7 +391,7 @@ class InteractionLoader(Peers):
                 self.causes.exchanges.pop(number, None)
 
     def _refused(self, tracked: TrackedRequest, why: str, at: float) -> None:
-        """Take an HTTP error without a message for the answer it was."""
+        """Add an HTTP error without a message as a response."""
         data = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32000,"message":"%b"}}' % (
             tracked.key[2].encode(),
             why.encode(),
@@ -403,27 +399,26 @@ class InteractionLoader(Peers):
         self._add(tracked.row, Failure, at, self.store.keep(data))
 
     def _over(self, tracked: TrackedRequest, stream: str | None) -> None:
-        """Nothing more comes of a request of the client that was cancelled or hung up."""
         if tracked.place is None:
             if tracked.state in (State.CANCELLED, State.LATE):
                 self.store.cancel(tracked.row)
             self.causes.close_request(tracked.row, stream)
 
-    def _hear(self, tracked: TrackedRequest, message: Result | Failure) -> None:
-        """Take what an answer says of the server."""
+    def _take_handshake(self, tracked: TrackedRequest, message: Result | Failure) -> None:
+        """Take the server's description of itself from a response."""
         handshake = tracked.handshake
         self.hear_answer(message, "" if handshake is None else handshake.method)
         self.store.server = self.server
         if handshake is None:
             return
         handshake.is_answered, handshake.is_accepted = True, isinstance(message, Result)
-        said = message.result if isinstance(message, Result) else None
-        if not isinstance(said, dict):
+        result = message.result if isinstance(message, Result) else None
+        if not isinstance(result, dict):
             return
-        if isinstance(revision := said.get("protocolVersion"), str):
+        if isinstance(revision := result.get("protocolVersion"), str):
             handshake.revision = revision
         if handshake.method == "server/discover" and isinstance(
-            versions := said.get("supportedVersions"), list
+            versions := result.get("supportedVersions"), list
         ):
             self.store.index.versions.update(version for version in versions if isinstance(version, str))
 
@@ -464,7 +459,7 @@ class InteractionLoader(Peers):
         where: Location,
         *,
         listens: int | None = None,
-        withdraws: int | None = None,
+        cancels: int | None = None,
     ) -> None:
         store = self.store
         self._interceptions.last = row, store.count(row)
@@ -472,10 +467,10 @@ class InteractionLoader(Peers):
         after = max(0.0, at - since)
         is_answer = kind is Result or kind is Failure
         if gates or not is_answer or listens is not None or not store.answer(row, where, after, kind):
-            store.add(row, kind, where, after, gates=gates, listens=listens, withdraws=withdraws)
+            store.add(row, kind, where, after, gates=gates, listens=listens, cancels=cancels)
 
 
-def is_heard(message: AnyMessage) -> TypeGuard[ValidMessage]:
+def was_forwarded(message: AnyMessage) -> TypeGuard[ValidMessage]:
     """Return whether a message passed between host and server.
 
     Messages that mcpspy sent to the server, the responses to them, dropped messages, and what a viewer sent to the
@@ -485,14 +480,3 @@ def is_heard(message: AnyMessage) -> TypeGuard[ValidMessage]:
     if isinstance(message, Malformed) or (frame.side == SERVER and frame.to is not None):
         return False
     return frame.by is None or (frame.side == SERVER and isinstance(message, Result | Failure))
-
-
-def entries(session: Session) -> Iterator[Entry]:
-    """Yield the entries of a session."""
-    before: Frame | None = None
-    for change in session.changes:
-        if isinstance(change.what, Note | Damaged):
-            yield change.what
-        elif change.what.frame is not before:
-            before = change.what.frame
-            yield before

@@ -1,8 +1,7 @@
 """The fast path from the lines of a recording to its interactions.
 
-Owns the reading of plain requests and results, nearly all of a long recording, in a fifth of the time that any
-message takes. Leaves the rest to `loader`: notifications, errors, questions, tasks, handshakes, and what only a
-lenient reader accepts.
+Owns the reading of plain requests and results, nearly all of a long recording, in a fifth of the time that `loader`
+takes. Leaves it the rest: notifications, errors, questions, tasks, handshakes, lenient JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note, read_entry
 from mcpspy.core.recording.plain_line import ABSENT, PAYLOAD, plain_id, plain_line_raw
 from mcpspy.core.redact.placeholder import MARK
-from mcpspy.core.session.exchange import SUBSCRIBE, Event
+from mcpspy.core.session.exchange import SUBSCRIBE
 
 _NOT_PLAIN = (*INTRODUCTIONS, SUBSCRIBE)
 """Requests with more meaning than their key."""
@@ -41,15 +40,13 @@ _decode_note = Decoder(_HttpNote).decode
 
 
 class FastInteractionLoader(InteractionLoader):
-    """A loader that takes lines."""
-
     def __init__(self, store: InteractionStore, header: Header | None = None) -> None:
         super().__init__(store, header)
         self._plain: dict[str, int] = {}
-        """Open plain requests over stdio, which pairing need not know: id → row."""
+        """Open plain requests over stdio that are not in the request table: id → row."""
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
-        """Take consecutive lines, the first at `offset`; return where the next one begins."""
+        """Take consecutive lines, the first at `offset`; return the offset of the next."""
         number = 0
         while True:
             number, offset = self._add_plain(lines, number, offset)
@@ -60,12 +57,11 @@ class FastInteractionLoader(InteractionLoader):
             number, offset = number + 1, offset + len(line) + 1
 
     def add(self, entry: Entry, line: bytes = b"", offset: int = 0) -> None:
-        """Take any entry."""
         for id, row in self._plain.items():  # noqa: A001
             key = (None, CLIENT, id)
             is_modern = bool(self.store.flags(row) & MODERN)
             tracked = TrackedRequest(row, self.store.number_of(row), key, is_modern=is_modern)
-            self._pairing.ask_plainly(tracked, key, None)
+            self._pairing.request(tracked, Frame(0.0, CLIENT, b""), id, None, modern=True)
             self.causes.open_request(row, None)
         self._plain.clear()
         super().add(entry, line, offset)
@@ -110,11 +106,9 @@ class FastInteractionLoader(InteractionLoader):
                     plain[id] = row
                 else:
                     tracked = TrackedRequest(row, self.exchanges, key, is_modern=version is not None)
-                    if http is None:
-                        pairing.ask_plainly(tracked, key, matched.token)
-                    else:
-                        frame = Frame(head.t, CLIENT, b"", head.stream, http)
-                        pairing.request(tracked, frame, id, matched.token, modern=True)
+                    frame = Frame(head.t, CLIENT, b"", head.stream, http)
+                    pairing.request(tracked, frame, id, matched.token, modern=True)
+                    if http is not None:
                         causes.exchanges[http] = row
                     causes.open_request(row, head.stream)
                 causes.follow(head.stream, row)
@@ -131,12 +125,12 @@ class FastInteractionLoader(InteractionLoader):
                 if answered is not None:
                     store.answer(answered, where, max(0.0, head.t - store.at(answered)), Result)
                     interceptions.last = answered, 0
-                elif (waited := pairing.answer_plainly((head.stream, CLIENT, id), Event.RESULT)) is not None:
-                    if waited.handshake is not None:
+                elif (request := pairing.take_pending((head.stream, CLIENT, id))) is not None:
+                    if request.handshake is not None:
                         (response,) = read_frame(Frame(head.t, SERVER, data))
                         if isinstance(response, Result):
-                            self._hear(waited, response)
-                    self._answered(waited, Result, head.t, where)
+                            self._take_handshake(request, response)
+                    self._answered(request, Result, head.t, where)
                 else:
                     break
                 self.has_server = True
@@ -144,7 +138,6 @@ class FastInteractionLoader(InteractionLoader):
         return number, offset
 
     def _note_http(self, line: bytes) -> bool:
-        """Take a note on an HTTP exchange; return False if it is none."""
         if b'"note":"http' not in line:
             return False
         try:

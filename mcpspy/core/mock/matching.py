@@ -1,9 +1,8 @@
 """The key by which a request is matched with the recorded ones.
 
-Owns what decides about a match: method, revision, and `params` without what differs from run to run.
-`_meta` is the client's own; `requestState` and `inputResponses` (2026-07-28) name the question that is
-answered; no arguments and empty arguments are the same call. `cursor` and `taskId` stay: clients return
-the recorded value, which the mock gave them.
+Owns the compared parts: method, revision, and `params` without what differs from run to run. `_meta` is the
+client's own; `requestState` and `inputResponses` (2026-07-28) identify a question; no arguments and empty
+arguments are the same call. Clients return recorded values of `cursor` and `taskId`, so these are compared.
 """
 
 from __future__ import annotations
@@ -32,30 +31,24 @@ class RequestKey(Struct, frozen=True, gc=False):
 
     method: str
     subject: str | None
-    """The tool, resource, prompt …"""
     version: str | None
     """The revision that the request names itself; None in revisions with a handshake."""
     question: str | None
     """The `requestState`, or else the names of the `inputResponses`; None if it answers no question."""
     responses: str | None
-    """`inputResponses`, canonical."""
     params: bytes
-    """The compared params, canonical."""
     digest: bytes
     """Method, version, question and params in sixteen bytes: a recording may have a million requests."""
     token: str | None
-    """JSON text of the progress token."""
     meta: dict[str, Any]
-    """`_meta`, decoded."""
 
     @property
     def request(self) -> tuple[str, str | None, str | None]:
-        """What has to be the same, except the params."""
+        """The parts that must be equal, except the params."""
         return self.method, self.version, self.question
 
     @property
     def about(self) -> str:
-        """The method and its subject."""
         return f"{self.method} {self.subject}" if self.subject else self.method
 
 
@@ -117,13 +110,13 @@ def plain_key(method: str, data: bytes, ignored: Collection[Pointer] = ()) -> Re
 
 
 def modern_version(request: Request) -> str | None:
-    """Return the revision of a request that carries it (from 2026-07-28 on)."""
+    """Return the revision of a request that names one (from 2026-07-28 on)."""
     revision = request.revision if bytes(request.body.meta) else None
     return revision if revision is not None and revision >= MODERN else None
 
 
 def compared_request(request: Request, ignored: Iterable[Pointer] = ()) -> dict[str, Any]:
-    """Return all that decides about a match, laid out as in the message, to name what differs."""
+    """Return the compared parts of a request, laid out as in the message, to name the differences."""
     params, body = _comparable(request.params, ignored), request.body
     if isinstance(params, dict):
         if bytes(body.request_state):

@@ -15,8 +15,6 @@ from mcpspy.core.recording.decode import Frame
 
 
 class RealServerMessage(NamedTuple):
-    """A message of the real server, for the client."""
-
     data: bytes
     request: bytes | None
     """JSON text of the id of the request whose stream carries it."""
@@ -24,11 +22,8 @@ class RealServerMessage(NamedTuple):
 
 
 class Passthrough:
-    """The open requests in both directions."""
-
     def __init__(self) -> None:
         self.initialize: bytes | None = None
-        """The client's `initialize`."""
         self._outgoing: list[bytes] = []
         self._open: dict[str, None] = {}
         self._server_ids: dict[str, bytes] = {}
@@ -37,7 +32,6 @@ class Passthrough:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a response is still to come."""
         return bool(self._open)
 
     def take_outgoing(self) -> list[bytes]:
@@ -46,7 +40,6 @@ class Passthrough:
         return taken
 
     def forward(self, message: Request) -> None:
-        """Send a request to the server."""
         self._open[message.id] = None
         self._outgoing.append(one_line(message.data))
 
@@ -60,7 +53,7 @@ class Passthrough:
             )
 
     def forward_response(self, message: Result | Failure) -> bool:
-        """Send the client's response to the server, if that asked; return whether it did."""
+        """Send the client's response to the server, if the server requested it; return whether it did."""
         server_id = self._server_ids.pop(message.id or "", None)
         if server_id is None:
             return False
@@ -68,7 +61,7 @@ class Passthrough:
         return True
 
     def received(self, data: bytes) -> list[RealServerMessage]:
-        """Return what the client receives of a line or body of the server."""
+        """Return the messages for the client from a line or body of the server."""
         # A notification does not name its request; most come while one request is open.
         last = next(reversed(self._open), None)
         carrier = None if last is None else last.encode()

@@ -1,7 +1,7 @@
 """The recordings of one server, searched by request: shared by all clients, changed by none.
 
-Owns the look-up over several recordings: of what two of them answer, the later one counts. It may be used before
-all of them are read, and reports whether the rest could still change what it finds.
+Owns the look-up over several recordings: for a request in two of them, the later one counts. It may be used before
+all of them are read, and reports whether the rest could still change a result.
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer, differences
 from mcpspy.core.mock.interaction import Interaction
-from mcpspy.core.mock.loader import InteractionLoader, entries
 from mcpspy.core.mock.matching import RequestKey, compared_request
 from mcpspy.core.mock.store import OPENING, InteractionStore, RecordedHandshake, subject_number
 from mcpspy.core.protocol.message import Failure, Request, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.redact.placeholder import fits
-from mcpspy.core.session.session import Session
 
 SMALL = 1 << 16
 """Bytes of a response that may be kept in memory until it is sent."""
@@ -35,7 +33,7 @@ COMPARED = 300
 
 
 class Near(Struct, frozen=True):
-    """A recorded request that is not quite the one that was asked for."""
+    """A recorded request that is similar to the live one."""
 
     key: RequestKey
     differs: list[str]
@@ -43,7 +41,7 @@ class Near(Struct, frozen=True):
 
 
 class ResponseQueue:
-    """Interactions that answer a request one after the other; it may grow while recordings are read."""
+    """Successive interactions of one key; it may grow while recordings are read."""
 
     def __init__(self, recordings: Recordings, orders: Sequence[int], base: int = 0) -> None:
         self._recordings = recordings
@@ -60,7 +58,7 @@ class ResponseQueue:
         return map(self.__getitem__, range(len(self)))
 
     def is_settled(self, number: int) -> bool:
-        """Return whether the interaction at a place is there, and the unread rest cannot change it."""
+        """Return whether the interaction at a place exists and the unread rest cannot change it."""
         return number < len(self._orders) and self._recordings.is_settled(self._base + self._orders[number])
 
     def answering(self, responses: str) -> ResponseQueue:
@@ -74,35 +72,19 @@ class ResponseQueue:
 
 
 class Recordings:
-    """The interactions of one server."""
-
     def __init__(self, stores: Sequence[InteractionStore], ignored: Iterable[Pointer] = ()) -> None:
-        """Take the recordings; the last one counts most."""
         self.ignored = tuple(ignored)
         self._stores = stores
         for number, store in enumerate(stores):
             store.number = number
 
-    @classmethod
-    def of(cls, sessions: Iterable[tuple[str, Session]], ignored: Iterable[Pointer] = ()) -> Recordings:
-        """Read sessions, each with its label."""
-        stores, ignored = [], tuple(ignored)
-        for label, session in sessions:
-            loader = InteractionLoader(InteractionStore(label, ignored), session.header)
-            for entry in entries(session):
-                loader.add(entry)
-            loader.end()
-            stores.append(loader.store)
-        return cls(stores, ignored)
-
     @property
     def is_whole(self) -> bool:
-        """Whether all of them were read."""
         return all(store.is_whole for store in self._stores)
 
     @property
     def is_modern(self) -> bool:
-        """Whether the server speaks a revision without a handshake, as far as is known."""
+        """True if the server speaks a revision without a handshake, as far as is known."""
         return any(store.index.versions for store in self._stores)
 
     @property
@@ -112,7 +94,7 @@ class Recordings:
 
     @property
     def has_handshakes(self) -> bool:
-        """Whether each recording is known to be of one client with a handshake: then no client probed the server in it."""
+        """True if each recording is known to be of one client with a handshake, which never probed the server."""
         return all(
             store.upstream is None
             and any(found.is_accepted for found in store.index.handshakes.get("initialize", ()))
@@ -121,28 +103,24 @@ class Recordings:
 
     @property
     def server(self) -> Peer | None:
-        """The server's description of itself."""
         return next((store.server for store in reversed(self._stores) if store.server is not None), None)
 
     @property
     def name(self) -> str:
-        """The name of the server in the recording."""
         return self._stores[-1].name if self._stores else ""
 
     @property
     def upstream(self) -> str | None:
-        """The URL of the server, if it was recorded over HTTP."""
         return self._stores[-1].upstream if self._stores else None
 
     @property
     def opening(self) -> list[Interaction]:
-        """What the server sent before it had received anything."""
+        """The messages that the server sent before it had received anything."""
         found = (store for store in reversed(self._stores) if OPENING in store.steps)
         return [store.interaction(OPENING) for store in islice(found, 1)]
 
     @property
     def methods(self) -> list[str]:
-        """The recorded methods, except handshakes."""
         return list(dict.fromkeys(method for store in self._stores for method, _ in store.index.methods))
 
     @property
@@ -158,7 +136,6 @@ class Recordings:
                     yield from map(store.order, store.index.rows(digest))
 
     def interaction(self, order: int) -> Interaction:
-        """Return an interaction by its `order`."""
         return self._stores[order >> 32].interaction(order & 0xFFFFFFFF)
 
     def is_settled(self, order: int) -> bool:
@@ -168,7 +145,6 @@ class Recordings:
         return self._stores[number].is_settled(row) and all(store.is_whole for store in later)
 
     def queue(self, digest: bytes) -> ResponseQueue | None:
-        """Return the interactions of one key."""
         for store in reversed(self._stores):
             if digest in store.index.queues:
                 return ResponseQueue(self, store.index.rows(digest), store.order(0))
@@ -235,14 +211,13 @@ class Recordings:
         return digests.pop() if len(digests) == 1 else None
 
     def notified(self, method: str, number: int) -> Interaction | None:
-        """Return what followed the client's notification of this number; None if there was none."""
+        """Return the consequences of the client's notification of this number; None if there are none."""
         for store in reversed(self._stores):
             if (rows := store.index.notifications.get(method)) is not None:
                 return store.interaction(rows[number]) if number < len(rows) else None
         return None
 
     def handshakes(self, method: str) -> list[tuple[RecordedHandshake, int]]:
-        """Return the recorded handshakes of a method, and the `order` of each."""
         for store in reversed(self._stores):
             if (found := store.index.handshakes.get(method)) is not None:
                 return [(each, store.order(each.row)) for each in found]
@@ -261,7 +236,6 @@ class Recordings:
         return [near for _, near in nsmallest(NEAREST, found.values(), key=lambda entry: entry[0])]
 
     def _similar(self, key: RequestKey) -> Iterator[Interaction]:
-        """Yield requests that may be similar: of the same subject, of the same method, of others."""
         number = subject_number(key.method, key.subject, answers=key.question is not None)
         for store in self._stores:
             if (first := store.index.subjects.get(number)) is not None:
@@ -293,11 +267,11 @@ class Recordings:
                     key = store.interaction(store.index.rows(digest)[0]).key
                     about = key.about if key is not None else ""
                     found.append(f"{about}: answered as in {store.label}, not as in {other.label}")
-            for method, shaken in store.index.handshakes.items():
+            for method, handshake in store.index.handshakes.items():
                 other = next((each for each in earlier if method in each.index.handshakes), None)
                 if other is None:
                     continue
-                one, two = ([each.row for each in its] for its in (shaken, other.index.handshakes[method]))
+                one, two = ([each.row for each in its] for its in (handshake, other.index.handshakes[method]))
                 if _answers(store, one) != _answers(other, two):
                     found.append(f"{method}: answered as in {store.label}, not as in {other.label}")
         return found
@@ -337,7 +311,6 @@ def _has(stores: Sequence[InteractionStore], digest: bytes) -> bool:
 
 
 def _answers(store: InteractionStore, rows: Sequence[int]) -> list[bytes]:
-    """Return the responses without their ids."""
     answers = []
     for row in rows:
         answer = store.interaction(row).answer

@@ -1,4 +1,4 @@
-"""Messages that no recording holds: errors, empty results, made-up handshakes, and misses."""
+"""Messages that no recording holds: errors, empty results, generated handshakes, and misses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNREADABLE = ("not JSON", "starts with a byte order mark", "nested too deep", "b
 
 
 def result(id: bytes, value: Any) -> bytes:  # noqa: A002
-    """Return the answer to a request; `id` is JSON text."""
+    """Return a result; `id` is JSON text."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, _written(value))
 
 
@@ -30,18 +30,17 @@ def error(id: bytes, code: int, message: str, data: Any = None) -> bytes:  # noq
 
 
 def rejection(message: Malformed) -> bytes:
-    """Return the answer to something that is not a message."""
     code = PARSE_ERROR if message.why.startswith(UNREADABLE) else INVALID_REQUEST
     return error(b"null", code, message.why[:200])
 
 
 def initialized(recordings: Recordings) -> dict[str, Any]:
-    """Return the result of `initialize` of a server whose handshake was not recorded, except the revision."""
+    """Return the result of `initialize` for a server whose handshake was not recorded, except the revision."""
     return {"capabilities": _capabilities(recordings), "serverInfo": _info(recordings)}
 
 
 def discovered(recordings: Recordings) -> dict[str, Any]:
-    """Return the result of `server/discover` of a server of 2026-07-28 that was never probed."""
+    """Return the result of `server/discover` for a server of 2026-07-28 that was never probed."""
     return {
         "supportedVersions": recordings.versions,
         "capabilities": _capabilities(recordings),
@@ -53,28 +52,23 @@ def discovered(recordings: Recordings) -> dict[str, Any]:
 
 
 class Miss(Struct, frozen=True):
-    """A request without a recorded response."""
-
     key: RequestKey
     is_exhausted: bool
-    """Whether it was recorded, but not so often."""
+    """True if it was recorded, but every recorded response was used."""
     nearest: list[Near]
 
     @property
     def text(self) -> str:
-        """What happened, in a few words."""
         why = "every recorded answer is used up" if self.is_exhausted else "not recorded"
         return f"{why}: {self.key.about}"
 
     @property
     def line(self) -> str:
-        """The line for the user."""
         near = "; ".join(f"{near.key.about} differs at {', '.join(near.differs)}" for near in self.nearest)
         return f"{self.text}; nearest: {near}" if near else self.text
 
     @property
     def data(self) -> dict[str, Any]:
-        """The `data` of the error for the client."""
         return {
             "mcpspy": "used up" if self.is_exhausted else "not recorded",
             "nearest": [
@@ -91,7 +85,6 @@ def _info(recordings: Recordings) -> dict[str, str]:
 
 
 def _capabilities(recordings: Recordings) -> dict[str, Any]:
-    """Return the capabilities that the recorded requests show."""
     capabilities: dict[str, Any] = {}
     for method in recordings.methods:
         first = method.partition("/")[0]

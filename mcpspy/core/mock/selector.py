@@ -1,9 +1,9 @@
-"""The answers to one client: the recorded interaction that comes next, or what stands in for it.
+"""The responses to one client: the next recorded interaction, or its substitute.
 
-Owns `--match` and `--on-exhausted`: each client takes the interactions of a key from the first on. What was asked
-for, and what was not, is kept for the end. Owns handshakes: a legacy server does not know `server/discover`, a
-modern one refuses `initialize`, and a server answers a revision it lacks with one it has. Owns the fast path, too:
-a plain request whose whole interaction is one response, nearly all of a session, in a quarter of the time.
+Owns `--match` and `--on-exhausted`: each client takes the interactions of a key from the first on. Owns handshakes:
+a legacy server does not know `server/discover`, a modern one refuses `initialize`, and a server answers an
+unsupported revision with a supported one. Owns the fast path: a plain request whose interaction is one response,
+nearly all of a session, in a quarter of the time.
 """
 
 from __future__ import annotations
@@ -25,22 +25,21 @@ from mcpspy.core.protocol.spec import REVISIONS
 from mcpspy.core.recording.plain_line import plain_id, plain_message
 
 SET_LEVEL = "logging/setLevel"
-"""The request that changes what the client receives from then on."""
 
 NEVER_MISSED = ("ping", "resources/subscribe", "resources/unsubscribe", SET_LEVEL)
-"""Requests whose result is always empty: one that was not recorded has it, too."""
+"""Requests whose result is always empty, even if they were not recorded."""
 
 CANCELLED = "notifications/cancelled"
 
 
 class MatchMode(StrEnum):
-    """What has to be the same."""
+    """The parts of a request that must be equal."""
 
     EXACT = "exact"
     LENIENT = "lenient"
     """As exact; else the same tool, resource … with other arguments, if only one was recorded."""
     METHOD = "method"
-    """The method alone: requests take the responses in their order."""
+    """Only the method: requests take the responses in their order."""
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -56,7 +55,6 @@ class Selection(Struct, frozen=True, kw_only=True):
     """The revision that `initialize` agrees on."""
 
     def response(self, id: bytes) -> bytes:  # noqa: A002
-        """Return the result or the error for a request; `id` is JSON text."""
         if self.result is not None:
             return responses.result(id, self.result)
         return responses.error(id, self.code, self.why, self.data)
@@ -69,7 +67,6 @@ class Selector:
         self, recordings: Recordings, mode: MatchMode = MatchMode.EXACT, *, repeats: bool = True
     ) -> None:
         self.misses: list[str] = []
-        """Requests that were not answered as recorded, one line each."""
         self._recordings = recordings
         self._mode = mode
         self._repeats = repeats
@@ -99,7 +96,6 @@ class Selector:
         return replaced(one_line(found[1]), ("id",), id.encode()), id.encode()
 
     def select(self, request: Request, key: RequestKey) -> Selection:
-        """Return how a request is answered."""
         recordings = self._recordings
         if request.method in INTRODUCTIONS:
             return self._handshake(request)
@@ -121,13 +117,13 @@ class Selector:
         return Selection(miss=miss)
 
     def select_notified(self, method: str) -> Interaction | None:
-        """Return what follows a notification of the client; None if nothing does, or no more."""
+        """Return the consequences of a client's notification; None if there are none, or no more."""
         number = self._notified.get(method, 0)
         self._notified[method] = number + 1
         return self._recordings.notified(method, number)
 
     def is_settled(self, message: AnyMessage, key: RequestKey | None) -> bool:
-        """Return whether the rest of the recordings cannot change what follows a message."""
+        """Return whether the unread rest cannot change the consequences of a message."""
         recordings = self._recordings
         if recordings.is_whole:
             return True
@@ -146,12 +142,11 @@ class Selector:
         return queue is not None and queue.is_settled(self._taken.get(place, 0))
 
     def unused(self) -> list[Interaction]:
-        """Return the recorded requests that were never asked for."""
         recordings = self._recordings
         return [recordings.interaction(order) for order in recordings.orders() if order not in self._used]
 
     def _find_redacted(self, key: RequestKey) -> bytes | None:
-        """Return the digest of a redacted request that this may have been, preferably one not yet taken for another."""
+        """Return the digest of a redacted request that may be this one, preferably one not yet taken for another."""
         if key.digest not in self._redacted:
             taken = set(self._redacted.values())
             found = list(self._recordings.redacted(key))
@@ -172,7 +167,7 @@ class Selector:
         if queue is None and self._mode is MatchMode.LENIENT and (only := recordings.only(key)) is not None:
             digest, queue = only, recordings.queue(only) if recordings.is_whole else None
         if queue is not None and key.responses is not None:
-            # Of one question, the response to what the user said; else the next.
+            # Of one question, the response to the same answer; else the next.
             matching = queue.answering(key.responses)
             if matching or not recordings.is_whole:
                 return (digest, key.responses), matching
@@ -187,8 +182,8 @@ class Selector:
         accepted = [pair for pair in recorded if pair[0].is_accepted]
         if recorded:
             same = [] if is_probe else [pair for pair in accepted if pair[0].revision == version]
-            shaken, order = same[0] if same else (accepted or recorded)[-1]
-            return Selection(interaction=recordings.interaction(order), revision=shaken.revision)
+            handshake, order = same[0] if same else (accepted or recorded)[-1]
+            return Selection(interaction=recordings.interaction(order), revision=handshake.revision)
         if is_probe and recordings.is_modern:
             return Selection(result=responses.discovered(recordings))
         if is_probe:

@@ -1,18 +1,15 @@
-"""One client of a recorded server: its messages go in, what the server sends comes out, with its time.
+"""One client of a recorded server: its messages in, the server's messages out, with their times.
 
-A message passes four stages: decode, match (the key of a request), select (the recorded interaction, or what
-stands in for it), play. `Selector.fast_response` is the short cut past them.
-
-Owns the state that is the client's alone: what waits for more of the recordings, its place in the queues, what is
-still to be sent and when, its open requests. Messages are taken in their order: one of which the unread rest could
-still change the response waits until it cannot, and later ones wait behind it. Time comes in as an argument, in
-seconds of any clock that does not go back. Never raises, whatever the client sends.
+A message passes four stages: decode, match, select, play; `Selector.fast_response` is the short cut. Owns the
+client's state: its open requests, its place in the queues, scheduled messages. Messages are handled in order: one
+whose response the unread rest could change waits, and later ones wait behind it. Time is an argument, in seconds
+of any monotonic clock. Never raises, whatever the client sends.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -43,29 +40,24 @@ BATCHES = ("2024-11-05", "2025-03-26")
 
 
 class MockOptions(Struct, frozen=True, kw_only=True):
-    """The options of `mcpspy mock`."""
-
     match: MatchMode = MatchMode.EXACT
     repeats: bool = True
-    """Whether the last response of a key is given again; otherwise it is a miss."""
+    """True if the last response of a key is repeated; otherwise it is a miss."""
     miss: int = responses.INTERNAL_ERROR
-    """The code of a miss."""
     forwards: bool = False
-    """Whether the real server is asked in place of a miss: through `MockSession.passthrough`."""
+    """True if a miss goes to the real server, through `MockSession.passthrough`."""
     speed: float = 0.0
-    """How many times as fast as it was recorded; 0: at once."""
+    """Playback speed relative to the recording; 0: without delays."""
 
 
 class Outgoing(Struct, frozen=True):
-    """One message for the client."""
-
     at: float
     data: bytes
-    """The message on one line, without a line end."""
     request: bytes | None
-    """JSON text of the id of the client's request it belongs to: over HTTP, whose stream carries it.
+    """JSON text of the id of the client's request it belongs to, whose stream carries it over HTTP.
 
-    That request may have been answered already. None: it belongs to no request."""
+    That request may have been answered already. None: it belongs to no request.
+    """
     is_answer: bool
 
 
@@ -77,12 +69,11 @@ class _Received(NamedTuple):
 
 
 class MockSession:
-    """One client, from its first message on; call `resume` whenever more of the recordings was read."""
+    """One client, from its first message on; call `resume` after reading more of the recordings."""
 
     def __init__(self, recordings: Recordings, options: MockOptions, now: float) -> None:
         self.recordings = recordings
         self.revision: str | None = None
-        """The revision that a handshake agreed on."""
         self.selector = Selector(recordings, options.match, repeats=options.repeats)
         self.passthrough = Passthrough() if options.forwards else None
         self._options = options
@@ -104,17 +95,16 @@ class MockSession:
 
     @property
     def next_at(self) -> float | None:
-        """When the next message is due; None if all that is left waits for the client."""
+        """Time when the next message is due; None if all that is left waits for the client."""
         return self._queue[0][0] if self._queue else None
 
     @property
     def waits(self) -> bool:
-        """Whether a message of the client waits for more of the recordings."""
         return bool(self._held)
 
     @property
     def owes(self) -> bool:
-        """Whether the client still has to receive a response after it closed its end."""
+        """True while the client has to receive a response after it closed its end."""
         if self._held or (self.passthrough is not None and self.passthrough.is_waiting):
             return True
         return any(
@@ -123,14 +113,16 @@ class MockSession:
             for _, _, playback, _, what in self._queue
         )
 
-    def receive(self, data: bytes, now: float) -> None:
-        """Take one line or body of the client, whatever is in it."""
+    def receive(self, data: bytes, now: float, messages: Sequence[AnyMessage] | None = None) -> None:
+        """Take one line or body of the client; `messages`, if it was decoded before."""
         if not (self._held or self._options.speed):
             fast = self.selector.fast_response(data)
             if fast is not None:
                 self._respond(*fast, now)
                 return
-        received = self._decode(data, now)
+        received = self._match(
+            data, messages if messages is not None else read_frame(Frame(now, CLIENT, data))
+        )
         expects = any(isinstance(message, Request | Notification) for message, _ in received.messages)
         if expects and (self._held or not self._is_settled(received)):
             self._held.append(received)
@@ -138,7 +130,6 @@ class MockSession:
             self._handle(received, now)
 
     def resume(self, now: float) -> None:
-        """Take what waited and no longer has to."""
         while self._held and self._is_settled(self._held[0]):
             self._handle(self._held.popleft(), now)
         if self._is_closed and not self._held:
@@ -163,7 +154,6 @@ class MockSession:
             self.passthrough.forward_cancellation(id)
 
     def receive_from_server(self, data: bytes, now: float) -> None:
-        """Take one line or body of the real server."""
         if self.passthrough is not None:
             for message in self.passthrough.received(data):
                 self._push(now, None, 0, Outgoing(now, *message))
@@ -174,7 +164,6 @@ class MockSession:
         self.resume(now)
 
     def take(self, now: float) -> Iterator[Outgoing]:
-        """Yield what is due, in its order."""
         while self._queue and self._queue[0][0] <= now:
             at, _, playback, place, what = heappop(self._queue)
             if isinstance(what, Outgoing):
@@ -187,19 +176,18 @@ class MockSession:
                 if data is not None:
                     yield Outgoing(at, data, request, what.is_answer)
 
-    def _decode(self, data: bytes, now: float) -> _Received:
-        """Decode, and match: the first two stages."""
+    def _match(self, data: bytes, messages: Sequence[AnyMessage]) -> _Received:
+        """Match: the second stage."""
         ignored = self.recordings.ignored
         return _Received(
             data,
             [
                 (message, request_key(message, ignored) if isinstance(message, Request) else None)
-                for message in read_frame(Frame(now, CLIENT, data))
+                for message in messages
             ],
         )
 
     def _is_settled(self, received: _Received) -> bool:
-        """Return whether the rest of the recordings cannot change what follows."""
         if self.recordings.is_whole:
             return True
         # Two requests of a batch may want the same place in a queue.
@@ -243,7 +231,7 @@ class MockSession:
             if self.passthrough is not None:
                 self.passthrough.initialize = message.data
         if selected.interaction is not None:
-            self._start(Playback(selected.interaction, now, self._options.speed, message.id, key))
+            self._start(Playback(selected.interaction, now, self._options.speed, id, key))
         elif selected.miss is None:
             self._respond(selected.response(id), id, now)
         elif self.passthrough is not None:
@@ -264,7 +252,6 @@ class MockSession:
         self._play(playback)
 
     def _continue(self, message: Result | Failure, now: float) -> None:
-        """Play what waited for the client's response to a server request."""
         if self.passthrough is not None and self.passthrough.forward_response(message):
             return
         answered = self._delivery.take_answered(message.id or "")
@@ -274,7 +261,6 @@ class MockSession:
             self._play(playback)
 
     def _respond(self, data: bytes, request: bytes | None, now: float) -> None:
-        """Send a message that is not played."""
         self._push(now, None, 0, Outgoing(now, data, request, True))
 
     def _play(self, playback: Playback) -> None:
@@ -286,7 +272,7 @@ class MockSession:
         heappush(self._queue, (at, self._number, playback, place, what))
 
     def _forget(self, playback: Playback) -> None:
-        """Let go of a request that is over: it can no longer be cancelled."""
+        """Forget a request that is over: it can no longer be cancelled."""
         self._delivery.unsubscribe(playback)
         id = (playback.id or b"").decode()  # noqa: A001
         playbacks = self._open.get(id, [])

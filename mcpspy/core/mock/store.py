@@ -1,14 +1,13 @@
 """The interactions of one recording: numbers in columns, and every message left in its file.
 
-A recording may have a million interactions: most are a request and its response, which take a row of numbers;
-others take a list of steps as well. The index finds rows by request. The owner of the file reads the messages;
-those that are in no file are kept here.
+Most of up to a million interactions are a request and its response: one row of numbers. Others have a list of
+steps as well. The index finds rows by request. Messages that are in no file are kept here.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from struct import Struct as Packed
 
 from msgspec import Struct
@@ -19,11 +18,9 @@ from mcpspy.core.protocol.message import Failure, Notification, Request, Result,
 from mcpspy.core.protocol.peers import Peer
 
 SUBSCRIPTION, CANCELLED, MODERN, FAILED, NOTICE = 1, 2, 4, 8, 16
-"""Flags of a row."""
 
 KINDS: tuple[type[ValidMessage], ...] = (Request, Notification, Result, Failure)
 ANSWERS = (2, 3)
-"""Indexes of the kinds that are responses."""
 
 STEP = Packed("<BQIdIii")
 """A step: kind, offset, length, seconds after, number of its gates, `listens` and `withdraws`; -1 is none."""
@@ -44,22 +41,17 @@ LOST = (
 
 
 Location = tuple[int, int]
-"""Offset and length of a message."""
 
 FIRSTS = 300
 """Rows of a method that a miss is compared with."""
 
 
 class RecordedHandshake(Struct, gc=False):
-    """A recorded `initialize` or `server/discover`."""
-
     method: str
     row: int
     is_answered: bool = False
     is_accepted: bool = False
-    """Whether the server answered it with a result."""
     revision: str | None = None
-    """The revision that the result of `initialize` agrees on."""
 
 
 class InteractionIndex:
@@ -69,23 +61,17 @@ class InteractionIndex:
         self.queues: dict[bytes, int | array[int]] = {}
         """Digest of a key → its rows."""
         self.methods: dict[tuple[str, bool], array[int]] = {}
-        """Method, whether a question is answered → the rows."""
         self.subjects: dict[int, int] = {}
         """Hash of method, subject and whether a question is answered → its first row; inverted if there are other keys."""
         self.firsts: dict[str, list[int]] = {}
-        """Method → rows of the first keys."""
         self.redacted: list[int] = []
-        """Rows of requests in which secrets were redacted."""
         self.notifications: dict[str, array[int]] = {}
-        """Rows of the client's notifications, by method."""
         self.handshakes: dict[str, list[RecordedHandshake]] = {}
         self.versions: set[str] = set()
-        """Revisions without a handshake that the server accepted."""
 
     def add_request(
         self, row: int, digest: bytes, method: str, subject: str | None, *, answers: bool
     ) -> None:
-        """Index a row by the key of its request."""
         rows = self.queues.get(digest)
         if rows is None:
             self.queues[digest] = row
@@ -100,13 +86,11 @@ class InteractionIndex:
         queue.append(row)
 
     def add_notification(self, method: str, row: int) -> None:
-        """Index a row by its notification."""
         if (rows := self.notifications.get(method)) is None:
             rows = self.notifications[method] = array("I")
         rows.append(row)
 
     def rows(self, digest: bytes) -> Sequence[int]:
-        """Return the rows of a key."""
         rows = self.queues.get(digest)
         return () if rows is None else (rows,) if isinstance(rows, int) else rows
 
@@ -134,18 +118,16 @@ class InteractionStore:
         self, label: str = "", ignored: Iterable[Pointer] = (), read: ReadBytes | None = None
     ) -> None:
         self.label = label
-        """The name of the recording."""
         self.number = 0
         """Place among the recordings that are served together."""
         self.ignored = tuple(ignored)
         self.is_whole = False
-        """Whether all of the recording was read."""
         self.index = InteractionIndex()
         self.server: Peer | None = None
         self.name = ""
         self.upstream: str | None = None
         self.settles: Callable[[int], bool] | None = None
-        """Returns whether a row is complete, while the recording is read."""
+        """Return whether a row is complete, while the recording is read."""
         self.steps: dict[int, bytearray] = {}
         """The steps of interactions that are more than a request and its response, by row."""
         self._gates: dict[tuple[int, ...], int] = {(): 0}
@@ -162,7 +144,6 @@ class InteractionStore:
         return len(self._flags)
 
     def begin(self, where: Location, at: float, number: int, flags: int) -> int:
-        """Add an interaction, by its cause; return its row."""
         row = len(self._flags)
         place, length = where
         self._cause.append(place)
@@ -194,9 +175,8 @@ class InteractionStore:
         *,
         gates: tuple[int, ...] = (),
         listens: int | None = None,
-        withdraws: int | None = None,
+        cancels: int | None = None,
     ) -> None:
-        """Add any message of the server; see `RecordedStep`."""
         steps = self.steps.get(row)
         if steps is None:
             steps = self.steps[row] = bytearray()
@@ -209,7 +189,7 @@ class InteractionStore:
             after,
             self._gates.setdefault(gates, len(self._gates)),
             -1 if listens is None else listens,
-            -1 if withdraws is None else withdraws,
+            -1 if cancels is None else cancels,
         )
 
     def amend(self, row: int, place: int, where: Location | None, later: float = 0.0) -> None:
@@ -226,29 +206,23 @@ class InteractionStore:
         STEP.pack_into(steps, place * STEP.size, kind, at, length, after + later, *rest)
 
     def count(self, row: int) -> int:
-        """Return the number of steps of an interaction."""
         if row in self.steps:
             return len(self.steps[row]) // STEP.size
         return 1 if row != OPENING and self._answer_length[row] else 0
 
     def cancel(self, row: int) -> None:
-        """Mark a request as cancelled by the client."""
         self._flags[row] |= CANCELLED
 
     def flags(self, row: int) -> int:
-        """Return the flags of a row."""
         return self._flags[row]
 
     def number_of(self, row: int) -> int:
-        """Return the number of the recorded exchange."""
         return self._number[row]
 
     def at(self, row: int) -> float:
-        """Return the time of the cause."""
         return 0.0 if row == OPENING else self._at[row]
 
     def is_answered(self, row: int) -> bool:
-        """Return whether a request was answered."""
         if row in self.steps:
             return any(kind in ANSWERS for kind in self.steps[row][:: STEP.size])
         return bool(self._answer_length[row])
@@ -259,7 +233,6 @@ class InteractionStore:
         return (self._answer[row], length) if length else None
 
     def is_settled(self, row: int) -> bool:
-        """Return whether an interaction is complete."""
         return self.is_whole or (self.settles is not None and self.settles(row))
 
     def keep(self, data: bytes) -> Location:
@@ -284,7 +257,6 @@ class InteractionStore:
         return data if len(data) == length and data[-1:] in b"}] \t\r\n" else LOST
 
     def interaction(self, row: int) -> Interaction:
-        """Return the interaction of a row."""
         if row == OPENING:
             return Interaction(None, self._steps_of(row), recording=self.label, order=self.order(row))
         flags = self._flags[row]
@@ -301,14 +273,7 @@ class InteractionStore:
             ignored=self.ignored,
         )
 
-    def interactions(self) -> Iterator[Interaction]:
-        """Yield all of them."""
-        if OPENING in self.steps:
-            yield self.interaction(OPENING)
-        yield from map(self.interaction, range(len(self)))
-
     def order(self, row: int) -> int:
-        """Return the place of a row among those of all recordings."""
         return (self.number << 32) + row
 
     def _kind(self, row: int) -> type[ValidMessage]:
@@ -326,11 +291,9 @@ class InteractionStore:
                     after,
                     gates[number],
                     None if listens < 0 else listens,
-                    None if withdraws < 0 else withdraws,
+                    None if cancels < 0 else cancels,
                 )
-                for kind, place, length, after, number, listens, withdraws in STEP.iter_unpack(
-                    self.steps[row]
-                )
+                for kind, place, length, after, number, listens, cancels in STEP.iter_unpack(self.steps[row])
             ]
         length = self._answer_length[row]
         if not length:

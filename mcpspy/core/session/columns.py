@@ -1,8 +1,7 @@
-"""The rows of a session as numbers in arrays: some sixty bytes each.
+"""The rows of a session as numbers in arrays, about sixty bytes each.
 
-Owns what is known of a row without reading its message: where that is in the
-file, who sent it, what it is about, what it is paired with. What to write into
-them is `core.session.index`'s.
+Owns everything known of a row without reading its message: location, sender, subject, paired row.
+`core.session.index` fills them.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from mcpspy.core.session.exchange import State
 
 
 class RowKind(IntEnum):
-    """What a row is."""
-
     REQUEST = 0
     NOTIFICATION = 1
     RESULT = 2
@@ -32,18 +29,18 @@ REQUEST, NOTIFICATION, RESULT, FAILURE, MALFORMED, NOTE, DAMAGED = map(int, RowK
 
 _ANSWERS = (RESULT, FAILURE)
 
-FROM_CLIENT, FROM_SERVER, FROM_NOBODY = 0, 8, 16
-"""What stands beside the kind in `what`."""
+FROM_CLIENT, FROM_SERVER, NO_SENDER = 0, 8, 16
+"""Sender of a row, stored in `what` beside the kind."""
 
 _KIND, _SIDE, _FAILED, _ALONE = 7, 24, 32, 64
 
 _IS_ANSWER = bytes(what & _KIND in _ANSWERS for what in range(256))
-"""By `what`, for all rows of a range at once."""
+"""`what` → whether the row is a response; translates a whole range of rows at once."""
 
-TOLD = 128
-"""Beside them, of a request or a result of which nothing is odd: nothing in it would be said beyond what is known here."""
+LISTABLE = 128
+"""Flag in `what` of a request or result without a protocol issue: a list shows it without reading the message."""
 
-_SIDES = {FROM_CLIENT: CLIENT, FROM_SERVER: SERVER, FROM_NOBODY: ""}
+_SIDES = {FROM_CLIENT: CLIENT, FROM_SERVER: SERVER, NO_SENDER: ""}
 
 _KINDS = tuple(RowKind)
 _STATES = tuple(State)
@@ -58,54 +55,46 @@ LONGEST_ID = 17
 
 
 class LinePosition(NamedTuple):
-    """Where a row's line is."""
-
     part: int
-    """Which of the session's files, from 0."""
+    """Number of the session's file, from 0."""
     offset: int
     length: int
-    """Bytes, the LF left out."""
+    """Bytes, without the LF."""
     item: int
-    """Which of a batch; 0 outside of one."""
+    """Place in a batch; 0 outside of one."""
 
 
 class Columns:
-    """What is known of every row. A number that is 0 says nothing, or the first of its kind."""
+    """Everything known of each row. 0 means none, or the first of its kind."""
 
     def __init__(self) -> None:
         self.texts: list[str] = [""]
-        """What `method`, `subject` and `stream` point to."""
+        """Texts that `method`, `subject` and `stream` refer to by number."""
         self.at = array("d")
-        """Seconds since the start."""
         self.what = array("B")
         self.size = array("I")
-        """Bytes of the message itself."""
         self.method = array("I")
-        """A message's method; of an answer, that of its request; a note's kind."""
+        """Method of a message (a response has that of its request), or kind of a note."""
         self.subject = array("I")
-        """Which tool, resource, prompt … it is about."""
+        """Tool, resource, prompt … that the message is about."""
         self.stream = array("I")
         self.streams: set[int] = set()
-        """The streams there are."""
         self.wrong = array("I")
-        """Rows that are an error, or odd, in order."""
+        """Rows that are an error or have a protocol issue, in order."""
         self.failed = 0
-        """Errors among them: answers that are one, requests that got none, entries that were lost."""
+        """Number of errors among them: error responses, requests without a response, lost entries."""
         self.flaws: dict[int, str] = {}
-        """Row → what is wrong with it."""
         self.effects: dict[int, str] = {}
-        """Row → what rules and viewers did to it."""
+        """Row → actions of rules and viewers on it."""
         self.instead: dict[int, int] = {}
-        """Row → the note that has what went on in its place."""
+        """Row → the note with the message that was sent in its place."""
         self.codes: dict[int, int] = {}
-        """Row of an error response → its code."""
         self.progress: dict[int, int] = {}
-        """Row of a request → row of the last progress report on it."""
         self.continues: dict[int, int] = {}
-        """Row of a request → row of the request whose question it answers."""
+        """Row of a request → row of the request whose question it answers (`input_required`)."""
         self.continued_by: dict[int, int] = {}
         self.heads: dict[int, int] = {}
-        """Number of an HTTP exchange → row of the note with its heads."""
+        """Number of an HTTP exchange → row of the note with its headers."""
         self._count = 0
         self._room = 0
         self._pair = array("I")
@@ -124,52 +113,50 @@ class Columns:
 
     @property
     def odd(self) -> int:
-        """How many rows break a rule without being an error."""
+        """Number of rows that have a protocol issue without being an error."""
         return len(self.wrong) - self.failed
 
     def where(self, row: int) -> LinePosition:
-        """Return where the row's line is."""
         turn = bisect_right(self._part_rows, row) - 1
         part = self._part_numbers[turn] if turn >= 0 else 0
         return LinePosition(part, self._offset[row], self._length[row], self._batch.get(row, 0))
 
     def kind(self, row: int) -> RowKind:
-        """Return what the row is."""
         return _KINDS[self.what[row] & _KIND]
 
     def side(self, row: int) -> str:
-        """Return who sent it; nobody sent a note."""
+        """Return the sender; a note has none."""
         return _SIDES[self.what[row] & _SIDE]
 
     def is_told(self, row: int) -> bool:
-        """Whether all that is said of a request or a result in a list is known without its message."""
-        return bool(self.what[row] & TOLD)
+        """Return whether a list can show this request or result without its message."""
+        return bool(self.what[row] & LISTABLE)
 
     def id(self, row: int) -> str | None:
-        """Return the id's JSON text; an answer without one has none."""
+        """Return the id's JSON text; a response may have none."""
         code = self._id[row]
         if code == 0:
             return None
         return str(code >> 1) if code & 1 else self.texts[code >> 1]
 
     def pair(self, row: int) -> int | None:
-        """Return the row a row belongs to: a request's answer, the request of anything else."""
+        """Return the paired row: a request's response, the request of anything else."""
         return self._pair[row] - 1 if self._pair[row] else None
 
     def request(self, row: int) -> int | None:
-        """Return the row of the request that a row is, or is about."""
+        """Return the row of the request that a row is or is about."""
         what = self.what[row]
         if what & _KIND == REQUEST:
             return None if what & _ALONE else row
         return self.pair(row)
 
     def answer(self, row: int) -> int | None:
-        """Return the row of the answer to the request that a row is, or is about."""
+        """Return the row of the response to the request that a row is or is about."""
         request = self.request(row)
         return None if request is None else self.pair(request)
 
     def leading(self, begin: int, end: int) -> list[int]:
-        """Return the rows of a range without the answers that requests got."""
+        """Return the rows of a range without the responses that are paired with a request."""
         pair, answers = self._pair, self.what[begin:end].tobytes().translate(_IS_ANSWER)
         return [
             row
@@ -178,23 +165,23 @@ class Columns:
         ]
 
     def is_answer(self, row: int) -> bool:
-        """Whether an answer is the one that its request got."""
+        """Return whether a response is paired with its request."""
         request = self._pair[row]
         return bool(request) and self._pair[request - 1] == row + 1
 
     def state(self, row: int) -> State | None:
-        """Return what became of the request that a row is, or is about."""
+        """Return the state of the request that a row is or is about."""
         request = self.request(row)
         return None if request is None else _STATES[self._state[request]]
 
     def status(self, row: int) -> str:
-        """Return the name of that state; empty if it is about no request."""
+        """Return the name of that state; empty if the row is about no request."""
         what = self.what[row]
         request = row if what & (_KIND | _ALONE) == REQUEST else self._pair[row] - 1
         return _STATUSES[self._state[request]] if request >= 0 else ""
 
     def latency(self, row: int) -> float | None:
-        """Return the seconds from request to answer, of a row that is one of the two."""
+        """Return the seconds from request to response, for a row that is one of the two."""
         other = self._pair[row]
         if not other:
             return None
@@ -204,16 +191,9 @@ class Columns:
         return self.at[row] - self.at[other - 1] if kind in _ANSWERS else None
 
     def http(self, row: int) -> int | None:
-        """Return the number of the HTTP exchange that carried it."""
         return self._http[row] or None
 
-    def next_wrong(self, row: int, step: int) -> int | None:
-        """Return the next row that is an error, or odd; the one before if `step` is -1."""
-        place = bisect_right(self.wrong, row) if step > 0 else bisect_left(self.wrong, row) - 1
-        return self.wrong[place] if 0 <= place < len(self.wrong) else None
-
     def _row(self, what: int, at: float, size: int, offset: int, length: int) -> int:
-        """Add a row of which nothing else is known yet."""
         row = self._count
         if row == self._room:
             self._grow()
@@ -224,12 +204,6 @@ class Columns:
         self._offset[row] = offset
         self._length[row] = length
         return row
-
-    def _locate(self, row: int, offsets: list[int], lengths: list[int]) -> None:
-        """Say where the lines of rows from one on are."""
-        end = row + len(offsets)
-        self._offset[row:end] = array("Q", offsets)
-        self._length[row:end] = array("I", lengths)
 
     def _grow(self) -> None:
         for column in (
@@ -261,21 +235,21 @@ class Columns:
             return int(id) << 1 | 1
         return self._text(id) << 1
 
-    def _is_alone(self, row: int) -> None:
-        """Have a row that is paired with nothing, though it may look like a request."""
+    def _unpair(self, row: int) -> None:
+        """Mark a row that is paired with nothing, even if it is a request."""
         self.what[row] |= _ALONE
 
     def _settle(self, request: int, state: State) -> None:
         self._state[request] = STATE_NUMBERS[state]
 
-    def _fails(self, row: int) -> None:
+    def _mark_failed(self, row: int) -> None:
         if not self.what[row] & _FAILED:
             self.what[row] |= _FAILED
             self.failed += 1
             self._mark(row)
 
-    def _is_odd(self, row: int, flaw: str) -> None:
-        self.what[row] &= ~TOLD
+    def _add_flaw(self, row: int, flaw: str) -> None:
+        self.what[row] &= ~LISTABLE
         before = self.flaws.get(row)
         self.flaws[row] = flaw if before is None else f"{before}; {flaw}"
         self._mark(row)

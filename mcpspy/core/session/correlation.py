@@ -1,14 +1,9 @@
-"""Correlation of requests with what became of them.
+"""Correlation of requests with their outcome.
 
-Owns every decision about the outcome of a request, at any moment and at the end of
-the session: who waits under which id, what a progress token, a cancellation, an
-error status or the end of an HTTP exchange concerns, and what is unanswered.
-
-`Pairing` keeps the open requests. It pairs by (stream, side that asked, the id's
-JSON text), since both sides count from 1, and never guesses. `Correlation` reads the
-entries of a recording and yields typed changes; `core.session.session`, `core.session.index` and
-`analysis.stats` are made of these and decide nothing themselves. Requests are of a
-type of theirs: whole messages, rows or counts.
+Owns every decision about the outcome of a request: which id, progress token, cancellation, error status or
+end of an HTTP exchange belongs to it, and what is unanswered. `RequestTable` keeps open requests by (stream,
+sender, id as JSON text), since both sides count from 1, and never guesses. `Correlation` reads entries and
+yields typed changes for `Session`, `Index` and `StatsCollector`, which choose the type of a request.
 """
 
 from __future__ import annotations
@@ -37,7 +32,8 @@ from mcpspy.core.protocol.peers import INTRODUCTIONS, Peers
 from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER, other
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.recording.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
-from mcpspy.core.session.exchange import SUBSCRIBE, TRANSITIONS, Correlatable, Event, State, transition
+from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, transition
+from mcpspy.core.session.rule_notes import RULE
 
 P = TypeVar("P", bound=Correlatable)
 
@@ -45,22 +41,21 @@ COMES_AGAIN = "the same event again: its stream was resumed"
 
 # A look at an Enum's member is Python, and one at a name is not.
 _PENDING, _OK, _TOOL_ERROR = State.PENDING, State.OK, State.TOOL_ERROR
-_FROM_PENDING = TRANSITIONS[_PENDING]
 
 Key = tuple[str | None, str, str]
-"""Stream, side that asked, id as JSON text."""
+"""Stream, sender of the request, id as JSON text."""
 
 Question = tuple[str | None, str, str | None, str]
-"""What a question and the request that answers it share."""
+"""Properties that a question and the request with its answer share."""
 
 
 class RequestTable(Generic[P]):
-    """Requests, and what came about them."""
+    """The requests of a session, by id, progress token, subscription and HTTP exchange."""
 
     def __init__(self, *, forgets: bool = False) -> None:
-        """Begin with nothing. `forgets`: `forget_but` will be called, so keep what it has to know."""
+        """Create an empty table. `forgets`: the caller will call `forget_but`, so remember what it needs."""
         self._forgets = forgets
-        self._asked: dict[Key, list[P]] = {}
+        self._open: dict[Key, list[P]] = {}
         self._answered: dict[Key, P] = {}
         self._progress: dict[Key, P] = {}
         self._questions: dict[Question, list[P]] = {}
@@ -68,25 +63,23 @@ class RequestTable(Generic[P]):
         self._refused: dict[int, int] = {}
         self._seen_events: dict[tuple[str | None, str], None] = {}
         self._over: deque[int] = deque()
-        """HTTP exchanges that ended, the oldest first."""
 
     def pending(self) -> Iterator[P]:
-        """Yield the requests whose answer is still to come, subscriptions aside."""
-        for waiting in self._asked.values():
+        """Yield the pending requests, except subscriptions."""
+        for waiting in self._open.values():
             for request in waiting:
                 if request.state is State.PENDING and not request.is_subscription:
                     yield request
 
     def waiting(self) -> list[P]:
-        """Return all that could still be answered: pending, cancelled or closed."""
-        return [request for waiting in self._asked.values() for request in waiting]
+        """Return all requests that could still be answered: pending, cancelled or closed."""
+        return [request for waiting in self._open.values() for request in waiting]
 
     def forget_but(self, kept: int) -> None:
-        """Let go of what is long over, of each sort but the latest so many: to be called now and then.
+        """Forget all but the latest `kept` of what is over; call it now and then.
 
-        What waits stays, so every answer finds its request; but an id that comes
-        again, a second answer, progress, a repeated event is known for what it is
-        only if the first is not longer ago.
+        Open requests stay, so every response finds its request. But a reused id, a second response,
+        progress or a repeated event is only recognised if the first one is still remembered.
         """
         for known in (self._answered, self._progress, self._questions, self._seen_events):
             _drop_oldest(known, kept)
@@ -96,15 +89,15 @@ class RequestTable(Generic[P]):
             self._refused.pop(number, None)
 
     def request(self, request: P, frame: Frame, id: str, token: str | None, *, modern: bool) -> str | None:  # noqa: A002
-        """Have it wait for its answer; return what is wrong with its id."""
+        """Open a request; return the issue with its id, if there is one."""
         stream, side, http = frame.stream, frame.side, frame.http
         key = (stream, side, id)
-        waiting = self._asked.get(key)
+        waiting = self._open.get(key)
         flaw = None
         if waiting is None:
             if not modern and key in self._answered:
                 flaw = f"id {id} was used before"
-            self._asked[key] = [request]
+            self._open[key] = [request]
         else:
             if any(earlier.state is State.PENDING for earlier in waiting):
                 flaw = f"id {id} is in use by an unanswered request"
@@ -117,36 +110,10 @@ class RequestTable(Generic[P]):
             self._progress[(stream, side, token)] = request
         return flaw
 
-    def ask_plainly(self, request: P, key: Key, token: str | None) -> bool:
-        """Have a request wait that nothing is odd about; False if its id was seen before."""
-        if key in self._asked or key in self._answered:
-            return False
-        self._asked[key] = [request]
-        if token is not None:
-            self._progress[key[0], key[1], token] = request
-        return True
-
-    def post_plainly(self, http: int, key: Key) -> None:
-        """Keep which HTTP exchange carried a request that was asked plainly."""
-        self._posted[http] = None if http in self._posted else key
-
-    def answer_plainly(self, key: Key, event: Event) -> P | None:
-        """Give the one open request under a key its answer; None if it is not so simple."""
-        waiting = self._asked.get(key)
-        if waiting is None or len(waiting) > 1:
-            return None
-        request = waiting[0]
-        if request.state is not _PENDING:
-            return None
-        del self._asked[key]
-        self._answered[key] = request
-        request.state = _FROM_PENDING[event]
-        return request
-
     def answer(self, frame: Frame, id: str | None, event: Event) -> tuple[P | None, str | None]:  # noqa: A002
-        """Give a request its answer; return it, and what is wrong with that. Without one, see `stray`."""
-        key, flaw = self._asked_under(frame, id)
-        waiting = self._asked.pop(key, None)
+        """Settle a request; return it, and an issue. For a response without a request, see `explain_unsolicited`."""
+        key, flaw = self._request_key(frame, id)
+        waiting = self._open.pop(key, None)
         if waiting is None:
             return None, None
         if len(waiting) == 1:
@@ -154,25 +121,25 @@ class RequestTable(Generic[P]):
         else:
             request = _first(waiting)
             waiting.remove(request)
-            self._asked[key] = waiting
+            self._open[key] = waiting
         self._answered[key] = request
         transition(request, event)
         return request, "answered after it was cancelled" if request.state is State.LATE else flaw
 
-    def stray(self, frame: Frame, id: str | None) -> tuple[P | None, str]:  # noqa: A002
-        """Say what is known of an answer that no open request waits for."""
+    def explain_unsolicited(self, frame: Frame, id: str | None) -> tuple[P | None, str]:  # noqa: A002
+        """Describe a response that no open request waits for."""
         if id is None:
             return None, "answers nothing: it has no id"
-        asker = other(frame.side)
-        if (earlier := self._answered.get((frame.stream, asker, id))) is not None:
+        requester = other(frame.side)
+        if (earlier := self._answered.get((frame.stream, requester, id))) is not None:
             return earlier, f"id {id} was answered before"
         near = id[1:-1] if id.startswith('"') else f'"{id}"'
-        if (frame.stream, asker, near) in self._asked:
+        if (frame.stream, requester, near) in self._open:
             return None, f"nobody asked: the id that waits is {near}, this is {id}"
         return None, "nobody asked"
 
     def progress(self, frame: Frame, token: str | None) -> tuple[P | None, str | None]:
-        """Return what a progress notification reports on, and what is wrong with it."""
+        """Return the request that a progress notification reports on, and an issue."""
         request = self._progress.get((frame.stream, other(frame.side), token)) if token is not None else None
         if request is None:
             return None, "nobody asked for progress under this token"
@@ -181,11 +148,11 @@ class RequestTable(Generic[P]):
         return request, "progress after the answer"
 
     def cancel(self, frame: Frame, id: str | None) -> tuple[P | None, str | None]:  # noqa: A002
-        """Cancel a request; return it, and what is wrong with that."""
+        """Cancel a request; return it, and an issue."""
         if id is None:
             return None, "cancels nothing: it has no requestId"
         stream, side = frame.stream, frame.side
-        waiting = self._asked.get((stream, side, id))
+        waiting = self._open.get((stream, side, id))
         # A server may take a subscription down, and a subscription only (2026-07-28, subscriptions).
         request = _first(waiting) if waiting else self._subscription((stream, other(side), id))
         if request is not None:
@@ -196,24 +163,24 @@ class RequestTable(Generic[P]):
         return answered, "the answer was there already" if answered else "cancels a request nobody made"
 
     def subscription(self, frame: Frame, id: str | None) -> P | None:  # noqa: A002
-        """Return the open subscription that a notification says it came for."""
+        """Return the open subscription that a notification names."""
         return None if id is None else self._subscription((frame.stream, other(frame.side), id))
 
-    def asks(self, question: Question, request: P) -> None:
-        """Keep that a request was answered by a question (2026-07-28, input required)."""
+    def add_question(self, question: Question, request: P) -> None:
+        """Remember that a request was answered by a question (2026-07-28, input required)."""
         self._questions.setdefault(question, []).append(request)
 
     def continued(self, question: Question) -> P | None:
         """Return the request whose question is answered now."""
-        asked = self._questions.get(question)
-        if not asked:
+        requests = self._questions.get(question)
+        if not requests:
             return None
-        if len(asked) == 1:
+        if len(requests) == 1:
             del self._questions[question]
-        return asked.pop(0)
+        return requests.pop(0)
 
-    def comes_again(self, frame: Frame) -> bool:
-        """Whether a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
+    def is_repeated(self, frame: Frame) -> bool:
+        """Return whether a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
         event_id = frame.event_id
         if event_id is None or frame.side == CLIENT:
             return False
@@ -224,21 +191,19 @@ class RequestTable(Generic[P]):
         return False
 
     def http(self, number: object, status: object) -> None:
-        """Keep with which status an HTTP exchange was answered."""
         if isinstance(number, int) and isinstance(status, int) and status >= 400:
             self._refused[number] = status
 
     def http_end(self, number: object, hung_up: object) -> tuple[P | None, str | None]:
-        """Settle what an HTTP exchange asked for, where its end says more than no answer.
+        """Settle the request of an HTTP exchange if its end is the outcome; return it, and an issue.
 
-        Return it, and what is wrong with it. An error status refuses it. In
-        2026-07-28 a client that hangs up has cancelled it; before, it may come
-        back for the answer.
+        An error status refuses the request. In 2026-07-28 a client that disconnects has cancelled it; before, it
+        may reconnect for the response.
         """
         if self._forgets and isinstance(number, int):
             self._over.append(number)
         key = self._posted.get(number) if isinstance(number, int) else None
-        waiting = self._asked.get(key) if key is not None else None
+        waiting = self._open.get(key) if key is not None else None
         if key is None or not waiting:
             return None, None
         request = _first(waiting)
@@ -253,22 +218,21 @@ class RequestTable(Generic[P]):
         if request.state is State.REFUSED:
             waiting.remove(request)
             if not waiting:
-                del self._asked[key]
+                del self._open[key]
         return request, flaw
 
     def end(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
-        """End these streams: return all that could still have been answered, in its final state."""
-        over = [key for key in self._asked if streams(key[0])]
-        waiting = [request for key in over for request in self._asked.pop(key)]
+        """End these streams; return all requests that could still have been answered, in their final state."""
+        over = [key for key in self._open if streams(key[0])]
+        waiting = [request for key in over for request in self._open.pop(key)]
         for request in waiting:
             transition(request, Event.CLOSE if request.is_subscription else Event.END)
         return waiting
 
-    def _asked_under(self, frame: Frame, id: str | None) -> tuple[Key, str | None]:  # noqa: A002
-        """Return the key that an answer answers, and what is wrong with it.
+    def _request_key(self, frame: Frame, id: str | None) -> tuple[Key, str | None]:  # noqa: A002
+        """Return the key of the request that a response belongs to, and an issue.
 
-        A server's 4xx may answer without an id: then the HTTP exchange that
-        carried it says which request it is about.
+        A server's 4xx may have no id: then the HTTP exchange that carried it identifies the request.
         """
         stream, side, http = frame.stream, frame.side, frame.http
         if id is None and http is not None and side != CLIENT and (posted := self._posted.get(http)):
@@ -276,58 +240,55 @@ class RequestTable(Generic[P]):
         return (stream, other(side), id or ""), None
 
     def _subscription(self, key: Key) -> P | None:
-        listening = [request for request in self._asked.get(key, ()) if request.is_subscription]
+        listening = [request for request in self._open.get(key, ()) if request.is_subscription]
         return _first(listening) if listening else None
 
 
 class CorrelatedEntry(Struct, Generic[P], gc=False):
-    """One message, note or damaged line, and what it means for a request."""
+    """One message, note or damaged line, and its meaning for a request."""
 
     what: AnyMessage | Note | Damaged
     request: P | None = None
-    """The request it is, answers, cancels or reports on."""
+    """The request that it opens, answers, cancels or reports on."""
     flaw: str | None = None
-    """What is wrong with it as a part of this session."""
 
 
 class RequestOpened(CorrelatedEntry[P], Generic[P], gc=False):
-    """A new request."""
-
     continues: P | None = None
     """The request whose question this one answers (2026-07-28, input required)."""
 
 
 class RequestAnswered(CorrelatedEntry[P], Generic[P], gc=False):
-    """The answer to a request, which has its final state."""
+    """A response; its request has its final state."""
 
     event: Event = Event.RESULT
 
 
 class UnsolicitedResponse(CorrelatedEntry[P], Generic[P], gc=False):
-    """An answer that no open request waits for."""
+    """A response that no open request waits for."""
 
 
 class RequestProgressed(CorrelatedEntry[P], Generic[P], gc=False):
-    """A progress report, or a notification that came under a subscription."""
+    """A progress notification, or a notification for a subscription."""
 
 
 class RequestCancelled(CorrelatedEntry[P], Generic[P], gc=False):
-    """A `notifications/cancelled`; its request has its new state, unless there is a flaw."""
+    """A `notifications/cancelled`; its request has its new state, unless there is an issue."""
 
 
 class RepeatedEvent(CorrelatedEntry[P], Generic[P], gc=False):
-    """An event that a resumed stream brought again: it counts once."""
+    """An event that a resumed stream repeated: it counts once."""
 
 
 class HttpExchangeEnded(CorrelatedEntry[P], Generic[P], gc=False):
-    """The end of an HTTP exchange that decided what became of its request: refused, cancelled or closed."""
+    """The end of an HTTP exchange that settled its request: refused, cancelled or closed."""
 
 
 _SLOW_REQUESTS = frozenset(
     {*INTRODUCTIONS, SUBSCRIBE}
     | {name for name, method in METHODS.items() if method.subject and name not in SUBJECTS}
 )
-"""Requests of which more is needed than a `PlainMessage` has."""
+"""Requests for which a `PlainMessage` holds too little."""
 
 _SLOW_NOTIFICATIONS = frozenset(
     {*INTRODUCTIONS, SUBSCRIBE, "notifications/cancelled", "notifications/initialized"}
@@ -335,22 +296,24 @@ _SLOW_NOTIFICATIONS = frozenset(
 
 
 class Correlation(Peers, ABC, Generic[P]):
-    """The fold of a recording: entries in, typed changes out."""
+    """The correlation of a recording: entries in, typed changes out."""
 
     follows_progress = True
-    """Whether progress reports are related to their requests. They never change a state."""
+    """True if progress notifications are related to their requests. They never change a state."""
 
     def __init__(self, header: Header | None = None, *, sessions: int = 1, forgets: bool = False) -> None:
-        """Begin with nothing. `sessions`: how many merged sessions have to end; `forgets`: see `Pairing`."""
+        """`sessions`: number of merged sessions that have to end; `forgets`: see `RequestTable`."""
         super().__init__()
         self.header = header
         self.exit: Note | None = None
         self.last_at = 0.0
-        """Seconds from the start to the last entry."""
+        """Time of the last entry, in seconds since the start."""
         self._pairing = RequestTable[P](forgets=forgets)
         self._running = sessions
+        self.held: dict[int, int] = {}
+        """Ticket of a held message → its row."""
         self._introducing: set[Key] = set()
-        """Introductions that wait for their answer, which is never plain."""
+        """Open `initialize` and `server/discover` requests, whose responses are never plain."""
 
     @abstractmethod
     def _begin(self, message: Request) -> P:
@@ -361,41 +324,42 @@ class Correlation(Peers, ABC, Generic[P]):
         """Return the stream, method and subject of a request."""
 
     def _ended(self, over: list[P]) -> None:
-        """Use the requests that were still open when the session ended, in their final state."""
+        """Handle the requests that were open when the session ended, in their final state."""
 
     def end(self) -> list[P]:
-        """End the session: nothing more will come. Return the requests that stay unanswered."""
+        """End the session; return the requests that stay unanswered."""
         over = self._pairing.end()
         self._ended(over)
         return [request for request in over if request.state is State.UNANSWERED]
 
     def changes_of(self, entry: Entry) -> Iterator[CorrelatedEntry[P]]:
-        """Yield the changes that an entry makes: one, or one for each message of a batch.
-
-        Use each before asking for the next.
-        """
+        """Yield the changes of an entry: one, or one for each message of a batch. Use each before the next."""
         if isinstance(entry, Frame):
             self.last_at = entry.at
-            again = self._pairing.comes_again(entry)
+            again = self._pairing.is_repeated(entry)
             for message in read_frame(entry):
-                yield RepeatedEvent(message, flaw=COMES_AGAIN) if again else self._decide(message)
+                yield RepeatedEvent(message, flaw=COMES_AGAIN) if again else self._change_of(message)
         elif isinstance(entry, Note):
             self.last_at = entry.at
             yield self._note(entry)
         else:
             yield CorrelatedEntry(entry)
 
-    def _decide(self, message: AnyMessage) -> CorrelatedEntry[P]:
+    def _change_of(self, message: AnyMessage) -> CorrelatedEntry[P]:
         if isinstance(message, Request):
-            return self._ask(message)
+            return self._open_request(message)
         if isinstance(message, Malformed):
             return CorrelatedEntry(message)
-        change = self._notify(message) if isinstance(message, Notification) else self._answer(message)
+        change = (
+            self._relate_notification(message)
+            if isinstance(message, Notification)
+            else self._settle_request(message)
+        )
         if message.frame.is_ours:  # mcpspy answered in a peer's place, and kept the peer's own answer.
             change.flaw = None
         return change
 
-    def _ask(self, message: Request) -> RequestOpened[P]:
+    def _open_request(self, message: Request) -> RequestOpened[P]:
         frame, body, method = message.frame, message.body, message.method
         request = self._begin(message)
         token = message.progress_token if self.follows_progress and bytes(body.meta) else None
@@ -410,22 +374,22 @@ class Correlation(Peers, ABC, Generic[P]):
         self.hear_request(message)
         return RequestOpened(message, request, flaw, continues)
 
-    def _answer(self, message: Result | Failure) -> CorrelatedEntry[P]:
+    def _settle_request(self, message: Result | Failure) -> CorrelatedEntry[P]:
         frame, event = message.frame, event_of(message)
         request, flaw = self._pairing.answer(frame, message.id, event)
         if request is None:
-            return UnsolicitedResponse(message, *self._pairing.stray(frame, message.id))
+            return UnsolicitedResponse(message, *self._pairing.explain_unsolicited(frame, message.id))
         stream, method, subject = self._about(request)
         if method in INTRODUCTIONS:
             self._introducing.discard((frame.stream, other(frame.side), message.id or ""))
         if event is Event.QUESTION and isinstance(message, Result):
             body = message.body
-            asked = question(stream, method, subject, body.request_state, body.input_requests)
-            self._pairing.asks(asked, request)
+            key = question(stream, method, subject, body.request_state, body.input_requests)
+            self._pairing.add_question(key, request)
         self.hear_answer(message, method)
         return RequestAnswered(message, request, flaw, event)
 
-    def _notify(self, message: Notification) -> CorrelatedEntry[P]:
+    def _relate_notification(self, message: Notification) -> CorrelatedEntry[P]:
         frame, body = message.frame, message.body
         if message.method == "notifications/cancelled":
             return RequestCancelled(message, *self._pairing.cancel(frame, text(body.request_id)))
@@ -433,8 +397,8 @@ class Correlation(Peers, ABC, Generic[P]):
             return CorrelatedEntry(message)
         if message.method == "notifications/progress":
             return RequestProgressed(message, *self._pairing.progress(frame, text(body.progress_token)))
-        listens = text(meta_raw(body.meta, META + "subscriptionId")) if bytes(body.meta) else None
-        subscription = self._pairing.subscription(frame, listens)
+        subscription_id = text(meta_raw(body.meta, META + "subscriptionId")) if bytes(body.meta) else None
+        subscription = self._pairing.subscription(frame, subscription_id)
         return CorrelatedEntry(message) if subscription is None else RequestProgressed(message, subscription)
 
     def _note(self, note: Note) -> CorrelatedEntry[P]:
@@ -452,18 +416,45 @@ class Correlation(Peers, ABC, Generic[P]):
                 return HttpExchangeEnded(note, request, flaw)
         return CorrelatedEntry(note)
 
-    def take_plain(self, lines: Sequence[bytes], place: int) -> int:  # noqa: PLR0912, PLR0915 - see below.
-        """Take lines from a place on while each is plain; return the place of the first that is not.
+    def _noted(self, row: int, fields: dict[str, Any]) -> int | None:
+        """Return the row of the message that a rule note is about; the note comes after `row`.
 
-        This is the short cut past `changes_of`, for messages that need no decision but
-        which request a result belongs to: nearly all of a long recording. Whatever it
-        takes has the effect that `changes_of` would have; what it refuses it has not
-        touched. The user waits for a million of them, so what `plain_line_raw` and the
-        methods of `Pairing` do is written out here.
+        It is the message that was held under the note's ticket, or the one before the note: of a batch, the one
+        with the note's id.
+        """
+        ticket = fields.get("ticket")
+        noted = self.held.pop(ticket, None) if isinstance(ticket, int) else None
+        if noted is None:
+            while row >= 0 and self._spot(row) == RULE:
+                row -= 1
+            spot = self._spot(row) if row >= 0 else None
+            while spot is not None and row >= 0 and self._spot(row) == spot:
+                if self._id_of(row) == fields.get("id"):
+                    noted = row
+                    break
+                row -= 1
+        if noted is not None and isinstance(ticket, int) and fields.get("action") == "hold":
+            self.held[ticket] = noted
+        return noted
+
+    def _spot(self, row: int) -> object:
+        """Return what identifies the line of a message, RULE for a rule note, None for any other row."""
+        raise NotImplementedError
+
+    def _id_of(self, row: int) -> str | None:
+        raise NotImplementedError
+
+    def take_plain(self, lines: Sequence[bytes], place: int) -> int:  # noqa: PLR0912, PLR0915 - see below.
+        """Take lines from a place on as long as each is plain; return the place of the first that is not.
+
+        The short cut past `changes_of`, for messages that need no decision except which request a result belongs
+        to: nearly all of a long recording. A taken line has the effect that `changes_of` would have; a refused one
+        has none. The user waits for a million of them, so `plain_line_raw` and the methods of `RequestTable` are
+        written out here.
         """
         pairing, introducing, follows_progress = self._pairing, self._introducing, self.follows_progress
-        asked, answered = pairing._asked, pairing._answered
-        # No plain message says more of its sender than is known.
+        open_requests, answered, posted = pairing._open, pairing._answered, pairing._posted
+        # A plain message never adds to what is known of its sender.
         may_ask, may_answer = self.revision is not None and self.client is not None, self.server is not None
         take_request, take_result = self._plain_request, self._plain_result
         head, end = None, len(lines)
@@ -495,7 +486,7 @@ class Correlation(Peers, ABC, Generic[P]):
             id_text = str(number)
             if method is UNSET:
                 key = now.stream, SERVER if side == CLIENT else CLIENT, id_text
-                waiting = asked.get(key)
+                waiting = open_requests.get(key)
                 if (
                     result is UNSET
                     or not may_answer
@@ -505,7 +496,7 @@ class Correlation(Peers, ABC, Generic[P]):
                     or (introducing and key in introducing)
                 ):
                     break
-                del asked[key]
+                del open_requests[key]
                 answered[key] = request
                 is_error = result.is_error
                 request.state = _TOOL_ERROR if is_error else _OK
@@ -516,7 +507,7 @@ class Correlation(Peers, ABC, Generic[P]):
                     result is not UNSET
                     or not may_ask
                     or method in _SLOW_REQUESTS
-                    or key in asked
+                    or key in open_requests
                     or key in answered
                 ):
                     break
@@ -529,11 +520,11 @@ class Correlation(Peers, ABC, Generic[P]):
                         if follows_progress:
                             token = text(meta.token)
                 request = take_request(now, method, subject, id_text, data, is_modern)
-                asked[key] = [request]
+                open_requests[key] = [request]
                 if token is not None:
                     pairing._progress[now.stream, side, token] = request
                 if now.http is not None and side == CLIENT:
-                    pairing.post_plainly(now.http, key)
+                    posted[now.http] = None if now.http in posted else key
             place, head = place + 1, now
         if head is not None:
             self.last_at = head.t
@@ -542,15 +533,15 @@ class Correlation(Peers, ABC, Generic[P]):
     def _plain_request(  # noqa: PLR0917 - by name takes longer, and a million are read.
         self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
     ) -> P:
-        """Return a new pending request: what `_begin` and `RequestOpened` are otherwise."""
+        """Return a new pending request: `_begin` and `RequestOpened` for a plain line."""
         raise NotImplementedError
 
     def _plain_result(self, head: PlainHead, request: P, data: bytes, is_error: bool) -> None:
-        """Take the result of a request: what `RequestAnswered` is otherwise."""
+        """Take the result of a request: `RequestAnswered` for a plain line."""
         raise NotImplementedError
 
     def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
-        """Take a notification; return False to get it as a change instead."""
+        """Take a notification; return False to receive it as a change instead."""
         return False
 
 
@@ -560,10 +551,9 @@ def _drop_oldest(known: dict[Any, Any], kept: int) -> None:
 
 
 def question(stream: str | None, method: str, subject: str | None, state: Raw, parts: Raw) -> Question:
-    """Return what a question and the request that answers it share: the state, else the names of the parts.
+    """Return what a question and its answer share: the `requestState`, else the names of the parts.
 
-    A state is the server's own word for the one question, whichever HTTP
-    exchange brings it back; names of parts are anybody's.
+    The server chose the state for this one question, whichever HTTP exchange returns it; names are not unique.
     """
     shared = text(state)
     if shared is not None:
@@ -574,14 +564,13 @@ def question(stream: str | None, method: str, subject: str | None, state: Raw, p
 
 
 def _first(waiting: list[P]) -> P:
-    """Return whom the next answer is for: a cancelled request may never get one, so an open one goes first."""
+    """Return the request that the next response is for: a pending one before a cancelled one, which may get none."""
     if len(waiting) == 1:
         return waiting[0]
     return next((request for request in waiting if request.state is State.PENDING), waiting[0])
 
 
 def event_of(message: Result | Failure) -> Event:
-    """Return what an answer means for its request."""
     if isinstance(message, Failure):
         return Event.FAILURE
     if message.is_tool_error:

@@ -1,8 +1,6 @@
-"""A request, and what became of it.
+"""A request and its outcome.
 
-Owns the states and what leads from one to the next, as a table; the diagram in
-ARCHITECTURE.md is drawn from it. Refuses to know where the events come
-from: `core.session.correlation` pairs, and says what happened.
+Owns the states and their transitions, as a table; the diagram in ARCHITECTURE.md is drawn from it.
 """
 
 from __future__ import annotations
@@ -10,37 +8,31 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
+from msgspec import Struct, field
+
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.protocol.spec import MODERN
 
 
 class State(StrEnum):
-    """What a person is told about a request."""
-
     PENDING = "pending"
     OK = "ok"
     TOOL_ERROR = "tool error"
-    """Answered by a result whose `isError` is true."""
     ERROR = "error"
-    """Answered by a JSON-RPC error."""
     INPUT_REQUIRED = "input required"
-    """Answered by a question (2026-07-28): the same request comes again, with the answer."""
+    """Answered by a question (2026-07-28): the same request is sent again, with the answer."""
     CANCELLED = "cancelled"
     LATE = "answered late"
-    """Answered after it had been cancelled."""
     CLOSED = "closed"
-    """A subscription that ended without an answer, as it may."""
+    """A subscription that ended without a response, as it may."""
     REFUSED = "refused"
     """Its HTTP exchange ended with an error status and no message."""
     UNANSWERED = "no answer"
-    """The session ended first."""
 
-    __hash__ = str.__hash__  # Enum's own is Python, and is asked twice for every message.
+    __hash__ = str.__hash__  # Enum's own is Python, and is called twice for every message.
 
 
 class Event(StrEnum):
-    """What can happen to a request."""
-
     PROGRESS = "progress"
     RESULT = "result"
     TOOL_ERROR = "tool error"
@@ -74,32 +66,30 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.FAILURE: State.LATE,
     },
 }
-"""State → event → state. An event that a state does not list leaves it as it is: the answer stands."""
+"""State → event → state. An event that a state does not list leaves it unchanged."""
 
 
 _FROM_PENDING = TRANSITIONS[State.PENDING]
 
 
 class Correlatable(Protocol):
-    """What pairing needs of a request."""
-
     state: State
 
     @property
     def is_task(self) -> bool:
-        """Whether the answer was a task: its progress goes on after it (2025-11-25, tasks)."""
+        """True if the response was a task: its progress continues after it (2025-11-25, tasks)."""
 
     @property
     def is_subscription(self) -> bool:
-        """Whether it stays open by design (`subscriptions/listen`, 2026-07-28): hours are not too long."""
+        """True if it stays open by design (`subscriptions/listen`, 2026-07-28)."""
 
     @property
     def is_modern(self) -> bool:
-        """Whether it says of itself that it is of a revision without a handshake: clients of two may share a proxy."""
+        """True if it names a revision without a handshake: clients of both kinds may share a proxy."""
 
 
 def transition(request: Correlatable, event: Event) -> bool:
-    """Move a request to its next state; False if the event changes nothing any more."""
+    """Move a request to its next state; return False if the event changes nothing."""
     state = request.state
     following = _FROM_PENDING.get(event) if state is State.PENDING else TRANSITIONS.get(state, {}).get(event)
     if following is None:
@@ -108,61 +98,43 @@ def transition(request: Correlatable, event: Event) -> bool:
     return True
 
 
-class Exchange:
-    """A request and what became of it. Changes only through `Session.add`."""
+class Exchange(Struct, eq=False):
+    """A request and its outcome. Changes only through `Session.add`."""
 
-    __slots__ = (
-        "answer",
-        "cancel",
-        "continued_by",
-        "continues",
-        "effects",
-        "flaws",
-        "number",
-        "progress",
-        "request",
-        "state",
-    )
-
-    def __init__(self, number: int, request: Request) -> None:
-        self.number = number
-        """Place among the session's exchanges, from 0."""
-        self.state = State.PENDING
-        self.request = request
-        self.answer: Result | Failure | None = None
-        self.cancel: Notification | None = None
-        self.progress: list[Notification] = []
-        """What came under its progress token, or its subscription."""
-        self.continues: Exchange | None = None
-        """The `input_required` exchange whose question this request answers."""
-        self.continued_by: Exchange | None = None
-        self.flaws: list[str] = []
-        self.effects: list[str] = []
-        """What rules and viewers did to its messages (`core.session.rule_notes`)."""
+    number: int
+    request: Request
+    state: State = State.PENDING
+    answer: Result | Failure | None = None
+    cancel: Notification | None = None
+    progress: list[Notification] = field(default_factory=list)
+    """Notifications with its progress token or for its subscription."""
+    continues: Exchange | None = None
+    """The `input_required` exchange whose question this request answers."""
+    continued_by: Exchange | None = None
+    flaws: list[str] = field(default_factory=list)
+    effects: list[str] = field(default_factory=list)
+    """Actions of rules and viewers on its messages (`core.session.rule_notes`)."""
 
     @property
     def is_open(self) -> bool:
-        """Whether its answer is still to come."""
+        """True while the response is still to come."""
         return self.state is State.PENDING
 
     @property
     def is_task(self) -> bool:
-        """See `Paired`."""
         return isinstance(self.answer, Result) and self.answer.is_task
 
     @property
     def is_subscription(self) -> bool:
-        """See `Paired`."""
         return self.request.method == SUBSCRIBE
 
     @property
     def is_modern(self) -> bool:
-        """See `Paired`."""
         return (self.request.revision or "") >= MODERN
 
     @property
     def latency(self) -> float | None:
-        """Seconds from request to answer; None while there is none."""
+        """Seconds from request to response; None while there is none."""
         return None if self.answer is None else self.answer.at - self.request.at
 
 

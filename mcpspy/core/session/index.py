@@ -1,12 +1,12 @@
-"""The fold of a long session: entries in, rows out.
+"""The index of a long session: entries in, rows out.
 
-Owns what a list of a million rows shows, counts and jumps to. Its rows are the
-changes of `core.session.session`, in their order. What becomes of a request is decided by
-`core.session.correlation`, for plain lines by its short cut.
+Owns what a list of a million rows shows, counts and jumps to. Its rows are the changes of a `Session`, in
+their order; `core.session.correlation` decides the outcome of requests.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
@@ -21,16 +21,16 @@ from mcpspy.core.session.columns import (
     DAMAGED,
     FAILURE,
     FROM_CLIENT,
-    FROM_NOBODY,
     FROM_SERVER,
+    LISTABLE,
     LONGEST_ID,
     MALFORMED,
+    NO_SENDER,
     NOTE,
     NOTIFICATION,
     REQUEST,
     RESULT,
     STATE_NUMBERS,
-    TOLD,
     Columns,
 )
 from mcpspy.core.session.correlation import (
@@ -53,13 +53,11 @@ _KINDS = {
 
 # A look at an Enum's member is Python, and these are looked at for every message.
 _OK, _TOOL_ERROR = STATE_NUMBERS[State.OK], STATE_NUMBERS[State.TOOL_ERROR]
-_ASKS_CLIENT, _ASKS_SERVER = REQUEST | FROM_CLIENT | TOLD, REQUEST | FROM_SERVER | TOLD
-_ANSWERS_CLIENT, _ANSWERS_SERVER = RESULT | FROM_CLIENT | TOLD, RESULT | FROM_SERVER | TOLD
+_CLIENT_REQUEST, _SERVER_REQUEST = REQUEST | FROM_CLIENT | LISTABLE, REQUEST | FROM_SERVER | LISTABLE
+_CLIENT_RESULT, _SERVER_RESULT = RESULT | FROM_CLIENT | LISTABLE, RESULT | FROM_SERVER | LISTABLE
 
 
 class Slot(Struct, gc=False, eq=False):
-    """A request as correlation knows it: no more than a number."""
-
     row: int
     is_subscription: bool = False
     is_modern: bool = False
@@ -68,41 +66,33 @@ class Slot(Struct, gc=False, eq=False):
 
 
 class Index(Columns, Correlation[Slot]):
-    """The rows of a session, as far as it has been read."""
-
     def __init__(self, header: Header | None = None, sessions: int = 1) -> None:
-        """Begin with no rows; of several sessions merged, say how many have to end."""
         Columns.__init__(self)
         Correlation.__init__(self, header, sessions=sessions)
         self.is_over = False
-        """Whether nothing more will come."""
         self.messages = 0
-        """All rows but the notes."""
         self.unanswered = 0
-        """Requests that the end left without an answer."""
-        self.held: dict[int, int] = {}
-        """Ticket → row of a message that is held."""
         self._offset_now = self._length_now = 0
 
     @property
     def pending(self) -> int:
-        """Requests that wait for their answer."""
         return sum(1 for _ in self._pairing.pending())
 
     def begin_part(self, number: int | None = None) -> None:
-        """What is added from here on is in this one of the files, counted from 0; None is the next."""
+        """Begin one of the session's files, counted from 0; None is the next."""
         self._part_numbers.append(len(self._part_rows) if number is None else number)
         self._part_rows.append(len(self))
 
     def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
-        """Take lines that follow each other in a file, the first at `offset`; return where the next one begins."""
+        """Take consecutive lines of a file, the first at `offset`; return the offset of the next."""
         begin = 0
         while True:
             row, place = self._count, self.take_plain(lines, begin)
             if place > begin:
                 lengths = list(map(len, lines[begin:place]))
                 *offsets, offset = accumulate((length + 1 for length in lengths), initial=offset)
-                self._locate(row, offsets, lengths)
+                self._offset[row : self._count] = array("Q", offsets)
+                self._length[row : self._count] = array("I", lengths)
                 self.messages += place - begin
             if place == len(lines):
                 return offset
@@ -111,20 +101,19 @@ class Index(Columns, Correlation[Slot]):
             begin, offset = place + 1, offset + len(line) + 1
 
     def add(self, entry: Entry, offset: int, length: int) -> None:
-        """Take the next entry, and where its line is: bytes from the start of its file, without its LF."""
+        """Take the next entry, and the location of its line: bytes from the start of its file, without its LF."""
         self._offset_now, self._length_now = offset, length
         for change in self.changes_of(entry):
             what = change.what
             if isinstance(what, Note):
                 self._add_note(change, what)
             elif isinstance(what, Damaged):
-                row = self._row(DAMAGED | FROM_NOBODY, what.at, len(what.data), offset, length)
-                self._is_odd(row, what.why)
+                row = self._row(DAMAGED | NO_SENDER, what.at, len(what.data), offset, length)
+                self._add_flaw(row, what.why)
             else:
                 self._add_message(change, what)
 
     def end_session(self, stream: str) -> None:
-        """End one of the sessions that are merged."""
         self._settle_all(self._pairing.end(lambda of: of is not None and (of + "/").startswith(stream + "/")))
 
     def _ended(self, over: list[Slot]) -> None:
@@ -136,7 +125,7 @@ class Index(Columns, Correlation[Slot]):
             self._settle(slot.row, slot.state)
             if slot.state is State.UNANSWERED:
                 self.unanswered += 1
-                self._fails(slot.row)
+                self._mark_failed(slot.row)
 
     def _begin(self, message: Request) -> Slot:
         row = self._message(message)
@@ -159,26 +148,25 @@ class Index(Columns, Correlation[Slot]):
         else:
             row = self._add_row(change, message)
         if flaw is not None:
-            self._is_odd(row, flaw)
-        is_told = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
-        if is_told and frame.by is None and row not in self.flaws:
-            self.what[row] |= TOLD
+            self._add_flaw(row, flaw)
+        is_listable = isinstance(message, Request) or (isinstance(message, Result) and not message.is_task)
+        if is_listable and frame.by is None and row not in self.flaws:
+            self.what[row] |= LISTABLE
         if isinstance(message, Malformed):
-            self._is_odd(row, message.why)
+            self._add_flaw(row, message.why)
         if message.index:
             self._batch[row] = message.index
         for flaw in message.flaws:
-            self._is_odd(row, flaw)
+            self._add_flaw(row, flaw)
 
     def _add_row(self, change: CorrelatedEntry[Slot], message: AnyMessage) -> int:
-        """Add a row for anything but a request that is paired."""
         row, slot, texts = self._message(message), change.request, self._text
         if isinstance(message, Request | Notification):
             self.method[row], self.subject[row] = texts(message.method), texts(message.subject or "")
         if isinstance(message, Request | Result | Failure) and message.id is not None:
             self._id[row] = self._id_code(message.id)
         if isinstance(change, RepeatedEvent) or isinstance(message, Malformed):
-            self._is_alone(row)
+            self._unpair(row)
             return row
         if slot is not None:
             self._pair[row] = slot.row + 1
@@ -191,11 +179,11 @@ class Index(Columns, Correlation[Slot]):
         if slot is not None:
             self.method[row], self.subject[row] = self.method[slot.row], self.subject[slot.row]
         if isinstance(message, Failure):
-            self._fails(row)
+            self._mark_failed(row)
             if message.code is not None:
                 self.codes[row] = message.code
         elif isinstance(message, Result) and message.is_tool_error:
-            self._fails(row)
+            self._mark_failed(row)
         if isinstance(change, RequestAnswered) and slot is not None:
             self._pair[slot.row] = row + 1
             self._settle(slot.row, slot.state)
@@ -203,7 +191,7 @@ class Index(Columns, Correlation[Slot]):
         return row
 
     def _add_note(self, change: CorrelatedEntry[Slot], note: Note) -> None:
-        row = self._row(NOTE | FROM_NOBODY, note.at, 0, self._offset_now, self._length_now)
+        row = self._row(NOTE | NO_SENDER, note.at, 0, self._offset_now, self._length_now)
         self.method[row] = self._text(note.kind)
         fields, slot = note.fields, change.request
         http, stream = fields.get("http"), fields.get("stream")
@@ -212,44 +200,34 @@ class Index(Columns, Correlation[Slot]):
         if isinstance(http, int) and 0 < http < 1 << 32:
             self._http[row] = http
         if note.kind in ("lost", "error"):
-            self._fails(row)
+            self._mark_failed(row)
         elif note.kind == RULE:
-            self._effect(row, fields)
+            self._note_effect(row, fields)
         elif note.kind == "http" and isinstance(http, int):
             self.heads[http] = row
         if slot is not None:
             self._pair[row] = slot.row + 1
             self._settle(slot.row, slot.state)
             if change.flaw is not None:
-                self._is_odd(slot.row, change.flaw)
-                self._fails(slot.row)
+                self._add_flaw(slot.row, change.flaw)
+                self._mark_failed(slot.row)
 
-    def _effect(self, note: int, fields: dict[str, Any]) -> None:
-        """Keep what was done to a message with the message; `note` is the row that says so."""
-        ticket = fields.get("ticket")
-        row = self.held.pop(ticket, None) if isinstance(ticket, int) else None
-        if row is None and (row := self._before(note, fields.get("id"))) is None:
+    def _note_effect(self, note: int, fields: dict[str, Any]) -> None:
+        row = self._noted(note - 1, fields)
+        if row is None:
             return
-        if fields.get("action") == "hold" and isinstance(ticket, int):
-            self.held[ticket] = row
         if ("sent" in fields or "sent_b64" in fields) and fields.get("why") != "answered":
             self.instead[row] = note
-        said, before = words(fields), self.effects.get(row)
-        self.effects[row] = said if before is None else f"{before}; {said}"
+        action, before = words(fields), self.effects.get(row)
+        self.effects[row] = action if before is None else f"{before}; {action}"
 
-    def _before(self, note: int, id: object) -> int | None:  # noqa: A002
-        """Return the row of the message before a note: of a batch, the one with this id."""
-        row, rule = note - 1, self.method[note]
-        while row >= 0 and self.what[row] == NOTE | FROM_NOBODY and self.method[row] == rule:
-            row -= 1
-        if row < 0:
-            return None
-        offset = self._offset[row]
-        while row >= 0 and self._offset[row] == offset and self.side(row):
-            if self.id(row) == id:
-                return row
-            row -= 1
-        return None
+    def _spot(self, row: int) -> object:
+        if self.what[row] == NOTE | NO_SENDER:
+            return RULE if self.texts[self.method[row]] == RULE else None
+        return self._offset[row] if self.side(row) else None
+
+    def _id_of(self, row: int) -> str | None:
+        return self.id(row)
 
     def _message(self, message: AnyMessage) -> int:
         self.messages += 1
@@ -263,7 +241,6 @@ class Index(Columns, Correlation[Slot]):
         return row
 
     def _carried(self, row: int, frame: Frame | PlainHead) -> None:
-        """Keep which HTTP exchange and stream a message belongs to."""
         if frame.stream is not None:
             number = self.stream[row] = self._text(frame.stream)
             self.streams.add(number)
@@ -273,7 +250,7 @@ class Index(Columns, Correlation[Slot]):
     def _plain_request(  # noqa: PLR0917 - by name takes longer, and a million are read.
         self, head: PlainHead, method: str, subject: str, id_text: str, data: bytes, is_modern: bool
     ) -> Slot:
-        row = self._row(_ASKS_CLIENT if head.side == CLIENT else _ASKS_SERVER, head.t, len(data), 0, 0)
+        row = self._row(_CLIENT_REQUEST if head.side == CLIENT else _SERVER_REQUEST, head.t, len(data), 0, 0)
         self.method[row] = self._text(method)
         if subject:
             self.subject[row] = self._text(subject)
@@ -283,18 +260,18 @@ class Index(Columns, Correlation[Slot]):
         return Slot(row, False, is_modern)
 
     def _plain_result(self, head: PlainHead, request: Slot, data: bytes, is_error: bool) -> None:
-        asked = request.row
-        row = self._row(_ANSWERS_CLIENT if head.side == CLIENT else _ANSWERS_SERVER, head.t, len(data), 0, 0)
+        request_row = request.row
+        row = self._row(_CLIENT_RESULT if head.side == CLIENT else _SERVER_RESULT, head.t, len(data), 0, 0)
         self.method[row], self.subject[row], self._id[row] = (
-            self.method[asked],
-            self.subject[asked],
-            self._id[asked],
+            self.method[request_row],
+            self.subject[request_row],
+            self._id[request_row],
         )
-        self._pair[asked], self._pair[row] = row + 1, asked + 1
+        self._pair[request_row], self._pair[row] = row + 1, request_row + 1
         if head.stream is not None or head.http is not None:
             self._carried(row, head)
         if is_error:
-            self._state[asked] = _TOOL_ERROR
-            self._fails(row)
+            self._state[request_row] = _TOOL_ERROR
+            self._mark_failed(row)
         else:
-            self._state[asked] = _OK
+            self._state[request_row] = _OK

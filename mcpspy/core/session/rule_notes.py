@@ -1,8 +1,7 @@
-"""What rules, viewers and the watchdog did to messages, in words.
+"""Notes of kind `rule`: the actions of rules, viewers and the watchdog on messages.
 
-Owns the words for the notes of kind `rule`, and which message such a note is
-about: the one before it, or the one that was held under its ticket. Written by
-`core.intercept`, specified in docs/format.md.
+Owns their wording, and which message a note is about: the one held under its ticket, or the one before it.
+Written by `core.intercept`, specified in docs/format.md.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 RULE = "rule"
-"""The kind of these notes."""
 
 _DONE = {
     "drop": "dropped",
@@ -36,14 +34,14 @@ _RELEASED = {
 
 
 def words(fields: dict[str, Any]) -> str:
-    """Return what was done, and who wanted it: `delayed 2 s (rule 3)`."""
+    """Return the action and its author: `delayed 2 s (rule 3)`."""
     action = fields.get("action")
     who = f"rule {fields['rule']}" if "rule" in fields else fields.get("viewer")
     return _done(str(action), fields) + (f" ({who})" if who else "")
 
 
 def about(fields: dict[str, Any]) -> str:
-    """Return which message a note names: `tools/call echo, id 7`."""
+    """Return a description of the message that a note names: `tools/call echo, id 7`."""
     named = " ".join(str(fields[key]) for key in ("method", "subject") if fields.get(key))
     id_text = f"id {fields['id']}" if "id" in fields else ""
     return ", ".join(part for part in (named, id_text) if part)

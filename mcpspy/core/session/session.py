@@ -1,13 +1,13 @@
-"""The fold: entries in, a session out.
+"""A session in memory: entries in, changes and exchanges out.
 
-Owns everything that is known of a session, and is the only way it changes:
-live, attached late or from disk, it is `add`, entry by entry. What becomes of a
-request is decided by `core.session.correlation`.
+Owns everything known of a session; live or from disk, it only changes through `add`. `core.session.correlation`
+decides the outcome of requests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -27,36 +27,31 @@ from mcpspy.core.session.rule_notes import RULE, words
 
 
 class Change(Struct, frozen=True, gc=False):
-    """What one entry did. A batch makes one for each of its messages."""
+    """The change that one entry made. A batch makes one for each of its messages."""
 
     number: int
     """Place among the session's changes, from 0: the order on the wire."""
     what: AnyMessage | Note | Damaged
     exchange: Exchange | None = None
-    """The exchange it began, answered, cancelled or reported on."""
     flaw: str | None = None
-    """What is wrong with it as a part of this session: `nobody asked` …"""
+    """Its protocol issue in this session: `nobody asked` …"""
     effect: str | None = None
-    """What rules and viewers did to it, in words. Known when the notes behind it have been read."""
+    """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
 
 
 class Session(Correlation[Exchange]):
-    """A session, as far as it has been read."""
-
     def __init__(self, header: Header | None = None, *, forgets: bool = False) -> None:
         super().__init__(header, forgets=forgets)
         self.changes: list[Change] = []
         self.exchanges: list[Exchange] = []
-        self._tickets: dict[int, int] = {}
 
     @property
     def pending(self) -> list[Exchange]:
-        """The requests whose answer is still to come, subscriptions aside."""
         return list(self._pairing.pending())
 
     @property
     def unanswered(self) -> list[Change]:
-        """The requests that wait for their answer, or that the end left without one; subscriptions aside."""
+        """The requests that are pending, or were when the session ended; except subscriptions."""
         return [
             change
             for change in self.changes
@@ -66,19 +61,17 @@ class Session(Correlation[Exchange]):
         ]
 
     def add(self, entry: Entry) -> list[Change]:
-        """Take the next entry; return what it changed."""
         before = len(self.changes)
         for correlated in self.changes_of(entry):
             what, exchange, flaw = correlated.what, correlated.request, correlated.flaw
             if exchange is not None:
                 _take(exchange, correlated)
             if isinstance(what, Note) and what.kind == RULE:
-                self._effect(what)
+                self._note_effect(what.fields)
             self._changed(what, exchange, flaw if isinstance(what, Message) else None)
         return self.changes[before:]
 
     def add_all(self, entries: Iterable[Entry]) -> Session:
-        """Take every entry; return the session itself."""
         for entry in entries:
             self.add(entry)
         return self
@@ -99,38 +92,27 @@ class Session(Correlation[Exchange]):
         self.changes.append(change)
         return change
 
-    def _effect(self, note: Note) -> None:
-        """Keep what was done to a message with the message."""
-        fields = note.fields
-        ticket = fields.get("ticket")
-        number = self._tickets.pop(ticket, None) if isinstance(ticket, int) else None
-        if number is None and (number := self._before(fields.get("id"))) is None:
+    def _note_effect(self, fields: dict[str, Any]) -> None:
+        number = self._noted(len(self.changes) - 1, fields)
+        if number is None:
             return
-        if fields.get("action") == "hold" and isinstance(ticket, int):
-            self._tickets[ticket] = number
-        change, said = self.changes[number], words(fields)
-        effect = said if change.effect is None else f"{change.effect}; {said}"
+        change, action = self.changes[number], words(fields)
+        effect = action if change.effect is None else f"{change.effect}; {action}"
         self.changes[number] = structs.replace(change, effect=effect)
         if change.exchange is not None:
-            change.exchange.effects.append(said)
+            change.exchange.effects.append(action)
 
-    def _before(self, id: object) -> int | None:  # noqa: A002
-        """Return the number of the message before a note: of a batch, the one with this id."""
-        changes, last = self.changes, len(self.changes) - 1
-        while last >= 0 and isinstance(note := changes[last].what, Note) and note.kind == RULE:
-            last -= 1
-        if last < 0 or isinstance(what := changes[last].what, Note | Damaged):
-            return None
-        frame, number = what.frame, last
-        while number >= 0 and getattr(changes[number].what, "frame", None) is frame:
-            if getattr(changes[number].what, "id", None) == id:
-                return number
-            number -= 1
-        return None
+    def _spot(self, row: int) -> object:
+        what = self.changes[row].what
+        if isinstance(what, Note):
+            return RULE if what.kind == RULE else None
+        return None if isinstance(what, Damaged) else id(what.frame)
+
+    def _id_of(self, row: int) -> str | None:
+        return getattr(self.changes[row].what, "id", None)
 
 
 def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
-    """Keep with an exchange what it has to do with."""
     what, flaw = correlated.what, correlated.flaw
     if isinstance(correlated, RequestOpened | HttpExchangeEnded):
         if flaw is not None:
@@ -150,9 +132,9 @@ def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
 
 
 def is_ours(change: Change) -> bool:
-    """Whether mcpspy asked for it, or said it to one who had not asked: no client and no server would have.
+    """Return whether mcpspy sent it unsolicited: no client and no server would have.
 
-    An answer of ours is not: whoever asked had one, and went on because of it.
+    A response by mcpspy does not count: its requester received it and continued because of it.
     """
     what, exchange = change.what, change.exchange
     if exchange is not None and exchange.request.frame.by is not None:

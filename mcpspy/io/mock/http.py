@@ -1,9 +1,8 @@
 """`mcpspy mock --http`: a recording in the place of its server, over HTTP.
 
-Owns methods, paths, headers and status codes of every transport over HTTP: sessions (2025-03-26
+Owns methods, paths, headers, bodies and status codes of every transport over HTTP: sessions (2025-03-26
 to 2025-11-25), the pair of `/sse` and `/messages` (2024-11-05), and single requests (2026-07-28).
-Sources: basic/transports of these revisions. `http_messages` reads what clients post and writes the streams;
-`http_client` decides which stream carries a message.
+Sources: basic/transports of these revisions.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import asyncio
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
@@ -24,17 +24,17 @@ from mcpspy.core.mock.selector import Selector
 from mcpspy.core.mock.session import BATCHES, MockOptions, MockSession, Outgoing
 from mcpspy.core.protocol.http_headers import refusal
 from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
-from mcpspy.core.protocol.message import Failure, Request, meta_raw, read_frame
-from mcpspy.core.protocol.spec import META, MODERN, REVISIONS
+from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS
 from mcpspy.core.recording.decode import Frame
 from mcpspy.io.http.listener import accepting, origin, stop_on_signals
-from mcpspy.io.mock import http_messages
-from mcpspy.io.mock.http_client import ClientStream, MockClient
-from mcpspy.io.mock.http_messages import EVENTS, JSON, SERVER_ERROR, HttpRefusal, ParsedPost, read_post
+from mcpspy.io.mock import http_client
+from mcpspy.io.mock.http_client import EVENTS, ClientStream, MockClient, priming_event, write_stream
 from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 
 SESSION = "Mcp-Session-Id"
+JSON = "application/json"
 ENDPOINT, SSE, MESSAGES = "/mcp", "/sse", "/messages"
 
 SESSIONS = 4096
@@ -51,12 +51,65 @@ STATUS = {
     responses.UNSUPPORTED_VERSION: 400,
     responses.METHOD_NOT_FOUND: 404,
 }
-"""HTTP status of an error code in 2026-07-28."""
+
+LARGEST = 64 << 20
+"""The most bytes of a body."""
+
+SERVER_ERROR = -32000
+"""The code of errors for which JSON-RPC has no code."""
+
+
+class ParsedPost(NamedTuple):
+    request: web.BaseRequest
+    body: bytes
+    messages: Sequence[AnyMessage]
+
+    @property
+    def ids(self) -> list[bytes]:
+        return [message.id.encode() for message in self.messages if isinstance(message, Request)]
+
+    @property
+    def only(self) -> AnyMessage | None:
+        """The message, unless it is a batch."""
+        return self.messages[0] if len(self.messages) == 1 and self.messages[0].index is None else None
+
+    def takes(self, kind: str) -> bool:
+        """Return whether the client accepts this content type; without `Accept` it accepts all."""
+        accept = self.request.headers.get(hdrs.ACCEPT, "*/*").lower()
+        return kind in accept or "*/*" in accept or f"{kind.partition('/')[0]}/*" in accept
+
+
+class HttpRefusal(Exception):  # noqa: N818 - the name reads well at every raise.
+    """An HTTP exchange that ends with an error of the mock."""
+
+    def __init__(self, status: int, why: str, code: int = SERVER_ERROR, **headers: str) -> None:
+        super().__init__(why)
+        self.response = web.Response(
+            status=status, body=responses.error(b"null", code, why), content_type=JSON, headers=headers
+        )
+
+
+async def read_post(request: web.BaseRequest) -> ParsedPost:
+    """Read the messages of a body, or raise HttpRefusal."""
+    if JSON not in request.headers.get(hdrs.CONTENT_TYPE, "").lower():
+        raise HttpRefusal(415, f"Content-Type must be {JSON}")
+    pieces, size = [], 0
+    async for piece in request.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGEST:
+            raise HttpRefusal(413, f"a message of more than {LARGEST} bytes")
+    body = b"".join(pieces)
+    post = ParsedPost(request, body, read_frame(Frame(0.0, CLIENT, body)))
+    for message in post.messages:
+        if isinstance(message, Malformed):
+            refusal = HttpRefusal(400, "", responses.PARSE_ERROR)
+            refusal.response.body = responses.rejection(message)
+            raise refusal
+    return post
 
 
 class Mock:
-    """A recorded server, for any number of clients."""
-
     def __init__(
         self,
         recordings: Recordings,
@@ -66,7 +119,6 @@ class Mock:
         real: RealServer | None = None,
     ) -> None:
         self.selectors: list[Selector] = []
-        """The selector of each client."""
         self.name = recordings.name
         self.path = endpoint(recordings)
         self._recordings = recordings
@@ -82,7 +134,7 @@ class Mock:
         self._is_over = False
 
     async def read(self, read_on: Callable[[], bool]) -> None:
-        """Read the rest of the recording, and answer what waited for it; `read_on` reads a slice while there is more."""
+        """Read the rest of the recording, and answer what waited; `read_on` returns False at the end."""
         while not self._recordings.is_whole and read_on():
             for client in self._clients:
                 client.resume()
@@ -90,31 +142,27 @@ class Mock:
         self._is_read.set()
 
     async def close(self) -> None:
-        """End every stream, and close every connection to the real server."""
         self._is_over = True
         self._is_read.set()
         await asyncio.gather(*map(self._end, list(self._clients)))
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one HTTP request."""
         headers = request.headers
         try:
             why = refusal(headers.get(hdrs.HOST), headers.get(hdrs.ORIGIN), self._allowed)
             if why is not None:
-                raise HttpRefusal(403, SERVER_ERROR, why)
+                raise HttpRefusal(403, why)
             self._expect_more()
             if request.path == SSE:
                 return await self._sse(request)
             if request.path == MESSAGES:
                 return await self._message(request)
             if request.path not in (self.path, ENDPOINT, "/"):
-                raise HttpRefusal(
-                    404, SERVER_ERROR, f"nothing is at {request.path}: the server is at {self.path}"
-                )
+                raise HttpRefusal(404, f"nothing is at {request.path}: the server is at {self.path}")
             if request.method == hdrs.METH_POST:
                 return await self._post(await read_post(request))
             if self._recordings.is_modern and not self._recordings.handshakes("initialize"):
-                raise HttpRefusal(405, SERVER_ERROR, "this server takes POST only", Allow="POST")
+                raise HttpRefusal(405, "this server takes POST only", Allow="POST")
             if request.method == hdrs.METH_GET:
                 return await self._get(request, self._client(request))
             if request.method == hdrs.METH_DELETE:
@@ -122,9 +170,7 @@ class Mock:
                 del self._sessions[headers[SESSION]]
                 await self._end(client)
                 return web.Response()
-            raise HttpRefusal(
-                405, SERVER_ERROR, f"{request.method} is not a method of MCP", Allow="GET, POST, DELETE"
-            )
+            raise HttpRefusal(405, f"{request.method} is not a method of MCP", Allow="GET, POST, DELETE")
         except HttpRefusal as refused:
             return refused.response
         except ConnectionError:  # The client is gone in the middle of a stream.
@@ -132,34 +178,34 @@ class Mock:
 
     async def _post(self, post: ParsedPost) -> web.StreamResponse:
         if not (post.takes(JSON) or post.takes(EVENTS)):
-            raise HttpRefusal(406, SERVER_ERROR, f"Accept must name {JSON} and {EVENTS}")
-        said = post.request.headers.get(VERSION)
+            raise HttpRefusal(406, f"Accept must name {JSON} and {EVENTS}")
+        named_version = post.request.headers.get(VERSION)
         message = post.only
         if isinstance(message, Request) and modern_version(message) is not None:
             return await self._single(post, message)
         if isinstance(message, Request) and message.method == "initialize":
             return await self._begin(post)
-        if said is not None and said not in REVISIONS:
+        if named_version is not None and named_version not in REVISIONS:
             raise HttpRefusal(
-                400, SERVER_ERROR, f"unsupported {VERSION} {said}; supported: {', '.join(REVISIONS)}"
+                400, f"unsupported {VERSION} {named_version}; supported: {', '.join(REVISIONS)}"
             )
-        if said == MODERN and self._recordings.is_modern and SESSION not in post.request.headers:
+        if named_version == MODERN and self._recordings.is_modern and SESSION not in post.request.headers:
             if post.ids or any(not hasattr(message, "method") for message in post.messages):
                 raise HttpRefusal(
-                    400, INVALID_PARAMS, f"_meta lacks {META}protocolVersion, or it is no request"
+                    400, f"_meta lacks {META}protocolVersion, or it is no request", INVALID_PARAMS
                 )
             return web.Response(status=202)
         client = self._client(post.request)
         if message is None and client.session.revision not in BATCHES:
             raise HttpRefusal(
-                400, responses.INVALID_REQUEST, f"batches are not part of {client.session.revision}"
+                400, f"batches are not part of {client.session.revision}", responses.INVALID_REQUEST
             )
-        return await self._answer(post, client, client.post(post.body, post.ids))
+        return await self._answer(post, client, client.post(post.body, post.ids, post.messages))
 
     async def _begin(self, post: ParsedPost) -> web.StreamResponse:
         """Take `initialize`: it opens a session, if it succeeds."""
         client, name = self._new(), secrets.token_hex(16)
-        stream = client.post(post.body, post.ids)
+        stream = client.post(post.body, post.ids, post.messages)
         while client.session.waits and not stream.is_over:
             await stream.more(None)
         if client.session.revision is None:
@@ -175,12 +221,12 @@ class Mock:
     async def _single(self, post: ParsedPost, message: Request) -> web.StreamResponse:
         """Take a request of 2026-07-28, which has no session."""
         if not self._recordings.is_modern and not self._recordings.is_whole:
-            await self._is_read.wait()  # What is modern in it may come last.
+            await self._is_read.wait()  # Its modern messages may come last.
             self._expect_more()
         if not self._recordings.is_modern:
-            raise HttpRefusal(400, SERVER_ERROR, "Bad Request: Server not initialized")
+            raise HttpRefusal(400, "Bad Request: Server not initialized")
         if (why := mismatch(post.request.headers, message)) is not None:
-            raise HttpRefusal(400, HEADER_MISMATCH, why)
+            raise HttpRefusal(400, why, HEADER_MISMATCH)
         name = bytes(meta_raw(message.body.meta, META + "clientInfo")).decode("utf-8", "replace")
         name += post.request.headers.get(hdrs.USER_AGENT, "")
         connection = post.request.transport and post.request.transport.get_extra_info("peername")
@@ -190,7 +236,9 @@ class Mock:
             client = self._new()
             for forgotten in self._registry.add(client, name, message.id, connection):
                 await self._end(forgotten)
-        return await self._answer(post, client, client.post(post.body, post.ids), is_modern=True)
+        return await self._answer(
+            post, client, client.post(post.body, post.ids, post.messages), is_modern=True
+        )
 
     async def _answer(
         self,
@@ -206,10 +254,10 @@ class Mock:
         try:
             while not stream.is_over and not (post.takes(EVENTS) and (stream.messages or not is_modern)):
                 # Until its first message a modern stream may still become an error with a status.
-                if not await stream.more(http_messages.KEEPALIVE_SECONDS if post.takes(EVENTS) else None):
+                if not await stream.more(http_client.KEEPALIVE_SECONDS if post.takes(EVENTS) else None):
                     break
             if stream.is_over and not stream.messages:
-                raise HttpRefusal(404, SESSION_NOT_FOUND, "the session has ended, and this had no answer yet")
+                raise HttpRefusal(404, "the session has ended, and this had no answer yet", SESSION_NOT_FOUND)
             answers = [message for _, message in stream.messages if message.is_answer]
             if not post.takes(EVENTS) or (
                 post.takes(JSON) and answers and len(stream.messages) == 1 and not stream.owed
@@ -218,10 +266,8 @@ class Mock:
                 body = data[0] if post.only is not None else b"[" + b",".join(data) + b"]"
                 status = _status(answers[0], is_modern=is_modern) if post.only is not None else 200
                 return web.Response(status=status, body=body, content_type=JSON, headers=headers)
-            preface = b"" if is_modern else http_messages.priming_event(client, stream)
-            return await http_messages.write_stream(
-                post.request, stream, 0, preface, headers, is_numbered=not is_modern
-            )
+            preface = b"" if is_modern else priming_event(client, stream)
+            return await write_stream(post.request, stream, 0, preface, headers, is_numbered=not is_modern)
         except (asyncio.CancelledError, ConnectionError):
             if is_modern and not stream.is_over:
                 client.hang_up(post.ids)
@@ -230,28 +276,26 @@ class Mock:
     async def _get(self, request: web.BaseRequest, client: MockClient) -> web.StreamResponse:
         """Open the stream of messages that belong to no request, or resume one that was lost."""
         if EVENTS not in request.headers.get(hdrs.ACCEPT, ""):
-            raise HttpRefusal(406, SERVER_ERROR, f"Accept must name {EVENTS}")
+            raise HttpRefusal(406, f"Accept must name {EVENTS}")
         last = request.headers.get("Last-Event-ID")
         if last is None:
             if client.general.reader is not None:
-                raise HttpRefusal(409, SERVER_ERROR, "this session has a GET stream already")
-            return await http_messages.write_stream(
-                request, client.general, 0, http_messages.priming_event(client, client.general)
-            )
+                raise HttpRefusal(409, "this session has a GET stream already")
+            return await write_stream(request, client.general, 0, priming_event(client, client.general))
         stream = client.stream_of(int(last)) if last.isascii() and last.isdigit() else None
         if stream is None:
-            raise HttpRefusal(400, SERVER_ERROR, f"no stream has the event {last}, or not any more")
-        return await http_messages.write_stream(request, stream, int(last))
+            raise HttpRefusal(400, f"no stream has the event {last}, or not any more")
+        return await write_stream(request, stream, int(last))
 
     async def _sse(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serve the stream of 2024-11-05, which carries all messages for one client."""
         if request.method != hdrs.METH_GET:
-            raise HttpRefusal(405, SERVER_ERROR, f"{SSE} takes GET only", Allow="GET")
+            raise HttpRefusal(405, f"{SSE} takes GET only", Allow="GET")
         client, name = self._new(one_stream=True), secrets.token_hex(16)
         self._sessions[name] = client
         preface = f"event: endpoint\ndata: {MESSAGES}?session_id={name}\n\n".encode()
         try:
-            return await http_messages.write_stream(request, client.general, 0, preface, is_numbered=False)
+            return await write_stream(request, client.general, 0, preface, is_numbered=False)
         finally:
             self._sessions.pop(name, None)
             await self._end(client)
@@ -259,17 +303,17 @@ class Mock:
     async def _message(self, request: web.BaseRequest) -> web.Response:
         """Take a message of a client whose stream is `/sse`."""
         if request.method != hdrs.METH_POST:
-            raise HttpRefusal(405, SERVER_ERROR, f"{MESSAGES} takes POST only", Allow="POST")
+            raise HttpRefusal(405, f"{MESSAGES} takes POST only", Allow="POST")
         client = self._sessions.get(request.query.get("session_id", ""))
         if client is None:
-            raise HttpRefusal(404, SESSION_NOT_FOUND, "Session not found")
+            raise HttpRefusal(404, "Session not found", SESSION_NOT_FOUND)
         post = await read_post(request)
-        client.post(post.body, [])
+        client.post(post.body, [], post.messages)
         return web.Response(status=202, text="Accepted")
 
     def _expect_more(self) -> None:
         if self._is_over:
-            raise HttpRefusal(503, SERVER_ERROR, "the mock is ending")
+            raise HttpRefusal(503, "the mock is ending")
 
     def _new(self, *, one_stream: bool = False) -> MockClient:
         session = MockSession(self._recordings, self._options, asyncio.get_running_loop().time())
@@ -285,15 +329,12 @@ class Mock:
             await client.real_server.close()
 
     def _client(self, request: web.BaseRequest) -> MockClient:
-        """Return the client of a session."""
         name = request.headers.get(SESSION)
         if name is None:
-            raise HttpRefusal(
-                400, SERVER_ERROR, f"Bad Request: {SESSION} is missing; a session begins with initialize"
-            )
+            raise HttpRefusal(400, f"Bad Request: {SESSION} is missing; a session begins with initialize")
         client = self._sessions.get(name)
         if client is None:
-            raise HttpRefusal(404, SESSION_NOT_FOUND, "Session not found")
+            raise HttpRefusal(404, "Session not found", SESSION_NOT_FOUND)
         return client
 
 

@@ -1,19 +1,24 @@
 """One client of the mock over HTTP: its session, and the streams that carry its messages.
 
-Owns which stream carries a message, what is kept for a client that lost a stream, and the clock. Sources:
-basic/transports, 2025-03-26 to 2025-11-25 ("Sending Messages", "Listening", "Resumability and Redelivery"), and
-2026-07-28 (closing a response stream is a cancellation).
+Owns the stream of each message, the messages kept for a lost stream, the form of the events, keepalive, and the
+clock. Sources: basic/transports, 2025-03-26 to 2025-11-25 ("Sending Messages", "Listening", "Resumability and
+Redelivery"), and 2026-07-28 (closing a response stream is a cancellation); HTML Living Standard, 9.2.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
 
+from aiohttp import hdrs, web
+
 from mcpspy.core.mock.session import MockSession, Outgoing
+from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.mock.upstream import RealServer, RealServerConnection
+
+EVENTS = "text/event-stream"
 
 KEPT = 1000
 """Messages that are kept of a stream for a client that resumes it, and of the general stream while it has no reader."""
@@ -21,48 +26,48 @@ KEPT = 1000
 FINISHED = 16
 """Ended streams of one client that are kept to be resumed."""
 
+KEEPALIVE_SECONDS = 15.0
+"""Seconds of silence on a stream, after which a comment keeps the connection alive, as SDK servers do."""
+
+PRIMED = "2025-11-25"
+"""From this revision on an event without data names a stream before it has a message."""
+
 
 class ClientStream:
-    """Messages for a client, in order, each with a number that is unique among the client's streams."""
+    """Messages for a client, in order; each has a number that is unique among the client's streams."""
 
     def __init__(self, number: int, owed: int = 0) -> None:
         self.number = number
         """The number of the event that names the stream before it has a message."""
         self.messages: deque[tuple[int, Outgoing]] = deque()
         self.owed = owed
-        """Responses that are still to come."""
         self.is_over = False
         self.reader: object = None
         """The response that writes it to the client; a later one takes over."""
         self._more = asyncio.Event()
 
     def add(self, number: int, message: Outgoing) -> None:
-        """Append a message."""
         self.messages.append((number, message))
         self._more.set()
 
     def end(self) -> None:
-        """End the stream."""
         self.is_over = True
         self._more.set()
 
     def take_over(self) -> object:
-        """Become its reader."""
+        """Make the caller its reader."""
         self.reader = object()
         self._more.set()
         return self.reader
 
     def has(self, number: int) -> bool:
-        """Return whether a message of this number is on the stream."""
         return number == self.number or any(its == number for its, _ in self.messages)
 
     def after(self, number: int) -> list[tuple[int, Outgoing]]:
-        """Return the messages with a higher number."""
         newer = sum(1 for _ in takewhile(lambda entry: entry[0] > number, reversed(self.messages)))
         return list(islice(self.messages, len(self.messages) - newer, None))
 
     def trim(self) -> None:
-        """Drop the oldest messages."""
         while len(self.messages) > KEPT:
             self.messages.popleft()
 
@@ -77,8 +82,6 @@ class ClientStream:
 
 
 class MockClient:
-    """A client, from its first message on."""
-
     def __init__(
         self,
         session: MockSession,
@@ -102,13 +105,15 @@ class MockClient:
         self._loop = asyncio.get_running_loop()
         self.flush()
 
-    def post(self, body: bytes, ids: list[bytes]) -> ClientStream:
-        """Take a body, with the ids of its requests; return the stream of their responses."""
+    def post(
+        self, body: bytes, ids: list[bytes], messages: Sequence[AnyMessage] | None = None
+    ) -> ClientStream:
+        """Take a body; return the stream of its responses."""
         stream = ClientStream(self._next(), len(ids))
         for id in ids:  # noqa: A001
             self._streams.setdefault(id, []).append(stream)
         self._receiving = stream
-        self.session.receive(body, self._loop.time())
+        self.session.receive(body, self._loop.time(), messages)
         for line in self.session.complaints():
             self._complain(line)
         self.flush()
@@ -132,7 +137,6 @@ class MockClient:
             self._timer = self._loop.call_at(due, self.flush)
 
     def resume(self) -> None:
-        """Take what waited, after more of the recording was read."""
         if self.session.waits:
             self.session.resume(self._loop.time())
             self.flush()
@@ -174,15 +178,12 @@ class MockClient:
             return
         stream.owed -= 1
         if message.request is not None:
-            self._answered(message.request, stream)
+            self._streams[message.request].remove(stream)
+            if not self._streams[message.request]:
+                del self._streams[message.request]
         if stream.owed <= 0:
             stream.end()
             self._finished.append(stream)
-
-    def _answered(self, id: bytes, stream: ClientStream) -> None:  # noqa: A002
-        self._streams[id].remove(stream)
-        if not self._streams[id]:
-            del self._streams[id]
 
     def _stream(self, message: Outgoing) -> ClientStream | None:
         if message.request is not None:
@@ -194,3 +195,50 @@ class MockClient:
     def _next(self) -> int:
         self._number += 1
         return self._number
+
+
+async def write_stream(
+    request: web.BaseRequest,
+    stream: ClientStream,
+    last: int,
+    preface: bytes = b"",
+    headers: dict[str, str] | None = None,
+    *,
+    is_numbered: bool = True,
+) -> web.StreamResponse:
+    """Send the messages of a stream after number `last`, until it is over or another response takes it over."""
+    response = web.StreamResponse(
+        headers={hdrs.CONTENT_TYPE: EVENTS, hdrs.CACHE_CONTROL: "no-cache", **(headers or {})}
+    )
+    reader = stream.take_over()
+    try:
+        await response.prepare(request)
+        if preface:
+            await response.write(preface)
+        while stream.reader is reader:
+            new = stream.after(last)
+            if new:
+                last = new[-1][0]
+                written = [_event(number if is_numbered else None, message) for number, message in new]
+                await response.write(b"".join(written))
+                stream.trim()
+            elif stream.is_over:
+                break
+            elif not await stream.more(KEEPALIVE_SECONDS):
+                await response.write(b": keepalive\n\n")
+        await response.write_eof()
+    finally:
+        if stream.reader is reader:
+            stream.reader = None
+    return response
+
+
+def priming_event(client: MockClient, stream: ClientStream) -> bytes:
+    """Return the event that names a stream before it has a message, for clients that know such events."""
+    is_known = (client.session.revision or "") >= PRIMED
+    return b"id: %d\ndata: \n\n" % stream.number if is_known else b""
+
+
+def _event(number: int | None, message: Outgoing) -> bytes:
+    name = b"" if number is None else b"id: %d\n" % number
+    return b"event: message\n%bdata: %b\n\n" % (name, message.data)

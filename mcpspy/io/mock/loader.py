@@ -1,7 +1,7 @@
 """The recordings of a mock, read slice by slice while it answers.
 
-Owns which files make one server: that there is one in them, and that it is the same in all. Reads the last
-recording first, as it counts most. Messages stay in the files, which are open as long as the mock runs.
+Owns the check that the files are of one server. Reads the last recording first, as it counts most. Messages stay
+in the files, which are open as long as the mock runs.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ PART = 1 << 48
 
 
 class RecordingsLoader:
-    """The recordings of one mock, as they are read."""
-
     def __init__(self, paths: Sequence[Path], ignored: Sequence[Pointer], *, merge: bool) -> None:
         """Read the headers; raise UsageError or CannotStart."""
         self.remarks: list[str] = []
-        """What the user should know and was not told yet, one line each."""
+        """Messages for the user since the last call, one line each."""
         self._merge = merge
         recordings = [Recording(path) for path in paths]
         self._files = [_RecordingFile(each, _label(each, recordings), ignored) for each in recordings]
@@ -71,7 +69,6 @@ class RecordingsLoader:
         return False
 
     def take_remarks(self) -> list[str]:
-        """Return what the user should know since the last call, one line each."""
         taken, self.remarks = self.remarks, []
         return taken
 
@@ -83,7 +80,7 @@ class RecordingsLoader:
         return self._recordings
 
     def _same_server(self) -> None:
-        """Raise UsageError if they are certainly of two servers."""
+        """Raise UsageError if the recordings are certainly of two servers."""
         if self._merge:
             return
         first = self._files[0]
@@ -103,17 +100,13 @@ class RecordingsLoader:
 
 
 class _RecordingFile:
-    """One recording: its files, and what is loaded from them."""
-
     def __init__(self, recording: Recording, label: str, ignored: Sequence[Pointer]) -> None:
         self.path = recording.path
         header = recording.header
         self.command = " ".join(header.command or ()) or header.upstream or header.name
         self.loader = FastInteractionLoader(InteractionStore(label, ignored, self._message), header)
         self.bytes = 0
-        """The number of bytes read."""
         self.is_over = False
-        """Whether all of it was read."""
         self.remarks: list[str] = []
         self._files: list[BinaryIO] = []
         self._scan = RecordingScan(self.path, SLICE)
@@ -121,7 +114,6 @@ class _RecordingFile:
 
     @property
     def server(self) -> str | None:
-        """The server's own name."""
         server = self.loader.store.server
         return server.name if server is not None else None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from time import monotonic
 from types import FrameType
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from mcpspy.core.mock.selector import Selector
 from mcpspy.core.mock.session import MockOptions, MockSession
@@ -41,29 +41,15 @@ class EndedBySignal(BaseException):
         super().__init__(number)
         self.number = number
         self.selector: Selector | None = None
-        """The requests until then."""
+        """The selector with the requests until then."""
 
 
-class FromRealServer(NamedTuple):
-    """A line or body of the real server."""
-
+class RealServerData(NamedTuple):
     data: bytes
 
 
-class StdinQueue:
-    """The lines of stdin, in the batches they came in, and messages of the real server."""
-
-    def __init__(self) -> None:
-        self._lines: SimpleQueue[list[bytes] | FromRealServer | None] = SimpleQueue()
-        read_together(self._lines.put)
-
-    def get(self, seconds: float | None) -> list[bytes] | FromRealServer | None:
-        """Return the next, END at the end of stdin; raise Empty if none comes in time."""
-        return self._lines.get(timeout=seconds)
-
-    def put_from_server(self, data: bytes) -> None:
-        """Append a message of the real server; from any thread."""
-        self._lines.put(FromRealServer(data))
+InputQueue: TypeAlias = "SimpleQueue[list[bytes] | RealServerData | None]"
+"""Batches of lines from stdin, END at its end, and messages of the real server."""
 
 
 def serve(
@@ -76,26 +62,27 @@ def serve(
 
     Raises UsageError or CannotStart, for a small recording before the first response, and EndedBySignal for a signal.
     """
-    lines = StdinQueue()
+    queue: InputQueue = SimpleQueue()
+    read_together(queue.put)
     session: MockSession | None = None
-    behind: RealServerThread | None = None
+    upstream: RealServerThread | None = None
     if real is not None:
         # Not at the top: without a real server the import of asyncio would only take time.
         from mcpspy.io.mock.upstream import RealServerThread
 
-        behind = RealServerThread(real, lines.put_from_server)
+        upstream = RealServerThread(real, lambda data: queue.put(RealServerData(data)))
     try:
         session = MockSession(loader.begin(), options, monotonic())
         try:
-            _talk(session, loader, lines, complain, behind)
+            _run(session, loader, queue, complain, upstream)
         except BrokenPipeError:
             pass  # The client is gone, and needs nothing more.
     except EndedBySignal as ended:
         ended.selector = session.selector if session is not None else None
         raise
     finally:
-        if behind is not None:
-            behind.close()
+        if upstream is not None:
+            upstream.close()
     return session.selector
 
 
@@ -112,7 +99,7 @@ def end_by_signals() -> None:
 
 
 def _undisturbed(step: Callable[[], bool]) -> bool:
-    """Do something that a signal must not interrupt; the signal is raised again after that."""
+    """Run a step that a signal must not interrupt; raise the signal again after it."""
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in ENDING}
     try:
@@ -124,14 +111,14 @@ def _undisturbed(step: Callable[[], bool]) -> bool:
             signal.raise_signal(came[0])
 
 
-def _talk(
+def _run(
     session: MockSession,
     loader: RecordingsLoader,
-    lines: StdinQueue,
+    queue: InputQueue,
     complain: Callable[[str], None],
-    behind: RealServerThread | None,
+    upstream: RealServerThread | None,
 ) -> None:
-    """Pass lines in and messages out, until the client has closed its end and has every response.
+    """Pass messages between client and session until the client has closed its end and has every response.
 
     Reads more of the recording whenever there is nothing to send.
     """
@@ -142,24 +129,24 @@ def _talk(
             return
         is_quiet = False
         try:
-            said = lines.get(0.0 if is_more else _until(session.next_at))
+            received = queue.get(timeout=0.0 if is_more else _until(session.next_at))
         except Empty:
             is_quiet = True
         else:
-            if said is END:
+            if received is END:
                 is_open = False
                 session.close(monotonic())
-            elif isinstance(said, FromRealServer):
-                session.receive_from_server(said.data, monotonic())
+            elif isinstance(received, RealServerData):
+                session.receive_from_server(received.data, monotonic())
             else:
-                _receive(session, said)
+                _receive(session, received)
         if is_more and (is_quiet or session.waits):
             is_more = _undisturbed(loader.read_on)
             session.resume(monotonic())
         passthrough = session.passthrough
-        if passthrough is not None and behind is not None:
+        if passthrough is not None and upstream is not None:
             for data in passthrough.take_outgoing():
-                behind.send(data, passthrough.initialize)
+                upstream.send(data, passthrough.initialize)
         for text in (*loader.take_remarks(), *session.complaints()):
             complain(text)
 

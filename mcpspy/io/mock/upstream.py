@@ -1,7 +1,7 @@
-"""The real server behind a mock, asked by one client for what was not recorded.
+"""The real server behind a mock, for one client's requests that were not recorded.
 
 Owns the connection: it is made when it is first needed, with the client's own `initialize`. A request that cannot
-be sent gets an error that says why. The exchange may be recorded, as a session of its own.
+be sent gets an error with the reason. The exchange may be recorded, as a separate session.
 """
 
 from __future__ import annotations
@@ -31,15 +31,12 @@ from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 
 
 class RealServer:
-    """The address of the real server, and the file of its recording."""
-
     def __init__(self, target: ServerTarget, name: str, append: str | None) -> None:
         self.target = target
         self._name = name
         self._append = append
 
     def recorder(self) -> Recorder | None:
-        """Return a new recording of it, if it is to be recorded."""
         if self._append is None:
             return None
         where = RecordingTarget()
@@ -52,11 +49,9 @@ class RealServer:
 
 
 class RealServerConnection:
-    """One client's connection to the real server, in the running loop."""
-
-    def __init__(self, real: RealServer, hear: Callable[[bytes], None]) -> None:
+    def __init__(self, real: RealServer, receive: Callable[[bytes], None]) -> None:
         self._real = real
-        self._hear = hear
+        self._receive = receive
         self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
         self._open: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None
@@ -71,7 +66,6 @@ class RealServerConnection:
             self._task = asyncio.ensure_future(self._run(initialize))
 
     async def close(self) -> None:
-        """Close the connection."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -113,8 +107,8 @@ class RealServerConnection:
             elif isinstance(event, ExchangeRefused | ExchangeLost) and event.request == OURS:
                 raise McpspyError(f"{connection.name}: {event.why}")
             elif isinstance(event, ConnectionEnded):
-                heard = f"; it said: {connection.last_words[-1]}" if connection.last_words else ""
-                raise McpspyError(f"{connection.name} ended before it answered initialize{heard}")
+                last_line = f"; it said: {connection.last_words[-1]}" if connection.last_words else ""
+                raise McpspyError(f"{connection.name} ended before it answered initialize{last_line}")
 
     async def _send(self, connection: ServerConnection) -> None:
         while True:
@@ -128,12 +122,11 @@ class RealServerConnection:
             for message in read_frame(Frame(0.0, SERVER, data)):
                 if isinstance(message, Result | Failure):
                     self._open.pop(message.id or "", None)
-            self._hear(data)
+            self._receive(data)
         elif isinstance(event, ExchangeRefused | ExchangeLost) and event.request in self._open:
             self._refuse(event.request, event.why)
 
     def _fail(self, why: str) -> None:
-        """Answer every open request with an error."""
         while not self._outgoing.empty():
             self._outgoing.get_nowait()
         for id in list(self._open):  # noqa: A001
@@ -142,24 +135,22 @@ class RealServerConnection:
     def _refuse(self, id: str, why: str) -> None:  # noqa: A002
         self._open.pop(id, None)
         text = f"mcpspy mock: not recorded, and the server cannot be asked: {why}"
-        self._hear(responses.error(id.encode(), responses.INTERNAL_ERROR, text))
+        self._receive(responses.error(id.encode(), responses.INTERNAL_ERROR, text))
 
 
 class RealServerThread:
-    """A `RealServerConnection` for a caller without a loop; `hear` is called in its thread."""
+    """A `RealServerConnection` for a caller without a loop; `receive` is called in its thread."""
 
-    def __init__(self, real: RealServer, hear: Callable[[bytes], None]) -> None:
-        self._real_server = RealServerConnection(real, hear)
+    def __init__(self, real: RealServer, receive: Callable[[bytes], None]) -> None:
+        self._real_server = RealServerConnection(real, receive)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="real server", daemon=True)
         self._thread.start()
 
     def send(self, data: bytes, initialize: bytes | None) -> None:
-        """Send a message."""
         self._loop.call_soon_threadsafe(self._real_server.send, data, initialize)
 
     def close(self) -> None:
-        """Close the connection."""
         asyncio.run_coroutine_threadsafe(self._real_server.close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

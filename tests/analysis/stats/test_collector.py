@@ -376,5 +376,5 @@ def test_a_million_messages_would_leave_no_more_behind_than_their_times() -> Non
 
     pairing = stats._pairing
     assert len(pairing._answered) < 30_000
-    assert len(pairing._asked) == len(pairing._progress) == len(pairing._posted) == 0
+    assert len(pairing._open) == len(pairing._progress) == len(pairing._posted) == 0
     assert group(stats, "tools/call", "echo").count == 60_000

@@ -43,7 +43,7 @@ def test_a_refused_probe_is_no_introduction() -> None:
 def test_another_client_is_not_the_one_that_is_ready() -> None:
     handshakes = Handshakes()
     handshakes.answered("initialize", 1.0, 0.5, "1")
-    handshakes.initialized(2.0, "2")
+    handshakes.set_ready(2.0, "2")
     assert handshakes.first is not None
     assert handshakes.first.ready is None
 
@@ -52,6 +52,6 @@ def test_clients_beyond_counting_are_not_told_apart(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(collector, "MOST", 1)
     handshakes = Handshakes()
     for name in ("a", "b", "a"):
-        handshakes.begun(name)
+        handshakes.count_client(name)
 
     assert handshakes.clients == {"a": 2}

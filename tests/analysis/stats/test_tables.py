@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.stats.calls import StatsAnswer, StatsCall
-from mcpspy.analysis.stats.tables import StatsTables
+from mcpspy.analysis.stats.tables import StatsAnswer, StatsCall, StatsTables
 from mcpspy.core.query.parser import parse
 from mcpspy.core.session.exchange import State
 

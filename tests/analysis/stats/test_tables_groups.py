@@ -42,6 +42,6 @@ def test_the_largest_are_kept_the_first_of_two_that_are_alike() -> None:
     groups = MessageGroups(2)
     for line, size in enumerate((5, 9, 7, 9, 1)):
         if size > groups.least:
-            groups.weigh(LargeMessage(size, -line, line, 0.0, "client", "request"))
+            groups.add_large(LargeMessage(size, -line, line, 0.0, "client", "request"))
 
     assert [(large.size, large.line) for large in groups.largest] == [(9, 1), (9, 3)]

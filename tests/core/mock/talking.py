@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.core.jsontools import pointer
+from mcpspy.core.jsontools import Pointer, pointer
 from mcpspy.core.mock.interaction import Interaction
-from mcpspy.core.mock.loader import InteractionLoader, entries
+from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.session import MockOptions, MockSession
-from mcpspy.core.mock.store import InteractionStore
-from mcpspy.core.recording.decode import Frame, Header, Note
+from mcpspy.core.mock.store import OPENING, InteractionStore
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.session.session import Session
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -67,7 +68,7 @@ class Talk:
 
     def recordings(self, *ignored: str) -> Recordings:
         self.session.end()
-        return Recordings.of([("r.jsonl", self.session)], [pointer(text) for text in ignored])
+        return recordings_of([("r.jsonl", self.session)], [pointer(text) for text in ignored])
 
     def live(self, **options: Any) -> Live:
         return Live(self.recordings(), **options)
@@ -115,6 +116,29 @@ class Live:
         return [json.loads(outgoing.data) for outgoing in self.session.take(self.now)]
 
 
+def entries(session: Session) -> Iterator[Entry]:
+    """Yield the entries of a session."""
+    before: Frame | None = None
+    for change in session.changes:
+        if isinstance(change.what, Note | Damaged):
+            yield change.what
+        elif change.what.frame is not before:
+            before = change.what.frame
+            yield before
+
+
+def recordings_of(sessions: Iterable[tuple[str, Session]], ignored: Iterable[Pointer] = ()) -> Recordings:
+    """Return the recordings of sessions, each with its label."""
+    stores, ignored = [], tuple(ignored)
+    for label, session in sessions:
+        loader = InteractionLoader(InteractionStore(label, ignored), session.header)
+        for entry in entries(session):
+            loader.add(entry)
+        loader.end()
+        stores.append(loader.store)
+    return Recordings(stores, ignored)
+
+
 def loaded(session: Session) -> InteractionLoader:
     """Return the loader of a session."""
     loader = InteractionLoader(InteractionStore("r.jsonl"), session.header)
@@ -125,7 +149,13 @@ def loaded(session: Session) -> InteractionLoader:
 
 def interactions(session: Session) -> list[Interaction]:
     """Return the interactions of a session."""
-    return list(loaded(session).store.interactions())
+    return interactions_of(loaded(session).store)
+
+
+def interactions_of(store: InteractionStore) -> list[Interaction]:
+    """Return the interactions of a store."""
+    rows = [OPENING] if OPENING in store.steps else []
+    return [store.interaction(row) for row in (*rows, *range(len(store)))]
 
 
 def log(level: str = "info") -> Json:

@@ -199,7 +199,7 @@ def entry(side: str, message: Json, **head: Any) -> Json:
     return {"from": side, **head, "msg": {"jsonrpc": "2.0", **message}}
 
 
-def asks(id: Any, text: str = "a", **head: Any) -> Json:  # noqa: A002
+def request_entry(id: Any, text: str = "a", **head: Any) -> Json:  # noqa: A002
     params = {"name": "echo", "arguments": {"text": text}}
     return entry("client", {"id": id, "method": "tools/call", "params": params}, **head)
 
@@ -241,12 +241,12 @@ def live(*said: Json, lines: bool = True, **options: Any) -> Live:
 
 def test_what_we_asked_in_the_hosts_name_answers_nobody() -> None:
     client = live(
-        *(asks(1), answers(1, "one")),
-        *(asks("m-1", **OURS), done("inject", viewer="send", **{"from": "client"})),
+        *(request_entry(1), answers(1, "one")),
+        *(request_entry("m-1", **OURS), done("inject", viewer="send", **{"from": "client"})),
         entry("server", progress(1, 1), **KEPT),
         answers("m-1", "ours", **KEPT),
-        *(asks("m-2", "only we", **OURS), answers("m-2", "ours", **KEPT)),
-        *(asks(2), answers(2, "two")),
+        *(request_entry("m-2", "only we", **OURS), answers("m-2", "ours", **KEPT)),
+        *(request_entry(2), answers(2, "two")),
     )
     assert [client.answered(id, text="a") for id in "xyz"] == ["one", "two", "two"]  # noqa: A001
     assert client.answered("w", text="only we") == -32603
@@ -257,16 +257,16 @@ def test_what_we_asked_in_the_hosts_name_answers_nobody() -> None:
 @pytest.mark.parametrize("lines", [True, False], ids=["in a file", "in none"])
 def test_a_changed_answer_is_played_as_the_host_heard_it(lines: bool) -> None:
     client = live(
-        asks(1),
+        request_entry(1),
         answers(1, "was"),
         changed("once"),
         changed("became"),
-        asks(2),
+        request_entry(2),
         answers(2, "was"),
         lines=lines,
     )
     assert [client.answered(id, text="a") for id in "xy"] == ["became", "was"]  # noqa: A001
-    reported = asks(1)
+    reported = request_entry(1)
     reported["msg"]["params"]["_meta"] = {"progressToken": 1}
     client = live(
         reported, entry("server", progress(1, 1)), answers(1, "was"), changed("became"), lines=lines
@@ -275,7 +275,7 @@ def test_a_changed_answer_is_played_as_the_host_heard_it(lines: bool) -> None:
 
 
 def test_what_was_corrupted_is_played_whole() -> None:
-    client = live(asks(1), answers(1, "was"), changed("torn", "corrupt", how="half-line"))
+    client = live(request_entry(1), answers(1, "was"), changed("torn", "corrupt", how="half-line"))
     assert client.answered("x", text="a") == "was"
 
 
@@ -288,7 +288,7 @@ def test_what_was_corrupted_is_played_whole() -> None:
     ids=["by a rule", "by a viewer"],
 )
 def test_an_answer_that_was_dropped_is_not_given(fate: list[Json]) -> None:
-    client = live(asks(1), *fate, asks(2, "b"), answers(2, "yes"))
+    client = live(request_entry(1), *fate, request_entry(2, "b"), answers(2, "yes"))
     assert client.call("x", text="a") == []
     (said,) = client.session.complaints()
     assert said.startswith("tools/call echo: was never answered")
@@ -298,7 +298,7 @@ def test_an_answer_that_was_dropped_is_not_given(fate: list[Json]) -> None:
 def test_an_answer_that_was_dropped_after_a_log_is_not_given_either() -> None:
     log = entry("server", {"method": "notifications/message", "params": {"level": "info", "data": "x"}})
     held = (log, answers(1, "was"), done("hold", ticket=7), done("release", ticket=7, why="dropped"))
-    client = live(asks(1), *held)
+    client = live(request_entry(1), *held)
     assert [said["method"] for said in client.call("x", text="a")] == ["notifications/message"]
     assert len(client.session.complaints()) == 1
 
@@ -306,14 +306,14 @@ def test_an_answer_that_was_dropped_after_a_log_is_not_given_either() -> None:
 def test_what_was_dropped_on_the_way_to_an_answer_is_left_out() -> None:
     log = entry("server", {"method": "notifications/message", "params": {"level": "info", "data": "x"}})
     held = (log, done("hold", ticket=7), answers(1, "yes"), done("release", ticket=7, why="dropped"))
-    assert [said.get("id") for said in live(asks(1), *held).call("x", text="a")] == ["x"]
+    assert [said.get("id") for said in live(request_entry(1), *held).call("x", text="a")] == ["x"]
     kept = (
         log,
         done("hold", ticket=7),
         answers(1, "yes"),
         done("release", ticket=7, why="timeout", seconds=2),
     )
-    assert [said.get("id") for said in live(asks(1), *kept).call("x", text="a")] == [None, "x"]
+    assert [said.get("id") for said in live(request_entry(1), *kept).call("x", text="a")] == [None, "x"]
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_what_was_dropped_on_the_way_to_an_answer_is_left_out() -> None:
     ids=["by a rule", "by a viewer", "by one who edits"],
 )
 def test_what_was_delayed_comes_when_it_came(delay: list[Json]) -> None:
-    client = live(asks(1), answers(1, "yes"), *delay, speed=1.0)
+    client = live(request_entry(1), answers(1, "yes"), *delay, speed=1.0)
     assert client.call("x", text="a") == []
     assert client.wait(3.5) == []
     assert [said["result"]["said"] for said in client.wait(0.5)] == ["yes"]
@@ -337,13 +337,17 @@ def test_our_answer_is_played_and_not_the_one_we_kept() -> None:
     cancelled = entry("client", {"method": "notifications/cancelled", "params": {"requestId": 1}}, **OURS)
     late = answers(1, "late", **KEPT)
     for said in ([cancelled, failed, late], [failed, cancelled, late]):
-        assert live(asks(1, **KEPT), *said).answered("x", text="a") == -32001
+        assert live(request_entry(1, **KEPT), *said).answered("x", text="a") == -32001
 
 
 def test_what_a_viewer_said_to_the_host_is_not_said_again() -> None:
     roots = {"id": "m-1", "method": "roots/list"}
     client = live(
-        *(asks(1), entry("server", roots, **OURS), entry("client", {"id": "m-1", "result": {}}, **KEPT)),
+        *(
+            request_entry(1),
+            entry("server", roots, **OURS),
+            entry("client", {"id": "m-1", "result": {}}, **KEPT),
+        ),
         *(entry("server", {"method": "notifications/tools/list_changed"}, **OURS), answers(1, "yes")),
     )
     client.initialize(roots={})
@@ -351,7 +355,7 @@ def test_what_a_viewer_said_to_the_host_is_not_said_again() -> None:
 
 
 def test_what_may_still_be_changed_is_not_sure() -> None:
-    first = [asks(1), asks(2, "b"), answers(1, "was")]
+    first = [request_entry(1), request_entry(2, "b"), answers(1, "was")]
     fates = (
         [changed("became"), answers(2, "yes")],
         [done("hold", ticket=7), answers(2, "yes"), done("release", ticket=7)],
@@ -379,12 +383,15 @@ def test_what_may_still_be_changed_is_not_sure() -> None:
     ids=lambda note: json.dumps(note)[15:60],
 )
 def test_a_note_that_makes_no_sense_changes_nothing(odd: Json) -> None:
-    assert live(asks(1), answers(1, "was"), odd).answered("x", text="a") == "was"
+    assert live(request_entry(1), answers(1, "was"), odd).answered("x", text="a") == "was"
 
 
 @pytest.mark.parametrize("lines", [True, False], ids=["in a file", "in none"])
 def test_a_change_that_is_no_text_is_played_as_far_as_it_is(lines: bool) -> None:
     client = live(
-        asks(1), answers(1, "was"), done("replace", sent='{"id":1,"result":{"said":"\ud800"}}'), lines=lines
+        request_entry(1),
+        answers(1, "was"),
+        done("replace", sent='{"id":1,"result":{"said":"\ud800"}}'),
+        lines=lines,
     )
     assert client.answered("x", text="a") == "?"

@@ -16,7 +16,7 @@ from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.loader_fast import FastInteractionLoader
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.recording.decode import read_entry
-from tests.core.mock.talking import VERSION, Json, modern
+from tests.core.mock.talking import VERSION, Json, interactions_of, modern
 
 RECORDINGS = sorted((Path(__file__).parents[3] / "recordings").glob("*.jsonl"))
 
@@ -32,7 +32,7 @@ def frame(
 def told(interaction: Interaction) -> Any:
     """Return all that an interaction is."""
     steps = [
-        (step.kind, step.data, step.after, step.gates, step.listens, step.withdraws)
+        (step.kind, step.data, step.after, step.gates, step.listens, step.cancels)
         for step in interaction.steps
     ]
     cause = interaction.cause.data if interaction.cause is not None else None
@@ -51,7 +51,7 @@ def kept(loader: InteractionLoader) -> Any:
     store = loader.store
     rows = range(len(store))
     return (
-        [told(interaction) for interaction in store.interactions()],
+        [told(interaction) for interaction in interactions_of(store)],
         {digest: list(store.index.rows(digest)) for digest in store.index.queues},
         {key: list(queue) for key, queue in store.index.methods.items()},
         store.index.subjects,
@@ -165,7 +165,7 @@ def test_whatever_was_recorded_it_makes_the_same_scenes(said: list[Any], cut: in
     assert short == long
 
 
-def asks(id: int, **params: Any) -> tuple[str, Json]:  # noqa: A002
+def request_entry(id: int, **params: Any) -> tuple[str, Json]:  # noqa: A002
     return "client", {"id": id, "method": "tools/call", "params": params}
 
 
@@ -173,18 +173,23 @@ def answers(id: int, **result: Any) -> tuple[str, Json]:  # noqa: A002
     return "server", {"id": id, "result": result}
 
 
-ONCE, AGAIN = asks(1, name="a"), asks(1, name="b")
-LATER = asks(2, _meta={"progressToken": 2})
+ONCE, AGAIN = request_entry(1, name="a"), request_entry(1, name="b")
+LATER = request_entry(2, _meta={"progressToken": 2})
 
 
 @pytest.mark.parametrize(
     "said",
     [
         [ONCE, AGAIN, answers(1, n=1), answers(1, n=2)],
-        [LATER, asks(2), answers(2, n=1), answers(2, n=2)],
-        [asks(1, arguments={"n": 10**30}), asks(2, arguments={"n": 10**30 + 1})],
-        [asks(1, arguments={"n": 1.0}), asks(2, arguments={"n": 1}), asks(3, arguments={}), asks(4)],
-        [ONCE, ("server", {"method": "notifications/message"}), asks(2), answers(1), answers(2)],
+        [LATER, request_entry(2), answers(2, n=1), answers(2, n=2)],
+        [request_entry(1, arguments={"n": 10**30}), request_entry(2, arguments={"n": 10**30 + 1})],
+        [
+            request_entry(1, arguments={"n": 1.0}),
+            request_entry(2, arguments={"n": 1}),
+            request_entry(3, arguments={}),
+            request_entry(4),
+        ],
+        [ONCE, ("server", {"method": "notifications/message"}), request_entry(2), answers(1), answers(2)],
     ],
     ids=["in use", "in use by one that reports", "great numbers", "equal numbers", "one waits"],
 )

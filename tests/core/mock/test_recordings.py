@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from mcpspy.core.mock.recordings import Recordings
-from tests.core.mock.talking import Live, Talk, loaded, modern
+from tests.core.mock.talking import Live, Talk, loaded, modern, recordings_of
 
 
 def merged(*talks: Talk) -> Recordings:
-    return Recordings.of([(f"{number}.jsonl", talk.session) for number, talk in enumerate(talks)])
+    return recordings_of([(f"{number}.jsonl", talk.session) for number, talk in enumerate(talks)])
 
 
 def test_answers_of_one_key_queue_in_recorded_order() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.core.mock.loader import InteractionLoader, entries
+from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.matching import request_key
 from mcpspy.core.mock.recordings import SMALL, Recordings
 from mcpspy.core.mock.selector import MatchMode, Selector
@@ -17,7 +17,7 @@ from mcpspy.core.mock.session import MockOptions, MockSession
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.decode import Frame
-from tests.core.mock.talking import VERSION, Live, Talk, asking, loaded, log, modern, slow
+from tests.core.mock.talking import VERSION, Live, Talk, asking, entries, loaded, log, modern, slow
 
 MISS = -32603
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.core.mock.loader import InteractionLoader, entries
+from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.selector import MatchMode
 from mcpspy.core.mock.session import MockOptions, MockSession
@@ -20,7 +20,20 @@ from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.recording.decode import Entry, Note
 from mcpspy.core.session.session import Session
 from mcpspy.io.recording.reader import Recording
-from tests.core.mock.talking import VERSION, Json, Live, Talk, asking, log, modern, names, progress, slow
+from tests.core.mock.talking import (
+    VERSION,
+    Json,
+    Live,
+    Talk,
+    asking,
+    entries,
+    log,
+    modern,
+    names,
+    progress,
+    recordings_of,
+    slow,
+)
 
 RECORDINGS = sorted((Path(__file__).parents[3] / "recordings").glob("*.jsonl"))
 
@@ -294,7 +307,7 @@ def recorded(session: Session) -> Heard:
 
 def replayed(session: Session, speed: float) -> Heard:
     """Be the client: say what it said when it said it, but answers when they are asked for."""
-    client = MockSession(Recordings.of([("r.jsonl", session)]), MockOptions(speed=speed), 0.0)
+    client = MockSession(recordings_of([("r.jsonl", session)]), MockOptions(speed=speed), 0.0)
     heard: Heard = defaultdict(list)
     answers: dict[str, list[bytes]] = defaultdict(list)
     for exchange in session.exchanges:

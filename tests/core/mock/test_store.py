@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcpspy.core.mock.store import FIRSTS, KEPT, LOST, OPENING, InteractionIndex, InteractionStore
 from mcpspy.core.protocol.message import Failure, Notification, Result
+from tests.core.mock.talking import interactions_of
 
 FILE = b'{"id":1,"method":"m"}{"id":1,"result":{}}{"id":1,"error":{}}{"method":"n"}'
 CAUSE, ANSWER, ERROR, NOTICE = (0, 21), (21, 20), (41, 19), (60, 14)
@@ -29,9 +30,9 @@ def test_what_is_more_than_that_gets_steps_and_keeps_what_it_had() -> None:
     row = its.begin(CAUSE, 1.0, 0, 0)
     its.answer(row, ERROR, 0.5, Failure)
     assert not its.answer(row, ANSWER, 0.5, Result), "it has one"
-    its.add(row, Notification, NOTICE, 0.7, gates=(0, -2), listens=5, withdraws=0)
+    its.add(row, Notification, NOTICE, 0.7, gates=(0, -2), listens=5, cancels=0)
     last = its.interaction(row).steps[-1]
-    assert (last.gates, last.listens, last.withdraws) == ((0, -2), 5, 0)
+    assert (last.gates, last.listens, last.cancels) == ((0, -2), 5, 0)
     assert its.is_answered(row)
     assert [(step.kind, step.after) for step in its.interaction(row).steps] == [
         (Failure, 0.5),
@@ -39,7 +40,7 @@ def test_what_is_more_than_that_gets_steps_and_keeps_what_it_had() -> None:
     ]
     assert its.count(row) == 2
     its.add(OPENING, Notification, NOTICE, 0.7)
-    assert [interaction.order for interaction in its.interactions()] == [OPENING, row]
+    assert [interaction.order for interaction in interactions_of(its)] == [OPENING, row]
 
 
 def test_what_is_in_no_file_is_kept() -> None:

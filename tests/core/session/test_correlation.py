@@ -19,7 +19,7 @@ from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change, Session
 
 
-class Asked(Struct, eq=False):
+class OpenRequest(Struct, eq=False):
     """A request of which nothing is known but its state."""
 
     state: State = State.PENDING
@@ -32,22 +32,22 @@ CLIENT, SERVER = Frame(0.0, "client", b""), Frame(0.0, "server", b"")
 
 
 def test_an_answer_settles_the_request_that_waits_under_its_id() -> None:
-    pairing, asked = RequestTable[Asked](), Asked()
+    pairing, asked = RequestTable[OpenRequest](), OpenRequest()
     assert pairing.request(asked, CLIENT, "1", None, modern=False) is None
     assert list(pairing.pending()) == [asked]
     assert pairing.answer(CLIENT, "1", Event.RESULT) == (None, None), "the client asked itself"
     assert pairing.answer(SERVER, "1", Event.RESULT) == (asked, None)
     assert (asked.state, list(pairing.pending())) == (State.OK, [])
-    assert pairing.stray(SERVER, "1") == (asked, "id 1 was answered before")
+    assert pairing.explain_unsolicited(SERVER, "1") == (asked, "id 1 was answered before")
 
 
 def test_an_answer_finds_its_request_however_long_ago() -> None:
-    pairing = RequestTable[Asked](forgets=True)
-    first = Asked()
-    pairing.ask_plainly(first, (None, "client", "0"), None)
+    pairing = RequestTable[OpenRequest](forgets=True)
+    first = OpenRequest()
+    pairing.request(first, CLIENT, "0", None, modern=False)
     for number in range(1, 50):
-        pairing.ask_plainly(Asked(), (None, "client", str(number)), None)
-        pairing.answer_plainly((None, "client", str(number)), Event.RESULT)
+        pairing.request(OpenRequest(), CLIENT, str(number), None, modern=False)
+        pairing.answer(SERVER, str(number), Event.RESULT)
         pairing.forget_but(3)
 
     assert len(pairing._answered) == 3
@@ -57,10 +57,10 @@ def test_an_answer_finds_its_request_however_long_ago() -> None:
 
 
 def test_an_http_exchange_is_forgotten_only_after_its_end() -> None:
-    pairing = RequestTable[Asked](forgets=True)
+    pairing = RequestTable[OpenRequest](forgets=True)
     for number in range(1, 20):
         frame = Frame(0.0, "client", b"", stream="1", http=number)
-        pairing.request(Asked(), frame, str(number), None, modern=False)
+        pairing.request(OpenRequest(), frame, str(number), None, modern=False)
         pairing.http(number, 404)
         if number > 1:
             pairing.http_end(number, None)
@@ -72,36 +72,24 @@ def test_an_http_exchange_is_forgotten_only_after_its_end() -> None:
     assert (refused.state, flaw) == (State.REFUSED, "HTTP 404")
 
 
-def test_a_request_that_is_asked_plainly_is_refused_by_its_exchange_all_the_same() -> None:
-    pairing = RequestTable[Asked](forgets=True)
-    for number, exchanges in ((1, [5]), (2, [6, 6])):
-        key = ("1", "client", str(number))
-        pairing.ask_plainly(Asked(), key, None)
-        for http in exchanges:
-            pairing.post_plainly(http, key)
-            pairing.http(http, 500)
-
-    assert [pairing.http_end(http, None)[1] for http in (5, 6)] == ["HTTP 500", None]
-
-
 def test_events_that_came_lately_are_known_when_they_come_again() -> None:
-    pairing = RequestTable[Asked](forgets=True)
+    pairing = RequestTable[OpenRequest](forgets=True)
     for number in range(10):
-        assert not pairing.comes_again(Frame(0.0, "server", b"", stream="1", event_id=str(number)))
+        assert not pairing.is_repeated(Frame(0.0, "server", b"", stream="1", event_id=str(number)))
         pairing.forget_but(3)
 
     assert [
-        pairing.comes_again(Frame(0.0, "server", b"", stream="1", event_id=str(number)))
+        pairing.is_repeated(Frame(0.0, "server", b"", stream="1", event_id=str(number)))
         for number in (9, 7, 0)
     ] == [True, True, False]
 
 
 def test_a_question_that_was_answered_leaves_nothing() -> None:
-    pairing = RequestTable[Asked](forgets=True)
+    pairing = RequestTable[OpenRequest](forgets=True)
     asked = (None, "tools/call", "book", "state")
-    first, second = Asked(), Asked()
-    pairing.asks(asked, first)
-    pairing.asks(asked, second)
+    first, second = OpenRequest(), OpenRequest()
+    pairing.add_question(asked, first)
+    pairing.add_question(asked, second)
 
     assert [pairing.continued(asked) for _ in range(3)] == [first, second, None]
     assert pairing._questions == {}
@@ -109,14 +97,14 @@ def test_a_question_that_was_answered_leaves_nothing() -> None:
 
 @pytest.mark.parametrize(("modern", "flaw"), [(False, "id 1 was used before"), (True, None)])
 def test_an_id_may_come_again_only_where_there_is_no_session(modern: bool, flaw: str | None) -> None:
-    pairing = RequestTable[Asked]()
-    pairing.request(Asked(), CLIENT, "1", None, modern=modern)
+    pairing = RequestTable[OpenRequest]()
+    pairing.request(OpenRequest(), CLIENT, "1", None, modern=modern)
     pairing.answer(SERVER, "1", Event.RESULT)
-    assert pairing.request(Asked(), CLIENT, "1", None, modern=modern) == flaw
+    assert pairing.request(OpenRequest(), CLIENT, "1", None, modern=modern) == flaw
 
 
 def test_streams_do_not_share_ids() -> None:
-    pairing, one, two = RequestTable[Asked](), Asked(), Asked()
+    pairing, one, two = RequestTable[OpenRequest](), OpenRequest(), OpenRequest()
     pairing.request(one, Frame(0.0, "client", b"", "1", 1), "1", None, modern=False)
     pairing.request(two, Frame(0.0, "client", b"", "2", 2), "1", None, modern=False)
     assert pairing.answer(Frame(0.0, "server", b"", "2", 2), "1", Event.RESULT) == (two, None)
@@ -124,7 +112,7 @@ def test_streams_do_not_share_ids() -> None:
 
 
 def test_what_is_left_at_the_end_got_no_answer_but_a_subscription_is_closed() -> None:
-    pairing, plain, listening = RequestTable[Asked](), Asked(), Asked(is_subscription=True)
+    pairing, plain, listening = RequestTable[OpenRequest](), OpenRequest(), OpenRequest(is_subscription=True)
     pairing.request(plain, CLIENT, "1", None, modern=True)
     pairing.request(listening, CLIENT, "2", None, modern=True)
     assert pairing.end() == [plain, listening]
@@ -254,6 +242,18 @@ def test_calls_and_their_results_take_the_short_cut() -> None:
         for row in (2, 3)
     ] == [("tools/call", "echo", "1", "client"), ("tools/call", "echo", "1", "server")]
     assert index.state(2) is State.TOOL_ERROR
+
+
+def test_a_plain_request_is_refused_by_its_own_exchange_and_not_by_one_that_carried_two() -> None:
+    def posted(number: int, http: int) -> bytes:
+        head = OVER_HTTP.replace(b"5", b"%d" % http)
+        return ASKED.replace(b'"from"', head).replace(b'"id":1', b'"id":%d' % number)
+
+    count, index = taken([posted(1, 5), posted(2, 6), posted(3, 6)])
+    assert count == 3
+    for http in (5, 6):
+        index._pairing.http(http, 500)
+    assert [index._pairing.http_end(http, None)[1] for http in (5, 6)] == ["HTTP 500", None]
 
 
 def test_the_short_cut_is_open_over_http_too_and_its_end_finds_the_request() -> None:

@@ -285,7 +285,7 @@ def test_a_session_that_begins_anew_is_introduced_anew() -> None:
     assert session.revision == index.revision == "2025-11-25"
 
 
-def test_errors_and_oddities_are_counted_apart_and_jumped_to_in_order() -> None:
+def test_errors_and_protocol_issues_are_counted_apart_and_kept_in_order() -> None:
     index = Index()
     for number, data in enumerate(
         [
@@ -299,8 +299,6 @@ def test_errors_and_oddities_are_counted_apart_and_jumped_to_in_order() -> None:
     assert (list(index.wrong), index.failed, index.odd) == ([2, 3], 1, 1)
     index.end()
     assert (list(index.wrong), index.failed, index.odd, index.unanswered) == ([0, 2, 3], 2, 1, 1)
-    assert (index.next_wrong(0, 1), index.next_wrong(2, -1), index.next_wrong(3, 1)) == (2, 0, None)
-    assert index.next_wrong(1, 1) == 2
 
 
 def test_a_row_knows_where_its_line_is_in_which_part() -> None:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import aiohttp
 import pytest
 
-from mcpspy.core.mock.loader import InteractionLoader, entries
+from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.mock.store import InteractionStore
+from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.mock import http
 from mcpspy.io.mock.http import Mock
 from mcpspy.io.mock.http_client import ClientStream, MockClient
 from mcpspy.io.mock.loader import RecordingsLoader
-from tests.core.mock.talking import VERSION, Json, Talk, asking, modern, progress, slow
+from tests.core.mock.talking import VERSION, Json, Talk, asking, entries, modern, progress, slow
 from tests.io.mock.speaking import Spoken, echo, event, heard, recent, spoken
 
 pytestmark = pytest.mark.timeout(60)
@@ -215,8 +216,10 @@ async def test_a_client_of_2026_that_hangs_up_has_cancelled(monkeypatch: pytest.
     asked, hung_up = asyncio.Event(), asyncio.Event()
 
     class Watched(MockClient):
-        def post(self, body: bytes, ids: list[bytes]) -> ClientStream:
-            stream = super().post(body, ids)
+        def post(
+            self, body: bytes, ids: list[bytes], messages: Sequence[AnyMessage] | None = None
+        ) -> ClientStream:
+            stream = super().post(body, ids, messages)
             assert self.session.owes
             asked.set()
             return stream

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.stats.calls import StatsAnswer, StatsCall, seen
 from mcpspy.analysis.stats.group import GroupKind, MessageGroup
+from mcpspy.analysis.stats.tables import StatsAnswer, StatsCall, call_item
 from mcpspy.core.session.exchange import State
 
 
@@ -19,7 +19,7 @@ def test_time_is_of_the_request_the_outcome_of_the_answer_and_the_size_of_both()
         data=b"asked",
     )
     call.state = State.ERROR
-    item = seen(call, StatsAnswer(1.5, 20, 4, is_failure=True, code=-32602, odd=True, data=b"answered"))
+    item = call_item(call, StatsAnswer(1.5, 20, 4, is_failure=True, code=-32602, odd=True, data=b"answered"))
 
     assert (item.at, item.side, item.kind, item.method, item.subject) == (
         1.0,
@@ -39,7 +39,7 @@ def test_time_is_of_the_request_the_outcome_of_the_answer_and_the_size_of_both()
 
 
 def test_a_request_without_an_answer_has_no_latency() -> None:
-    item = seen(
+    item = call_item(
         StatsCall(1.0, 10, 3, "7", "ping", MessageGroup("client", GroupKind.REQUEST, "ping"), data=b"asked"),
         None,
     )

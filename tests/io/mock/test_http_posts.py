@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcpspy.io.mock import http_messages
+from mcpspy.io.mock import http, http_client
 from tests.core.mock.talking import Talk, modern
 from tests.io.mock.speaking import echo, heard, spoken
 
@@ -46,7 +46,7 @@ async def test_garbage_and_strangers_are_refused_and_the_session_goes_on(
 
 
 async def test_a_body_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_messages, "LARGEST", 1000)
+    monkeypatch.setattr(http, "LARGEST", 1000)
     async with spoken(echo()) as mock, await mock.send(b"[" + b" " * 2000 + b"]") as response:
         assert response.status == 413
 
@@ -54,7 +54,7 @@ async def test_a_body_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch)
 async def test_an_answer_that_takes_long_becomes_a_stream_that_is_kept_alive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_messages, "KEEPALIVE_SECONDS", 0.02)
+    monkeypatch.setattr(http_client, "KEEPALIVE_SECONDS", 0.02)
     talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": modern()})
     talk.server(id=1, result={"said": "done", "resultType": "complete"})
     async with spoken(talk, speed=5.0) as mock:
