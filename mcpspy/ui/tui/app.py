@@ -20,12 +20,13 @@ from typing import Any, ClassVar
 from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.dom import DOMNode
 from textual.screen import Screen
 
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
+from mcpspy.ui.tui.bindings import checked, in_force, names
 from mcpspy.ui.tui.help import name
-from mcpspy.ui.tui.keymap import checked, in_force, keyed, names
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
 
 
@@ -72,7 +73,7 @@ class McpspyApp(App[None]):
         super().__init__(ansi_color=None if wants_colour() else True)
         self._catalog = Catalog(folder)
         self._summaries = [summaries] if isinstance(summaries, Summary) else summaries
-        self._chosen = checked(keys, names(node.BINDINGS for node in keyed(McpspyApp))) if keys else {}
+        self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
         self.fault: Exception | None = None
         """The internal error that ended it."""
         for theme in (DARK, LIGHT, PLAIN):
@@ -181,3 +182,42 @@ class ActionPalette(Provider):
 
     async def _run(self, active: ActiveBinding) -> None:
         await self.app.run_action(active.binding.action, active.node)
+
+
+def keyed() -> tuple[type[DOMNode], ...]:
+    """Return the classes with remappable keys. Imports every screen, so only call it for users with a `[keys]` table."""
+    from mcpspy.ui.tui.detail.pane import DetailPane
+    from mcpspy.ui.tui.detail.search import SearchBox
+    from mcpspy.ui.tui.diff.screen import DiffScreen
+    from mcpspy.ui.tui.intercept.editor import EditorScreen
+    from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesList, CapabilitiesScreen
+    from mcpspy.ui.tui.panels.stats import StatsList, StatsScreen
+    from mcpspy.ui.tui.panels.timeline import TimelineList, TimelineScreen
+    from mcpspy.ui.tui.session.filter_bar import FilterInput
+    from mcpspy.ui.tui.session.screen import SessionScreen
+    from mcpspy.ui.tui.sessions.screen import SessionsScreen
+    from mcpspy.ui.tui.sessions.session_list import SessionList
+    from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt, ErrorPrompt, TextPrompt
+    from mcpspy.ui.tui.widgets.virtual_list import VirtualList
+
+    return (
+        McpspyApp,
+        SessionsScreen,
+        SessionScreen,
+        SessionList,
+        VirtualList,
+        DetailPane,
+        FilterInput,
+        SearchBox,
+        TextPrompt,
+        ConfirmPrompt,
+        TimelineScreen,
+        TimelineList,
+        StatsScreen,
+        StatsList,
+        CapabilitiesScreen,
+        CapabilitiesList,
+        DiffScreen,
+        EditorScreen,
+        ErrorPrompt,
+    )

@@ -7,14 +7,23 @@ The keys of the detail pane; each has an id, by which it can be given another.
 The keys of the difference, each with a name under which it can be given another.
 
 The keys of messages that are held. On any other row they are what they are there.
+
+Keys that a person has chosen.
+
+Owns which names of keys there are, and that a wrong one is said before the
+screen opens. A name belongs to one action of one widget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from textual.binding import Binding, BindingType
+
+from mcpspy.errors import UsageError
 
 
 def key(  # noqa: PLR0917 - A table of keys reads better by columns.
@@ -193,3 +202,31 @@ def before(keys: Iterable[BindingType]) -> list[BindingType]:
             binding,
         ]
     return [*merged, *(held for held in INTERCEPT_KEYS if held not in merged)]
+
+
+def names(tables: Iterable[Iterable[BindingType]]) -> set[str]:
+    """Return the names under which bindings can be given other keys."""
+    return {
+        binding.id for table in tables for binding in table if isinstance(binding, Binding) and binding.id
+    }
+
+
+def checked(chosen: Mapping[str, Any], known: set[str]) -> dict[str, str]:
+    """Return the chosen keys by name; raise UsageError for a name that is none, or keys that are no text."""
+    for name, keys in chosen.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else "docs/tui.md lists the names"
+            raise UsageError(f"keys: {name!r} is no name of a key", hint)
+        if not isinstance(keys, str) or not keys.strip(", "):
+            raise UsageError(f'keys: "{name}" takes keys as text', f'"{name}" = "ctrl+x,x"')
+    return dict(chosen)
+
+
+def in_force(bindings: Iterable[BindingType], chosen: Mapping[str, str]) -> list[Binding]:
+    """Return bindings with the keys that were chosen for them."""
+    return [
+        binding.with_key(chosen[binding.id]) if binding.id and binding.id in chosen else binding
+        for binding in bindings
+        if isinstance(binding, Binding)
+    ]

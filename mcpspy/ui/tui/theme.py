@@ -95,7 +95,7 @@ CSS = """
 .role--number { color: $warning; }
 .role--word { color: $secondary; }
 .role--redacted { color: $quiet; text-style: reverse; }
-.-plain Line#title { text-style: reverse; }
+.-plain SplitLine#title { text-style: reverse; }
 .-plain .row--heading { text-style: underline; }
 .-plain .row--cursor { text-style: underline; }
 .-plain VirtualList:focus > .row--cursor { text-style: reverse; }

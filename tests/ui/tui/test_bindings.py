@@ -11,7 +11,7 @@ import pytest
 from textual.binding import Binding
 
 from mcpspy.ui.tui.bindings import SESSION_KEYS
-from mcpspy.ui.tui.session import navigation
+from mcpspy.ui.tui.session import message_list
 from tests.ui.conftest import CONVERSATION, Said
 
 Make = Callable[..., Path]
@@ -163,7 +163,7 @@ async def test_s_sorts_by_the_next_column_and_shift_s_turns_it_around(
 async def test_too_many_rows_are_not_sorted(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(navigation, "MOST_SORTED", 5)
+    monkeypatch.setattr(message_list, "MOST_SORTED", 5)
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("s")

@@ -30,8 +30,8 @@ from msgspec import Raw
 
 from mcpspy.analysis.rows import BAD, QUIET, size
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.tui.detail.document import Piece
 from mcpspy.ui.tui.detail.json_view import StyledSpan, string
+from mcpspy.ui.tui.widgets.columns import Piece
 
 _FENCE = re.compile(rb"^[ ]{0,3}(?:```|~~~)[^\n]*\n?", re.MULTILINE)
 

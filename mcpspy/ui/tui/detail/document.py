@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan
-
-Piece = tuple[str, str | None]
-"""Text, and the role that colours it."""
+from mcpspy.ui.tui.widgets.columns import Piece
 
 
 class DocumentPart(NamedTuple):

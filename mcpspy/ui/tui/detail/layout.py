@@ -8,20 +8,30 @@ Sections under each other in rows of a given width: one column of the detail pan
 
 Owns which row belongs to which section, and moving between places. Pure;
 refuses to know where the texts come from.
+
+A text in lines of a bounded length, of which no byte is left out.
+
+Owns the cutting of lines of any length, in bytes, between characters. Each line
+is inert when it is asked for. What it means that a line begins is the reader's.
 """
 
 from __future__ import annotations
 
+import re
+import sys
+from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
-from mcpspy.ui.tui.detail.document import Piece, Section
+from mcpspy.core.sanitize import sanitize_bytes
+from mcpspy.ui.body import GROWTH, is_plain
+from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.json_view import StyledSpan, over, pieces, redacted
 from mcpspy.ui.tui.detail.search import SearchQuery
-from mcpspy.ui.tui.widgets.cells import cut, steady, wrap
+from mcpspy.ui.tui.widgets.columns import Piece, cut, steady, wrap
 
 MOST = 10_000
 """Wide lines that are measured and wrapped; of JSON with more of them, each is one row, cut."""
@@ -154,8 +164,6 @@ class RowLayout:
         return max(min(len(line) - len(line.lstrip(" ")) + 2, self.width - NARROW), 0)
 
 
-__all__ = ["FOLDED", "OPEN", "PagePosition", "Piece", "TextPage"]
-
 OPEN, FOLDED = "▾", "▸"
 """Marks of a line that can be folded, and of one that is."""
 
@@ -230,3 +238,66 @@ class TextPage:
 
     def _section(self, row: int) -> int:
         return min(bisect_right(self._tops, row) - 1, len(self.flows) - 1)
+
+
+LONG = 3000
+"""Bytes of a line, unless the screen wants less."""
+
+LARGE = 1_000_000
+"""Bytes from which lines are cut to the width at once, since measuring them takes time."""
+
+
+class LineSplit:
+    """Bytes as lines that are not too long."""
+
+    def __init__(
+        self, data: bytes, *, bound: int = LONG, marks: Callable[[int, str], list[StyledSpan]] | None = None
+    ) -> None:
+        self.text = data
+        self._bound = bound
+        self._marks = marks
+        self._is_plain: bool | None = None
+        # Between characters if that can be; a run of broken ones is cut anywhere.
+        line = re.compile(rb"[^\n]{1,%d}(?![\x80-\xbf])\n?|[^\n]{1,%d}\n?|\n" % (bound, bound))
+        self._starts = array("Q", (match.start() for match in line.finditer(data)))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, line: int) -> str:
+        return sanitize_bytes(self.text[self.start(line) : self.end(line)])
+
+    def start(self, line: int) -> int:
+        return self._starts[line]
+
+    def end(self, line: int) -> int:
+        """Return where a line ends, its newline not included."""
+        end = self._starts[line + 1] if line + 1 < len(self) else len(self.text)
+        return end - 1 if self.text[end - 1 : end] == b"\n" else end
+
+    def line_at(self, offset: int) -> int:
+        """Return the line that a place in the text belongs to."""
+        return max(bisect_right(self._starts, offset) - 1, 0)
+
+    def spans(self, line: int, shown: str) -> list[StyledSpan]:
+        return self._marks(self.start(line), shown) if self._marks else []
+
+    def wider_than(self, columns: int, most: int = sys.maxsize) -> list[int]:
+        """Return the lines that may take more than so many columns; of more than `most`, only some."""
+        if self._is_plain is None:
+            self._is_plain = is_plain(self.text)
+        least = columns if self._is_plain else columns // GROWTH
+        if self._bound <= least:
+            return []
+        edges = [*self._starts, len(self.text)]
+        wide = (line for line, (start, end) in enumerate(pairwise(edges)) if end - start > least)
+        return list(islice(wide, most))
+
+    def fitted(self, width: int, most: int) -> LineSplit:
+        """Return the same text in lines that can be shown at a width with no more than `most` measured."""
+        if len(self.text) < LARGE or not self.wider_than(width, 1):
+            return self
+        narrow = LineSplit(self.text, bound=width, marks=self._marks)
+        if len(narrow.wider_than(width, most + 1)) <= most:
+            return narrow
+        return LineSplit(self.text, bound=max(width // GROWTH, 1), marks=self._marks)

@@ -21,13 +21,12 @@ from mcpspy.analysis.rows import size
 from mcpspy.ui.body import BodyLines
 from mcpspy.ui.tui.bindings import DETAIL_KEYS
 from mcpspy.ui.tui.detail import views
-from mcpspy.ui.tui.detail.document import Document, DocumentPart, Piece, Section
-from mcpspy.ui.tui.detail.hits import HitPosition, SearchState
-from mcpspy.ui.tui.detail.search import SearchQuery
-from mcpspy.ui.tui.detail.search_bar import SearchBox
+from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
+from mcpspy.ui.tui.detail.search import HitPosition, SearchBox, SearchQuery, SearchState
 from mcpspy.ui.tui.detail.viewer import Viewer
 from mcpspy.ui.tui.detail.views import PRETTY, VIEWS, renewed, sections, stacked, tabs
 from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.columns import Piece
 
 CLIPBOARD = 256_000
 """Bytes that terminals are known to take: tmux took 500 kB, and not 900."""

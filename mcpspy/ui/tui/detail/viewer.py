@@ -16,11 +16,11 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
-from mcpspy.ui.tui.detail.document import Piece, Section
-from mcpspy.ui.tui.detail.hits import HitPosition
+from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.layout import HIT, PagePosition, TextPage
-from mcpspy.ui.tui.detail.search import SearchQuery
+from mcpspy.ui.tui.detail.search import HitPosition, SearchQuery
 from mcpspy.ui.tui.widgets.base import LineScrollView
+from mcpspy.ui.tui.widgets.columns import Piece
 
 CURSOR = ">"
 """Mark of the line under the cursor: a colour alone would not say it."""

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 
 from mcpspy.ui.body import BodyLines
 from mcpspy.ui.tui.detail.content_view import JSON, Markdown, blocks, described, dimensions, head, kilo
-from mcpspy.ui.tui.detail.document import Document, DocumentPart, Piece, Section
+from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
 from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, spans, string, tame, value
-from mcpspy.ui.tui.detail.line_split import LineSplit
+from mcpspy.ui.tui.detail.layout import LineSplit
+from mcpspy.ui.tui.widgets.columns import Piece
 
 PRETTY, TEXT, RAW, HEADERS = "pretty", "text", "raw", "headers"
 VIEWS = (PRETTY, TEXT, RAW, HEADERS)

@@ -25,14 +25,12 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.report.diff_text import short
 from mcpspy.ui.tui.bindings import DIFF_KEYS
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.diff.comparison import ComparablePair, ComparisonRun
 from mcpspy.ui.tui.diff.rows import DiffList, diff_rows, tally, whole
-from mcpspy.ui.tui.session.detail_header import CLIPBOARD
 from mcpspy.ui.tui.session.filter_bar import FilterInput
-from mcpspy.ui.tui.session.labels import plural
+from mcpspy.ui.tui.session.labels import CLIPBOARD, plural
 from mcpspy.ui.tui.widgets.base import SplitLine
-from mcpspy.ui.tui.widgets.cells import cut_middle
+from mcpspy.ui.tui.widgets.columns import Piece, cut_middle
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 TICK = 0.1

@@ -15,10 +15,10 @@ from mcpspy.core.hostconfig.servers import patience
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.intercept.connection import HeldMessage
 from mcpspy.ui.tui.session.labels import BETWEEN
 from mcpspy.ui.tui.session.loader import SessionLoader
+from mcpspy.ui.tui.widgets.columns import Piece
 
 URGENT = 15.0
 """Seconds before something happens by itself, from which on that is said in another tone."""

@@ -21,13 +21,12 @@ from mcpspy.core.protocol.spec import other
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.intercept.editor import Drafts
-from mcpspy.ui.tui.intercept.held_rows import HeldRows
+from mcpspy.ui.tui.intercept.editor import Drafts, editable, request_troubles
+from mcpspy.ui.tui.intercept.held_messages import HeldRows
 from mcpspy.ui.tui.intercept.labels import unreachable
-from mcpspy.ui.tui.intercept.validation import editable, request_troubles
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN
+from mcpspy.ui.tui.widgets.columns import Piece
 
 LOOK = 0.05
 """Seconds between two looks whether the answer is in the recording."""

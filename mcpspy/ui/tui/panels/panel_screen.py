@@ -26,8 +26,8 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.bindings import help_key
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 PORTION = 512

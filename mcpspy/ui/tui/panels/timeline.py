@@ -7,18 +7,32 @@ A stretch of time as columns of the terminal.
 
 Owns the window that is looked at, moving and zooming it, the labels over it,
 and the bars in it. Pure: numbers in, text out.
+
+The timeline of a session: its exchanges as bars over a common axis.
+
+Owns the list, which window of time it shows, and its keys. When an exchange
+began and ended is `timeline`'s, what a bar looks like `axis`'.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
 from math import floor, log10
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from textual.binding import Binding, BindingType
+
+from mcpspy.analysis import rows
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import NOTE, NOTIFICATION, REQUEST
 from mcpspy.core.session.exchange import State
-from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild
+from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild, PanelScreen, leaving
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, share
+from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
 
 class Timeline(IncrementalBuild):
@@ -188,3 +202,235 @@ def _step(least: float) -> float:
     """Return a round number of seconds, not below `least`."""
     power = 10.0 ** floor(log10(least))
     return next(step for factor in (1, 2, 5, 10) if (step := factor * power) >= least * 0.999)
+
+
+SHORT = 60.0
+"""Seconds of a session that is shown whole at first; of a longer one, a page of its requests."""
+
+LONG = 200
+"""Characters of a cell that are looked at."""
+
+_MARKS = {
+    State.PENDING: ("▸", rows.OPEN),
+    State.OK: (" ", rows.OK),
+    State.CLOSED: (" ", rows.OK),
+    State.INPUT_REQUIRED: ("?", rows.OPEN),
+    State.CANCELLED: ("x", rows.QUIET),
+    State.LATE: ("x", rows.ODD),
+}
+"""What became of it → its mark and its tone; of anything else, that it is bad."""
+
+TIMELINE_COLUMNS = (
+    Column("arrow", "", 1, 1, 0),
+    Column("what", "request", 14, 44, 2),
+    Column("latency", "latency", 8, 8, 3, right=True),
+    Column("mark", "", 1, 1, 0),
+    Column("bar", "", 10, 1000, 1),
+)
+
+
+class TimelineList(VirtualList):
+    """Exchanges, in the order in which they began."""
+
+    HELP_NAME = "in the timeline's list"
+
+    def __init__(self, log: SessionModel, timeline: Timeline) -> None:
+        super().__init__(id="timeline")
+        self._log = log
+        self._timeline = timeline
+        self.window = TimeWindow(0.0, 1.0)
+        """What the bars show."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns; the last one's head is the axis."""
+        room = self.scrollable_content_region.width - MARGIN
+        last = share(TIMELINE_COLUMNS, room)[-1]
+        return (*TIMELINE_COLUMNS[:-1], last.column._replace(head=labels(self.window, last.width)))
+
+    @property
+    def page(self) -> int:
+        return self._page()
+
+    @property
+    def in_view(self) -> range:
+        top = self.scroll_offset.y
+        return range(top, min(top + self.page, self.count))
+
+    def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
+        timeline, columns = self._timeline, self._log.index
+        if index >= len(timeline) or timeline.is_another:  # It begins anew, and the rows are still to go.
+            return [("", None)]
+        row = timeline.rows[index]
+        state = columns.state(row) or State.PENDING
+        mark, tone = _MARKS.get(state, ("!", rows.BAD))
+        said: dict[str, Piece] = {
+            "arrow": (rows.FROM_CLIENT if columns.side(row) == CLIENT else rows.FROM_SERVER, None),
+            "what": (self._what(row), None),
+            "latency": (self._latency(index), tone if tone == rows.OPEN else None),
+            "mark": (mark, tone),
+        }
+        begin, end = timeline.begin_of(index), timeline.end_of(index)
+        return [
+            said[column.name] if column.name in said else (bar(self.window, width, begin, end), tone)
+            for column, width in placed
+        ]
+
+    def _what(self, row: int) -> str:
+        columns = self._log.index
+        method, subject = columns.texts[columns.method[row]], columns.texts[columns.subject[row]]
+        return sanitize(f"{method[:LONG]} {subject[:LONG]}".rstrip())
+
+    def _latency(self, place: int) -> str:
+        timeline, columns = self._timeline, self._log.index
+        if columns.state(timeline.rows[place]) is State.UNANSWERED:
+            return "none"
+        end = timeline.end_of(place)
+        lasted = (columns.last_at if end is None else end) - timeline.begin_of(place)
+        return rows.duration(max(lasted, 0.0)) + ("…" if end is None else "")
+
+
+class TimelineScreen(PanelScreen[int | None]):
+    """The exchanges of a session over time; dismissed with the row to go to."""
+
+    NAME = "timeline"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "go there", tooltip="to this request in the session", id="timeline.open"),
+        Binding("+,=", "zoom(0.5)", "zoom", key_display="+", tooltip="a shorter time", id="timeline.zoom-in"),
+        Binding("-", "zoom(2)", "out", tooltip="a longer time", id="timeline.zoom-out"),
+        Binding("left,h", "pan(-0.25)", "earlier", show=False, id="timeline.earlier"),
+        Binding("right,l", "pan(0.25)", "later", show=False, id="timeline.later"),
+        Binding("0", "whole", "whole", tooltip="the whole session", id="timeline.whole"),
+        Binding("z", "fit", "this", tooltip="this request, as large as can be", id="timeline.fit"),
+        Binding("a", "fit_all", "rows", tooltip="the requests that are in view", id="timeline.fit-rows"),
+        Binding("m", "peak", "most", tooltip="where most are in flight", id="timeline.peak"),
+        *leaving("timeline"),
+    ]
+
+    HELP_NAME = "the timeline"
+
+    def __init__(self, log: SessionModel, row: int | None = None) -> None:
+        """Begin at the request that this row is, or is about."""
+        self.source = self.timeline = Timeline(log)
+        self._list = TimelineList(log, self.timeline)
+        super().__init__(log, self._list)
+        self._is_whole: bool | None = None
+        """Whether all of the session is shown; not decided until it was read once."""
+        self._wanted = row
+        self._followed = 0
+        self._drawn: object = None
+        self._generation = self.timeline.generation
+
+    @property
+    def window(self) -> TimeWindow:
+        return self._list.window
+
+    def show(self) -> None:
+        """Show the exchanges there are, and where the cursor is."""
+        timeline, listing = self.timeline, self._list
+        listing.can_follow = not self._log.is_over
+        listing.follow &= listing.can_follow
+        if timeline.generation != self._generation:
+            self._generation, self._wanted, self._is_whole = timeline.generation, None, None
+            listing.sync(0)
+        listing.empty = [("no request yet", rows.QUIET)] if not timeline.is_behind else []
+        listing.sync(len(timeline))
+        if not timeline.is_behind and self._is_whole is None and listing.size.height:
+            self._begin()
+        if self._is_whole is not False:
+            self._show_window(TimeWindow(0.0, self._total))
+        elif (
+            len(timeline) and listing.cursor != self._followed
+        ):  # Not on every look: it may have been moved away.
+            self._show_window(self.window.showing(self._moment, self._total))
+        self._followed = listing.cursor
+        drawn = (self.window, len(self._log), self._log.is_over, timeline.generation)
+        if drawn != self._drawn:  # A bar changes with its answer, and what is open with every row.
+            self._drawn = drawn
+            listing.refresh()
+        self._say()
+
+    def opened(self) -> None:
+        """Go to the request under the cursor."""
+        self.dismiss(self.timeline.rows[self._list.cursor] if len(self.timeline) else None)
+
+    def action_zoom(self, factor: float) -> None:
+        """Show less time, or more; the cursor's request stays where it is."""
+        self._look_at(self.window.zoomed(factor, self._moment, self._total))
+
+    def action_pan(self, share: float) -> None:
+        self._look_at(self.window.moved(share, self._total))
+
+    def action_whole(self) -> None:
+        self._is_whole = True
+        self.show()
+
+    def action_fit(self) -> None:
+        self._look_at(self._around(range(self._list.cursor, min(self._list.cursor + 1, len(self.timeline)))))
+
+    def action_fit_all(self) -> None:
+        self._look_at(self._around(self._list.in_view))
+
+    def action_peak(self) -> None:
+        if len(self.timeline):
+            self._list.follow = False
+            self._list.move_to(self.timeline.peak_place)
+
+    @property
+    def _total(self) -> float:
+        return max(self._log.index.last_at, 1e-3)
+
+    @property
+    def _moment(self) -> float:
+        return self.timeline.begin_of(self._list.cursor) if len(self.timeline) else 0.0
+
+    def _begin(self) -> None:
+        """Put the cursor where it was wanted, and choose how much to show."""
+        index, wanted = self._log.index, self._wanted
+        if wanted is not None and wanted < len(index):
+            request = index.request(wanted)
+            self._list.move_to(self.timeline.place_of(wanted if request is None else request))
+        elif self._list.can_follow:
+            self._list.action_last()
+        self._is_whole = self._total <= SHORT
+        if not self._is_whole:
+            page = self._list.page
+            first = max(min(self._list.cursor, len(self.timeline) - page), 0)
+            self._show_window(self._around(range(first, min(first + page, len(self.timeline)))))
+
+    def _around(self, places: range) -> TimeWindow:
+        timeline, last = self.timeline, self._log.index.last_at
+        if not places:
+            return self.window
+        # One that is still open would make all others dots.
+        open_end = last if len(places) == 1 else timeline.begin_of(places[-1])
+        ends = (timeline.end_of(place) for place in places)
+        end = max(open_end if end is None else end for end in ends)
+        return around(timeline.begin_of(places[0]), end, self._total)
+
+    def _look_at(self, window: TimeWindow) -> None:
+        self._is_whole = window.span >= self._total
+        self._show_window(window)
+        self._list.refresh()
+        self._say()
+
+    def _show_window(self, window: TimeWindow) -> None:
+        self._list.window = window
+
+    def _say(self) -> None:
+        timeline, window, span = self.timeline, self.window, self.window.span
+        right: list[Piece] = [(f"{len(timeline):,} requests", None)]
+        below: list[Piece] = []
+        if len(timeline):
+            cursor = self._list.cursor
+            peak = label(timeline.begin_of(timeline.peak_place), span)
+            right = [(f"at most {timeline.peak:,} in flight (at {peak})", None), (" · ", rows.QUIET), *right]
+            depth = timeline.depths[cursor]
+            said = f"{depth:,} in flight as it began" if depth > 1 else "nothing else in flight as it began"
+            below = [(f"at {label(timeline.begin_of(cursor), span)}: {said}", None)]
+        if (behind := self.progress(timeline.judged))[0]:
+            below = [behind]
+        whole = "the whole session" if self._is_whole is not False else f"of {label(self._total, span)}"
+        beside = f"{label(window.left, span)} to {label(window.right, span)}, {whole}"
+        self.say(right, below, [(beside, rows.QUIET)])

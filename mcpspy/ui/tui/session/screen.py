@@ -25,20 +25,16 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.tui import bindings
 from mcpspy.ui.tui.bindings import SESSION_KEYS
-from mcpspy.ui.tui.intercept.actions import HeldActions
 from mcpspy.ui.tui.intercept.connection import InterceptConnection
 from mcpspy.ui.tui.intercept.editor import Drafts
-from mcpspy.ui.tui.intercept.held_rows import HeldRows
+from mcpspy.ui.tui.intercept.held_messages import HeldActions, HeldRows
 from mcpspy.ui.tui.intercept.resend import Resend
-from mcpspy.ui.tui.session.background import BackgroundTasks
+from mcpspy.ui.tui.session.background import BackgroundTasks, LintPass
 from mcpspy.ui.tui.session.base import SessionBase
-from mcpspy.ui.tui.session.detail_header import clipping
 from mcpspy.ui.tui.session.filter_bar import FilterBar
-from mcpspy.ui.tui.session.findings import LintPass
-from mcpspy.ui.tui.session.labels import StatusBar, position, sentence, title
-from mcpspy.ui.tui.session.merged_loader import feed_of
-from mcpspy.ui.tui.session.message_list import ListUpdates
-from mcpspy.ui.tui.session.navigation import Navigation, turned
+from mcpspy.ui.tui.session.labels import StatusBar, clipping, position, sentence, title
+from mcpspy.ui.tui.session.loader import feed_of
+from mcpspy.ui.tui.session.message_list import ListUpdates, Navigation, turned
 from mcpspy.ui.tui.session.panes import Panes
 from mcpspy.ui.tui.session.row_filter import FilteredView, ViewOptions
 from mcpspy.ui.tui.session.subscreens import OPENINGS, compared

@@ -15,14 +15,14 @@ from mcpspy.ui.tui.session.labels import plural
 
 
 def timeline(screen: SessionBase) -> None:
-    from mcpspy.ui.tui.panels.timeline_screen import TimelineScreen
+    from mcpspy.ui.tui.panels.timeline import TimelineScreen
 
     screen.app.push_screen(TimelineScreen(screen.feed.log, screen.listing.row), _to_row(screen))
 
 
 def numbers(screen: SessionBase) -> None:
     """Show what each tool cost; the one that is chosen there is filtered by."""
-    from mcpspy.ui.tui.panels.stats_screen import StatsScreen
+    from mcpspy.ui.tui.panels.stats import StatsScreen
 
     def chosen(text: str | None) -> None:
         if text is not None:

@@ -25,13 +25,12 @@ from mcpspy.io.recording.catalog import Catalog, CountCache
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.ui.demo.client import record
 from mcpspy.ui.tui.bindings import SESSIONS_KEYS
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.session.labels import plural
 from mcpspy.ui.tui.session.screen import SessionScreen
 from mcpspy.ui.tui.sessions.filter import SessionFilterBar
-from mcpspy.ui.tui.sessions.labels import about, command, nothing, question, refusal, title
-from mcpspy.ui.tui.sessions.session_list import SessionList
+from mcpspy.ui.tui.sessions.session_list import SessionList, about, command, nothing, question, refusal, title
 from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 

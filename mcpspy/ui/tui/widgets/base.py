@@ -28,9 +28,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.widgets.cells import cells, steady
-from mcpspy.ui.tui.widgets.columns import fitted
+from mcpspy.ui.tui.widgets.columns import Piece, cells, fitted, steady
 
 
 class BaseWidget(Widget):

@@ -17,10 +17,8 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.widgets.base import LineScrollView
-from mcpspy.ui.tui.widgets.cells import cut, steady
-from mcpspy.ui.tui.widgets.columns import Column, PlacedColumn, heading, joined, share
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, cut, heading, joined, share, steady
 
 SELECTED = "▸"
 """Mark of the row under the cursor: a colour alone would not say it."""

@@ -12,11 +12,10 @@ from rich.cells import cell_len
 from mcpspy.ui.body import BodyLines
 from mcpspy.ui.tui.detail import layout as flow_module
 from mcpspy.ui.tui.detail.document import Section
-from mcpspy.ui.tui.detail.layout import RowLayout
-from mcpspy.ui.tui.detail.line_split import LineSplit
+from mcpspy.ui.tui.detail.layout import LineSplit, RowLayout
 from mcpspy.ui.tui.detail.search import SearchQuery
 from mcpspy.ui.tui.detail.views import laid, prose
-from mcpspy.ui.tui.widgets.cells import steady
+from mcpspy.ui.tui.widgets.columns import steady
 from tests.ui.tui.detail.test_json_view import VALUES, body_of
 
 HEAD = [("a head that is longer than most", "title"), ("", None)]

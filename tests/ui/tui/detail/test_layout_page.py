@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from mcpspy.ui.body import BodyLines, pretty
 from mcpspy.ui.tui.detail.layout import FOLDED, OPEN, PagePosition, TextPage
 from mcpspy.ui.tui.detail.views import laid, prose
-from mcpspy.ui.tui.widgets.cells import steady
+from mcpspy.ui.tui.widgets.columns import steady
 
 SECTIONS = [
     laid([("request", "title")], b'{"a":[1],"b":2}'),

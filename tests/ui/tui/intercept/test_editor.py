@@ -10,8 +10,7 @@ from textual.app import App
 
 from mcpspy.errors import CannotStart
 from mcpspy.ui.tui.intercept import editor
-from mcpspy.ui.tui.intercept.editor import LARGEST, EditorScreen
-from mcpspy.ui.tui.intercept.validation import troubles
+from mcpspy.ui.tui.intercept.editor import LARGEST, EditorScreen, troubles
 from tests.ui.tui.conftest import Screen
 from tests.ui.tui.intercept.conftest import call
 

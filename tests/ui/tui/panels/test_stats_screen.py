@@ -6,7 +6,7 @@ import pytest
 
 from mcpspy.core.query.parser import parse
 from mcpspy.ui.tui.panels import panel_screen
-from mcpspy.ui.tui.panels.stats_screen import SORTABLE, StatsScreen
+from mcpspy.ui.tui.panels.stats import SORTABLE, StatsScreen
 from tests.ui.tui.panels.panels import HEADER, Lines, alone, every_recording, recorded
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.ui.tui.panels import panel_screen
-from mcpspy.ui.tui.panels.timeline import TimeWindow
-from mcpspy.ui.tui.panels.timeline_screen import TimelineScreen
+from mcpspy.ui.tui.panels.timeline import TimelineScreen, TimeWindow
 from tests.ui.tui.panels.panels import HEADER, Lines, alone, every_recording, recorded
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui.tui.detail.layout import Piece
 from mcpspy.ui.tui.session import background, filter_bar, row_filter
 from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.columns import Piece
 
 Make = Callable[..., Path]
 

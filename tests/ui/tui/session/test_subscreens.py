@@ -6,8 +6,8 @@ from typing import Any
 
 from mcpspy.ui.tui.bindings import SESSION_KEYS
 from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
-from mcpspy.ui.tui.panels.stats_screen import StatsScreen
-from mcpspy.ui.tui.panels.timeline_screen import TimelineScreen
+from mcpspy.ui.tui.panels.stats import StatsScreen
+from mcpspy.ui.tui.panels.timeline import TimelineScreen
 from mcpspy.ui.tui.session.subscreens import OPENINGS
 from mcpspy.ui.tui.widgets.prompts import TextPrompt
 from tests.ui.conftest import Make

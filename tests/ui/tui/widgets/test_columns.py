@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, SESSIONS, Column, fitted, gap_at, share
+from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, SESSIONS, Column, Piece, fitted, gap_at, share
 
 
 def names(columns: tuple[Column, ...], width: int) -> list[str]:

@@ -12,8 +12,8 @@ from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.session.session import Session
 from mcpspy.ui.session_model import MOST, Findings, SessionModel
 from mcpspy.ui.tui.session import background
-from mcpspy.ui.tui.session import findings as module
-from mcpspy.ui.tui.session.findings import LintPass
+from mcpspy.ui.tui.session import background as module
+from mcpspy.ui.tui.session.background import LintPass
 from tests.ui.conftest import CONVERSATION, Make
 from tests.ui.tui.panels.panels import RECORDINGS, recorded
 

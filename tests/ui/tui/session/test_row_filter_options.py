@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.ui.tui.session.navigation import MOST_SORTED, turned
+from mcpspy.ui.tui.session.message_list import MOST_SORTED, turned
 from mcpspy.ui.tui.session.row_filter import SortOrder, ViewOptions
 
 

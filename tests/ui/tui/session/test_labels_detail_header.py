@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note
 from mcpspy.core.session.session import Change, Session
-from mcpspy.ui.tui.session.detail_header import content, copied, facts, sent_instead
+from mcpspy.ui.tui.session.labels import content, copied, facts, sent_instead
 
 
 def last(*entries: Entry) -> Change:

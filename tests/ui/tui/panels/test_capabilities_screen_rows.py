@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.core.session.index import Index
 from mcpspy.ui.tui.panels.capabilities import Capabilities, Capability, ListPage, PageContents, SchemaField
-from mcpspy.ui.tui.panels.capabilities_rows import Key, lines
+from mcpspy.ui.tui.panels.capabilities_screen import Key, lines
 
 TOOL = Capability(
     key="echo",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mcpspy.ui.tui.detail.document import Section
-from mcpspy.ui.tui.detail.hits import HitFinder, HitPosition
-from mcpspy.ui.tui.detail.line_split import LineSplit
-from mcpspy.ui.tui.detail.search import SearchQuery
+from mcpspy.ui.tui.detail.layout import LineSplit
+from mcpspy.ui.tui.detail.search import HitFinder, HitPosition, SearchQuery
 
 
 def sections(*texts: bytes) -> list[Section]:

@@ -13,8 +13,7 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.exchange import State as Became
 from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
-from mcpspy.ui.tui.session.loader import SessionLoader
-from mcpspy.ui.tui.session.merged_loader import feed_of
+from mcpspy.ui.tui.session.loader import SessionLoader, feed_of
 from tests.io.files import frame, note, write
 from tests.ui.tui.conftest import Live
 

@@ -11,8 +11,8 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.io.recording.catalog import LARGEST
 from mcpspy.io.recording.reader import RecordingState
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.tui.detail.layout import Piece
-from mcpspy.ui.tui.sessions.labels import EMPTY, about, command, nothing, question, refusal, title
+from mcpspy.ui.tui.sessions.session_list import EMPTY, about, command, nothing, question, refusal, title
+from mcpspy.ui.tui.widgets.columns import Piece
 from tests.ui.tui.sessions.test_filter import SESSIONS, session
 
 LIVE, ENDED, DIED = SESSIONS

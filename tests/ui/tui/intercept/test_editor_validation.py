@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcpspy.ui.tui.intercept.validation import editable, request_troubles, troubles
+from mcpspy.ui.tui.intercept.editor import editable, request_troubles, troubles
 from tests.ui.tui.intercept.conftest import call, result
 
 
