@@ -115,7 +115,7 @@ class McpspyApp(App[None]):
         """Quit; ask first, once, if that lets go of messages that are held."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
-        questions = [asks for screen in self.screen_stack if (asks := getattr(screen, "farewell", ""))]
+        questions = [asks for screen in self.screen_stack if (asks := getattr(screen, "leave_question", ""))]
         if not questions or isinstance(self.screen, ConfirmPrompt):
             self.exit()
         else:

@@ -68,12 +68,12 @@ async def test_v_changes_between_exchanges_and_messages(opened: Any, make_record
         assert rows(screen) == [0, 2, 3, 5, 6, 9]
         await screen.press("j", "j", "v")
         await screen.shows("one row a message, in the order of the wire")
-        await screen.judged()
+        await screen.processed()
         assert rows(screen) == list(range(10))
         assert (screen.cursor, "slow" in screen.selected) == (3, True)
         await screen.press("G", "k", "v")
         await screen.shows("one row an exchange")
-        await screen.judged()
+        await screen.processed()
         assert rows(screen)[screen.cursor] == 9, "the row after the answer that is no row any more"
 
 
@@ -92,11 +92,11 @@ async def test_o_and_a_leave_rows_out_and_let_them_in(
         before = rows(screen)
         await screen.press(key)
         await screen.shows(said)
-        await screen.judged()
+        await screen.processed()
         assert rows(screen) == [row for row in before if row not in hidden]
         await screen.press(key)
         await screen.shows(said.replace("hidden", "shown"))
-        await screen.judged()
+        await screen.processed()
         assert rows(screen) == before
 
 
@@ -147,16 +147,16 @@ async def test_s_sorts_by_the_next_column_and_shift_s_turns_it_around(
         ):
             await screen.press(key)
             await screen.shows(said)
-            await screen.judged()
+            await screen.processed()
             assert [row for row in rows(screen) if row in order] == order
             assert screen.session.listing.row == selected == 3
         await screen.press("s")
         await screen.shows("in the order of time")
-        await screen.judged()
+        await screen.processed()
         assert rows(screen) == [0, 2, 3, 5, 6, 9]
         await screen.press("S")
         await screen.shows("sorted by time, last first")
-        await screen.judged()
+        await screen.processed()
         assert rows(screen) == [9, 6, 5, 3, 2, 0]
 
 
@@ -210,10 +210,10 @@ async def test_rows_are_marked_walked_and_shown_alone(opened: Any, make_recordin
         await screen.press("u")
         assert screen.cursor == 3
         await screen.press("M")
-        await screen.judged()
+        await screen.processed()
         assert (rows(screen), screen.cursor) == ([2, 5], 1)
         await screen.press("M")
-        await screen.judged()
+        await screen.processed()
         assert (rows(screen), screen.cursor) == ([0, 2, 3, 5, 6, 9], 3)
         await screen.press("m", "U")
         assert screen.cursor == 1, "what was marked twice is not marked"
@@ -288,8 +288,8 @@ async def test_e_finds_the_call_above_an_answer_that_came_late(opened: Any, make
 async def test_a_chain_of_questions_is_walked_along(opened: Any) -> None:
     async with opened(RECORDINGS / "peer-sdk-modern.jsonl", size=(160, 40)) as screen:
         await screen.shows("ended")
-        await screen.judged()
-        index = screen.session.feed.log.index
+        await screen.processed()
+        index = screen.session.loader.model.index
         first = next(row for row in index.continued_by if row not in index.continues)
         screen.session.listing.go_to(first)
         await screen.press("comma")

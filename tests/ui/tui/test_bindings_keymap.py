@@ -48,7 +48,5 @@ def test_the_help_shows_the_keys_that_are_in_force() -> None:
 
 def test_the_page_names_every_key_that_can_be_changed() -> None:
     page = (Path(__file__).parents[3] / "docs" / "tui.md").read_text(encoding="utf-8")
-    missing = [
-        name for name in sorted(names(node.BINDINGS for node in keyed())) if f"`{name}`" not in page
-    ]
+    missing = [name for name in sorted(names(node.BINDINGS for node in keyed())) if f"`{name}`" not in page]
     assert missing == []

@@ -84,15 +84,15 @@ HEAD = 1 << 16
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
-def described(kind: str, data: bytes) -> str:
+def describe_binary(kind: str, data: bytes) -> str:
     """Return a type, a size, and the dimensions if it is an image: `image/png, 12.3 kB, 640x480`."""
     blanks = data.count(b"=", -2) if len(data) > 1 else 0
-    said = f"{kind or 'unknown type'}, {kilo(len(data) * 3 // 4 - blanks)}"
+    said = f"{kind or 'unknown type'}, {byte_size(len(data) * 3 // 4 - blanks)}"
     found = dimensions(head(data))
     return f"{said}, {found[0]}x{found[1]}" if found else said
 
 
-def kilo(count: int) -> str:
+def byte_size(count: int) -> str:
     """Return a number of bytes with its unit: `312 B`, `12.3 kB`."""
     short = size(count)
     return f"{short[:-1]} {short[-1]}B" if short[-1] in "kMG" else f"{short} B"
@@ -233,11 +233,11 @@ def _content(data: bytes, at: str) -> Iterator[ContentBlock]:
         yield ContentBlock([(" · ".join(word for word in words if word), "key")], pointer=at)
     elif "data" in fields and kind in ("image", "audio"):
         held = bytes(fields["data"]).strip(b'"').replace(b"\\/", b"/")
-        yield ContentBlock([(f"{kind} · {described(media, held)}", "key")], pointer=f"{at}/data")
+        yield ContentBlock([(f"{kind} · {describe_binary(media, held)}", "key")], pointer=f"{at}/data")
     elif "blob" in fields:
         held = bytes(fields["blob"]).strip(b'"').replace(b"\\/", b"/")
         yield ContentBlock(
-            [(f"{get.get('uri', 'resource')} · {described(media, held)}", "key")], pointer=f"{at}/blob"
+            [(f"{get.get('uri', 'resource')} · {describe_binary(media, held)}", "key")], pointer=f"{at}/blob"
         )
     elif "text" in fields and kind in ("text", "") and (text := string(bytes(fields["text"]))) is not None:
         yield _text(text, " · ".join(w for w in (kind, get.get("uri", ""), media) if w), f"{at}/text")
@@ -270,7 +270,7 @@ def _value(name: str, data: bytes, at: str) -> ContentBlock:
 def _text(text: str, label: str, at: str) -> ContentBlock:
     """Return a text; laid out, if it is JSON once more."""
     data = text.encode("utf-8", "backslashreplace")
-    said = f"{label} · {kilo(len(data))}" if len(data) > 1000 else label
+    said = f"{label} · {byte_size(len(data))}" if len(data) > 1000 else label
     if re.match(r"\s*[\[{]", text) and _is_json(data):
         return ContentBlock([(f"{said} · JSON", QUIET)], data, JSON, at, is_nested=True)
     return ContentBlock([(said, QUIET)], data, TEXT, at)

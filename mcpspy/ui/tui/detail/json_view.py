@@ -125,13 +125,13 @@ class Outline:
 
     def _back(self, start: int, indent: int) -> int:
         """Return the line of this indent that comes before another."""
-        line, reach = b"\n" + b" " * indent, NEAR
+        line, distance = b"\n" + b" " * indent, NEAR
         while True:
-            low = max(start - reach, 0)
+            low = max(start - distance, 0)
             found = max(self._text.rfind(line + first, low, start) for first in (b'"', b"{", b"["))
             if found >= 0 or low == 0:
                 return found + 1
-            reach *= 4
+            distance *= 4
 
 
 COUNTED = 8_000_000
@@ -264,7 +264,7 @@ def string(found: bytes) -> str | None:
     return text
 
 
-def tame(text: str) -> str:
+def sanitize_lines(text: str) -> str:
     """Return text of many lines in which nothing but newlines and tabs acts: a shell might obey the rest."""
     return "\n".join("\t".join(map(sanitize, line.split("\t"))) for line in text.split("\n"))
 

@@ -181,37 +181,37 @@ class TextPage:
     def __init__(self, sections: Sequence[Section], width: int) -> None:
         self.width = max(width, 1)
         self.sections = sections
-        self.flows = [RowLayout(section, self.width) for section in sections]
+        self.layouts = [RowLayout(section, self.width) for section in sections]
         self.refold()
 
     def refold(self, section: int | None = None) -> None:
         """Count the rows anew, after a fold."""
         if section is not None:
-            self.flows[section].refold()
-        self._tops = [0, *accumulate(flow.rows for flow in self.flows)]
+            self.layouts[section].refold()
+        self._tops = [0, *accumulate(layout.rows for layout in self.layouts)]
         self.rows = self._tops[-1]
         """How many there are."""
 
     def at(self, row: int) -> tuple[PagePosition, int]:
         """Return the line of a row, and which of its rows it is."""
         section = self._section(row)
-        line, part = self.flows[section].at(row - self._tops[section])
+        line, part = self.layouts[section].at(row - self._tops[section])
         return PagePosition(section, line), part
 
     def row_of(self, place: PagePosition) -> int:
         """Return the first row of a line; of a hidden one, that of the fold it is in."""
-        flow = self.flows[place.section]
+        layout = self.layouts[place.section]
         line = place.line
-        if line >= 0 and flow.section.folds is not None:
-            line = flow.section.folds.shown(line)
-        return self._tops[place.section] + flow.row_of(line)
+        if line >= 0 and layout.section.folds is not None:
+            line = layout.section.folds.shown(line)
+        return self._tops[place.section] + layout.row_of(line)
 
     def height(self, place: PagePosition) -> int:
-        return self.flows[place.section].height(place.line)
+        return self.layouts[place.section].height(place.line)
 
     def draw(self, row: int, query: SearchQuery | None = None) -> list[Piece]:
         section = self._section(row)
-        return self.flows[section].draw(row - self._tops[section], query)
+        return self.layouts[section].draw(row - self._tops[section], query)
 
     def mark(self, row: int) -> str:
         """Return the one character before a row."""
@@ -223,21 +223,21 @@ class TextPage:
 
     def offset(self, place: PagePosition) -> int:
         """Return where in its text a place is; before the text it is negative."""
-        flow = self.flows[place.section]
-        return flow.source.start(place.line) if 0 <= place.line < len(flow.source) else place.line
+        layout = self.layouts[place.section]
+        return layout.source.start(place.line) if 0 <= place.line < len(layout.source) else place.line
 
     def place(self, section: int, offset: int) -> PagePosition:
         """Return the place of an offset, or the nearest there is."""
-        if section >= len(self.flows):
-            section, offset = len(self.flows) - 1, 0
-        flow = self.flows[section]
-        heads = len(flow.section.head)
-        if offset < 0 or not len(flow.source):
+        if section >= len(self.layouts):
+            section, offset = len(self.layouts) - 1, 0
+        layout = self.layouts[section]
+        heads = len(layout.section.head)
+        if offset < 0 or not len(layout.source):
             return PagePosition(section, max(min(offset, -1), -heads) if heads else 0)
-        return PagePosition(section, min(flow.source.line_at(offset), len(flow.source) - 1))
+        return PagePosition(section, min(layout.source.line_at(offset), len(layout.source) - 1))
 
     def _section(self, row: int) -> int:
-        return min(bisect_right(self._tops, row) - 1, len(self.flows) - 1)
+        return min(bisect_right(self._tops, row) - 1, len(self.layouts) - 1)
 
 
 LONG = 3000

@@ -150,11 +150,11 @@ class HitFinder:
             for number, section in enumerate(sections)
         }
 
-    def after(self, spot: HitPosition) -> tuple[HitPosition, bool] | None:
+    def after(self, position: HitPosition) -> tuple[HitPosition, bool] | None:
         """Return the first hit at or behind a spot, and whether it was found from the start on."""
         texts = sorted(self._hits)
-        for key in (text for text in texts if text >= spot[:2]):
-            hit = self._hits[key].after(max(spot.offset, 0) if key == spot[:2] else 0)
+        for key in (text for text in texts if text >= position[:2]):
+            hit = self._hits[key].after(max(position.offset, 0) if key == position[:2] else 0)
             if hit is not None:
                 return HitPosition(*key, hit), False
         for key in texts:
@@ -163,12 +163,12 @@ class HitFinder:
                 return HitPosition(*key, hit), True
         return None
 
-    def before(self, spot: HitPosition) -> tuple[HitPosition, bool] | None:
+    def before(self, position: HitPosition) -> tuple[HitPosition, bool] | None:
         """Return the last hit before a spot, and whether it was found from the end on."""
         texts = sorted(self._hits, reverse=True)
-        for key in (text for text in texts if text <= spot[:2]):
+        for key in (text for text in texts if text <= position[:2]):
             hits = self._hits[key]
-            hit = hits.before(max(spot.offset, 0) if key == spot[:2] else hits.length)
+            hit = hits.before(max(position.offset, 0) if key == position[:2] else hits.length)
             if hit is not None:
                 return HitPosition(*key, hit), False
         for key in texts:
@@ -177,16 +177,16 @@ class HitFinder:
                 return HitPosition(*key, hit), True
         return None
 
-    def count(self, spot: HitPosition | None) -> str:
+    def count(self, position: HitPosition | None) -> str:
         """Return which hit that is, of how many: `3/17`, `3/9,999+`."""
         total = sum(len(hits) for hits in self._hits.values())
         more = "+" if any(hits.is_more for hits in self._hits.values()) else ""
         number = 0
-        if spot is not None:
-            number = self._hits[spot[:2]].number(spot.offset)
+        if position is not None:
+            number = self._hits[position[:2]].number(position.offset)
             if number:
-                number += sum(len(hits) for key, hits in self._hits.items() if key < spot[:2])
-        return f"{f'{number:,}' if number else '?' if spot else '0'}/{total:,}{more}"
+                number += sum(len(hits) for key, hits in self._hits.items() if key < position[:2])
+        return f"{f'{number:,}' if number else '?' if position else '0'}/{total:,}{more}"
 
 
 class SearchState:
@@ -195,11 +195,11 @@ class SearchState:
     def __init__(self, query: SearchQuery | None = None) -> None:
         self.query = query
         self._finder: HitFinder | None = None
-        self._spot: HitPosition | None = None
+        self._position: HitPosition | None = None
 
     def forget(self) -> None:
         """Look anew: what is shown is another text."""
-        self._finder = self._spot = None
+        self._finder = self._position = None
 
     def go(
         self,
@@ -212,17 +212,17 @@ class SearchState:
         if self.query is None:
             return None
         self._finder = self._finder or HitFinder(self.query, columns)
-        if self._spot is not None and line_of(self._spot) == here:
-            here = self._spot._replace(offset=self._spot.offset + (step > 0))
+        if self._position is not None and line_of(self._position) == here:
+            here = self._position._replace(offset=self._position.offset + (step > 0))
         found = self._finder.after(here) if step > 0 else self._finder.before(here)
-        self._spot = found[0] if found else None
+        self._position = found[0] if found else None
         return found
 
     def words(self) -> list[Piece]:
         """Return what is looked for, and how many there are."""
         if self.query is None:
             return []
-        counted = f" {self._finder.count(self._spot)}" if self._finder else ""
+        counted = f" {self._finder.count(self._position)}" if self._finder else ""
         return [(f"{sanitize(self.query.words)}{counted}", "open")]
 
 

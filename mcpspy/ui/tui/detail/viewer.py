@@ -75,7 +75,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self._lay_out()
         if place is None:
             self.column, self.place = 0, PagePosition(0, 0)
-            first = next((n for n, flow in enumerate(self.page.flows) if len(flow.source)), 0)
+            first = next((n for n, layout in enumerate(self.page.layouts) if len(layout.source)), 0)
             self.place = self.page.place(first, 0)
             self.jump(0)
             self.post_message(self.Moved())
@@ -87,7 +87,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
     def renew(self, columns: Sequence[Sequence[Section]]) -> None:
         """Show what has become of the same sections; what is looked at stays where it is."""
         self._sections = [list(sections) for sections in columns]
-        self._relay()
+        self._relayout()
         self.post_message(self.Moved())
 
     def where(self) -> tuple[int, int, int]:
@@ -101,13 +101,13 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
             and self.size.width
             and self._widths(len(self.pages)) != [page.width for page in self.pages]
         ):
-            self._relay()
+            self._relayout()
         self.scroll_target_y = min(self.scroll_target_y, self.max_scroll_y)
 
-    def line_of(self, spot: HitPosition) -> HitPosition:
+    def line_of(self, position: HitPosition) -> HitPosition:
         """Return where the line of a spot begins."""
-        page = self.pages[spot.column]
-        return spot._replace(offset=page.offset(page.place(spot.section, spot.offset)))
+        page = self.pages[position.column]
+        return position._replace(offset=page.offset(page.place(position.section, position.offset)))
 
     def mark(self, query: SearchQuery | None) -> None:
         """Mark what is looked for wherever it is seen."""
@@ -224,7 +224,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         if folds is not None and folds.reveal(place.line):
             page.refold(section)
             self._grown()
-        part = page.flows[section].part_of(place.line, offset, self._sought)
+        part = page.layouts[section].part_of(place.line, offset, self._sought)
         self.go(place, part=part)
         self.refresh()
 
@@ -272,7 +272,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         if folds is not None and line >= 0 and folds.opens(line) and (x - left < GUTTER or event.chain == 2):
             self.toggle()
 
-    def _relay(self) -> None:
+    def _relayout(self) -> None:
         where, top, page = self.where(), self.scroll_offset.y, self.page
         row = page.row_of(self.place)
         held = where[1:]

@@ -14,9 +14,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcpspy.ui.body import BodyLines
-from mcpspy.ui.tui.detail.content_view import JSON, Markdown, blocks, described, dimensions, head, kilo
+from mcpspy.ui.tui.detail.content_view import (
+    JSON,
+    Markdown,
+    blocks,
+    byte_size,
+    describe_binary,
+    dimensions,
+    head,
+)
 from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
-from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, spans, string, tame, value
+from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, sanitize_lines, spans, string, value
 from mcpspy.ui.tui.detail.layout import LineSplit
 from mcpspy.ui.tui.widgets.columns import Piece
 
@@ -50,7 +58,7 @@ def tabs(current: str) -> list[Piece]:
 def sections(document: Document, view: str) -> list[list[Section]]:
     if view == HEADERS:
         return [[Section(document.headers or NO_HTTP, LineSplit(b""))]]
-    return [_MADE[view](part) for part in document.parts]
+    return [_BUILDERS[view](part) for part in document.parts]
 
 
 def renewed(shown: list[list[Section]], before: Document, now: Document, view: str) -> list[list[Section]]:
@@ -62,7 +70,7 @@ def renewed(shown: list[list[Section]], before: Document, now: Document, view: s
         for old, was, part in zip(shown, before.parts, now.parts, strict=False)
         if was.data == part.data and was.name == part.name
     ]
-    return [*kept, *(_MADE[view](part) for part in now.parts[len(kept) :])]
+    return [*kept, *(_BUILDERS[view](part) for part in now.parts[len(kept) :])]
 
 
 def stacked(parts: list[list[Section]]) -> list[Section]:
@@ -71,7 +79,7 @@ def stacked(parts: list[list[Section]]) -> list[Section]:
     return [*first, *(s for [top, *rest] in others for s in (top._replace(head=[_BLANK, *top.head]), *rest))]
 
 
-def laid(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
+def json_section(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
     """Return JSON laid out; of anything else, the text it is."""
     body = FormattedJson(data)
     if body.is_json:
@@ -79,12 +87,12 @@ def laid(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
     return Section(head, LineSplit(data), None, pointer)
 
 
-def prose(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
+def text_section(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
     return Section(head, LineSplit(data, marks=Markdown(data)), None, pointer)
 
 
 def _pretty(part: DocumentPart) -> list[Section]:
-    return [laid(part.head, part.data)]
+    return [json_section(part.head, part.data)]
 
 
 def _raw(part: DocumentPart) -> list[Section]:
@@ -93,18 +101,18 @@ def _raw(part: DocumentPart) -> list[Section]:
 
 def _text(part: DocumentPart) -> list[Section]:
     if part.name == "note":
-        return [laid(part.head, part.data)]
+        return [json_section(part.head, part.data)]
     found = [Section(part.head, LineSplit(b""))]
     had_text = False
     for block in blocks(part.data):
         said = [_BLANK, *block.said] if had_text else block.said
-        made = (laid if block.kind == JSON else prose)(said, block.text, block.pointer)
+        made = (json_section if block.kind == JSON else text_section)(said, block.text, block.pointer)
         found.append(made._replace(is_nested=block.is_nested))
         had_text = bool(block.text)
     return found
 
 
-_MADE = {PRETTY: _pretty, TEXT: _text, RAW: _raw}
+_BUILDERS = {PRETTY: _pretty, TEXT: _text, RAW: _raw}
 
 
 WHOLE = "the whole message"
@@ -118,7 +126,7 @@ def path(section: Section, line: int) -> str:
     return section.pointer if section.is_nested else section.pointer + _inner(section, line)
 
 
-def crumbs(section: Section, line: int) -> str:
+def breadcrumbs(section: Section, line: int) -> str:
     """Return the path as it is shown; in a string that holds JSON, what it leads to there as well."""
     if section.is_nested:
         return section.pointer + INSIDE + (_inner(section, line) or "/")
@@ -130,9 +138,9 @@ def copied(section: Section, line: int) -> str:
     if section.folds is not None and line >= 0:
         found = value(section.folds.outline, line)
         text = string(found)
-        return found.decode("utf-8", "backslashreplace") if text is None else tame(text)
+        return found.decode("utf-8", "backslashreplace") if text is None else sanitize_lines(text)
     if section.source.text:
-        return tame(section.source.text.decode("utf-8", "backslashreplace"))
+        return sanitize_lines(section.source.text.decode("utf-8", "backslashreplace"))
     return "\n".join(text for text, _ in section.head if text)
 
 
@@ -144,10 +152,18 @@ def opened(section: Section, line: int) -> Section | None:
     if text is None:
         return None
     where, data = path(section, line), text.encode("utf-8", "backslashreplace")
-    said: list[Piece] = [(f"{where} · {kilo(len(data))}", "title"), ("esc closes it", "quiet"), ("", None)]
+    said: list[Piece] = [
+        (f"{where} · {byte_size(len(data))}", "title"),
+        ("esc closes it", "quiet"),
+        ("", None),
+    ]
     if dimensions(head(data[:100_000])):
-        said[1:1] = [(described("base64 of an image", data), "key")]
-    made = laid(said, data, where) if text.lstrip()[:1] in ("{", "[") else prose(said, data, where)
+        said[1:1] = [(describe_binary("base64 of an image", data), "key")]
+    made = (
+        json_section(said, data, where)
+        if text.lstrip()[:1] in ("{", "[")
+        else text_section(said, data, where)
+    )
     return made if made.folds is None else made._replace(is_nested=True)
 
 

@@ -52,11 +52,11 @@ from mcpspy.ui.tui.session.labels import moment
 
 T = TypeVar("T")
 
-GoesOn = Callable[[], bool]
+MayContinue = Callable[[], bool]
 """Asked by the work now and then: whether anybody still waits for it."""
 
 
-async def apart(work: Callable[[GoesOn], T]) -> T:
+async def run_in_thread(work: Callable[[MayContinue], T]) -> T:
     """Return what the work returns, or raise what it raises; if this is cancelled, the work is told."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -97,7 +97,7 @@ class ComparisonRun(NamedTuple):
     difference: SessionDiff
     old: Rows
     new: Rows
-    amiss: str = ""
+    warning: str = ""
     """What is to be said of the files."""
 
 
@@ -148,11 +148,11 @@ class SessionPair:
         return SessionPair(new, old)
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
-        return await apart(partial(self._compare, options))
+        return await run_in_thread(partial(self._compare, options))
 
-    def _compare(self, options: DiffOptions, goes_on: GoesOn) -> ComparisonRun:
-        (old, torn), (new, torn_too) = (self._whole(summary, goes_on) for summary in self.summaries)
-        if not goes_on():
+    def _compare(self, options: DiffOptions, may_continue: MayContinue) -> ComparisonRun:
+        (old, torn), (new, torn_too) = (self._whole(summary, may_continue) for summary in self.summaries)
+        if not may_continue():
             return ComparisonRun(SessionDiff(()), {}, {})
         self.progress = "comparing …"
         difference = compare(old, new, options)
@@ -164,13 +164,13 @@ class SessionPair:
             "; ".join(said for said in (torn, torn_too) if said),
         )
 
-    def _whole(self, summary: Summary, goes_on: GoesOn) -> tuple[Session, str]:
+    def _whole(self, summary: Summary, may_continue: MayContinue) -> tuple[Session, str]:
         try:
-            return self._read(summary, goes_on)
+            return self._read(summary, may_continue)
         except OSError as error:  # While it was read, or deleted meanwhile.
             raise CannotStart(f"{summary.path}: {error.strerror}") from None
 
-    def _read(self, summary: Summary, goes_on: GoesOn) -> tuple[Session, str]:
+    def _read(self, summary: Summary, may_continue: MayContinue) -> tuple[Session, str]:
         """Return a session as far as it goes, and what is amiss with its file."""
         name = sanitize(summary.header.name) or "session"
         recording = Recording(summary.path)
@@ -181,7 +181,7 @@ class SessionPair:
                 # A live one has more than there was when it was last looked at.
                 share = min(count * 100 // max(summary.entries, 1), 99)
                 self.progress = f"reading {name}, {rows.size(summary.size)}B … {share} %"
-                if not goes_on():
+                if not may_continue():
                     break
         if recording.state is not RecordingState.LIVE:
             session.end()
@@ -194,15 +194,15 @@ class ExchangePair:
 
     summaries = None
 
-    def __init__(self, log: SessionModel, old: int, new: int) -> None:
-        self._log = log
+    def __init__(self, model: SessionModel, old: int, new: int) -> None:
+        self._model = model
         self._old, self._new = old, new
         self.progress = ""
 
     @property
     def titles(self) -> tuple[str, str]:
         """When each began, and its id."""
-        index = self._log.index
+        index = self._model.index
         old, new = (
             f"at {rows.moment(index.at[row])} s, id {sanitize((index.id(row) or 'null')[:40])}"
             for row in (self._old, self._new)
@@ -212,13 +212,13 @@ class ExchangePair:
     @property
     def reversed(self) -> ExchangePair:
         """The same, the other way round."""
-        return ExchangePair(self._log, self._new, self._old)
+        return ExchangePair(self._model, self._new, self._old)
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
         self.progress = "reading …"
         old, new = await self._whole(self._old), await self._whole(self._new)
         self.progress = "comparing …"
-        case = await apart(lambda _: _compared(old, new, options))
+        case = await run_in_thread(lambda _: _compared(old, new, options))
         return ComparisonRun(
             SessionDiff((case,)),
             {} if case.old is None else {case.old: self._old},
@@ -228,19 +228,19 @@ class ExchangePair:
     async def _whole(self, row: int) -> Exchange:
         """Return an exchange with all of its progress, of which a log keeps the last alone."""
         # Not in the thread: whoever draws reads the same file.
-        log, index = self._log, self._log.index
-        change = log.get(row)
+        model, index = self._model, self._model.index
+        change = model.get(row)
         exchange = None if change is None else change.exchange
         if exchange is None or not isinstance(getattr(change, "what", None), Request):
             raise CannotStart(f"{GONE}: it was cut, or replaced by another", "q goes back to the session")
         # What comes for a subscription is no progress to the index: it may be anywhere.
-        last = len(log) - 1 if exchange.is_subscription else index.progress.get(row, row)
+        last = len(model) - 1 if exchange.is_subscription else index.progress.get(row, row)
         exchange.progress = []
         for place in range(row + 1, last + 1):
             if place % COMPARISON_SLICE == 0:
                 await asyncio.sleep(0)
             if index.what[place] & 7 == NOTIFICATION and index.pair(place) == row:
-                said = log.message(place)
+                said = model.message(place)
                 if isinstance(said, Notification) and said.method != "notifications/cancelled":
                     exchange.progress.append(said)
         return exchange
@@ -285,13 +285,15 @@ CHOICE_SLICE = 20_000
 """Rows that are looked at before a key gets its turn."""
 
 
-async def two_of(log: SessionModel, row: int | None, marked: Collection[int]) -> tuple[int, int] | str:
+async def choose_exchanges(
+    model: SessionModel, row: int | None, marked: Collection[int]
+) -> tuple[int, int] | str:
     """Return the rows of two requests, the earlier first; or the words for why there are none.
 
     Two that are marked; the one that is marked and this one; this one and the
     one before of the same side, method and subject.
     """
-    index = log.index
+    index = model.index
     here = None if row is None else index.request(row)
     rows = (one for one in marked if one < len(index))  # The file may have begun anew.
     others = {request for one in rows if (request := index.request(one)) is not None}
@@ -301,7 +303,7 @@ async def two_of(log: SessionModel, row: int | None, marked: Collection[int]) ->
         others -= {here}
         if here is None:
             return "this row is no request, and belongs to none: nothing to compare"
-        before = next(iter(others)) if others else await _before(log, here)
+        before = next(iter(others)) if others else await _before(model, here)
         if before is None:
             about = f"{index.texts[index.method[here]]} {index.texts[index.subject[here]]}".rstrip()
             return f"no {sanitize(about[:60])} before this one: mark another (m), then d"
@@ -310,9 +312,9 @@ async def two_of(log: SessionModel, row: int | None, marked: Collection[int]) ->
     return old, new
 
 
-async def _before(log: SessionModel, here: int) -> int | None:
+async def _before(model: SessionModel, here: int) -> int | None:
     """Return the last request before this one that is like it."""
-    index = log.index
+    index = model.index
     what, methods, subjects = index.what, index.method, index.subject
     side, method, subject = index.side(here), methods[here], subjects[here]
     for end in range(here, 0, -CHOICE_SLICE):
@@ -326,6 +328,6 @@ async def _before(log: SessionModel, here: int) -> int | None:
             ):
                 return row
         await asyncio.sleep(0)
-        if log.index is not index:  # The file began anew.
+        if model.index is not index:  # The file began anew.
             return None
     return None

@@ -103,7 +103,7 @@ class DiffScreen(Screen[int | None]):
 
     def on_mount(self) -> None:
         self.set_interval(TICK, self._look)
-        self.action_again()
+        self.action_reload()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a filter is typed, a letter is no command, and the last line does not say so."""
@@ -115,7 +115,7 @@ class DiffScreen(Screen[int | None]):
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
         event.stop()
-        self._say()
+        self._update_status()
 
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         event.stop()
@@ -149,7 +149,7 @@ class DiffScreen(Screen[int | None]):
     def action_change(self, step: int) -> None:
         place = self._list.following(self._list.cursor, step)
         if place is None:
-            self._tell(f"no change {'below' if step > 0 else 'above'}")
+            self._flash_message(f"no change {'below' if step > 0 else 'above'}")
         else:
             self._list.move_to(place)
 
@@ -165,7 +165,7 @@ class DiffScreen(Screen[int | None]):
         is_new = new is not None and (side == "new" or old is None)
         there = new if is_new else old
         if there is None:
-            self._tell("it stands for the whole session, and in no one place")
+            self._flash_message("it stands for the whole session, and in no one place")
         elif (summaries := self._pair.summaries) is None:
             self.dismiss(there)
         else:
@@ -173,14 +173,14 @@ class DiffScreen(Screen[int | None]):
 
     def action_reverse(self) -> None:
         self._pair = self._pair.reversed
-        self.action_again()
+        self.action_reload()
 
     def action_dates(self) -> None:
         self._options = replace(self._options, dates=not self._options.dates)
-        self._tell(f"dates and times in texts are {'not ' if self._options.dates else ''}compared")
-        self.action_again()
+        self._flash_message(f"dates and times in texts are {'not ' if self._options.dates else ''}compared")
+        self.action_reload()
 
-    def action_again(self) -> None:
+    def action_reload(self) -> None:
         self._compared, self._trouble, self._tally = None, [], []
         self._list.titles = self._pair.titles
         self.run_worker(self._compare(), group="compare", exclusive=True)
@@ -197,10 +197,10 @@ class DiffScreen(Screen[int | None]):
         text = await asyncio.to_thread(whole, row)
         size = len(text.encode())
         if size > CLIPBOARD:
-            self._tell(f"not copied: {rows.size(size)}B is more than a clipboard takes from here")
+            self._flash_message(f"not copied: {rows.size(size)}B is more than a clipboard takes from here")
         else:
             self.app.copy_to_clipboard(text)
-            self._tell(f"copied {size:,} bytes")
+            self._flash_message(f"copied {size:,} bytes")
 
     async def _compare(self) -> None:
         try:
@@ -238,7 +238,7 @@ class DiffScreen(Screen[int | None]):
             self._shown = wanted
             self._list.fill(made)
         self._is_filling = False
-        self._say()
+        self._update_status()
 
     def _clear(self) -> None:
         self._filter.value = ""
@@ -246,36 +246,36 @@ class DiffScreen(Screen[int | None]):
         self._list.focus()
         self._fill()
 
-    def _tell(self, text: str) -> None:
+    def _flash_message(self, text: str) -> None:
         self._flash, self._flash_until = text, time.monotonic() + FLASH
-        self._say()
+        self._update_status()
 
     def _look(self) -> None:
         if self._compared is None or self._flash:
-            self._say()
+            self._update_status()
 
-    def _say(self) -> None:
+    def _update_status(self) -> None:
         listing, is_wide = self._list, self.size.width >= NARROW
         if time.monotonic() > self._flash_until:
             self._flash = ""
         what = " · of two exchanges" if self._pair.summaries is None else " · of two sessions"
         what += ", dates and times aside" if self._options.dates else ""
         name: list[Piece] = [("diff", "title"), (what if is_wide else "", None)]
-        self._title.say(name, self._tally)
+        self._title.set_text(name, self._tally)
         below: Piece = (self._flash, None)
         if not self._flash:
-            below = self._standing()
+            below = self._status_line()
         place = f"{listing.cursor + 1:,}/{listing.count:,}" if listing.count else ""
         if place and self._left:
             place = f"{self._left}  {place}"
-        self._status.say([below], [(place, rows.QUIET)] if place and is_wide else [])
+        self._status.set_text([below], [(place, rows.QUIET)] if place and is_wide else [])
 
-    def _standing(self) -> Piece:
+    def _status_line(self) -> Piece:
         """Return what is to be said at the bottom: how far it is, what is amiss, where the cursor is."""
         if self._compared is None:
             return ("" if self._trouble else self._pair.progress), rows.QUIET
-        if self._compared.amiss:
-            return self._compared.amiss, rows.ODD
+        if self._compared.warning:
+            return self._compared.warning, rows.ODD
         row = self._list.selected
         change = None if row is None else row.change
         return (

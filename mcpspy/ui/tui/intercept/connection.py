@@ -86,7 +86,7 @@ def _has_method(data: bytes) -> bool:
     return isinstance(message, dict) and "method" in message
 
 
-AGAIN = 0.5
+RETRY = 0.5
 """Seconds between two tries to reach a session, which may have begun a moment ago."""
 
 NAME = "tui"
@@ -100,10 +100,10 @@ class InterceptConnection:
         """`released` is called with what is held no more, and why; not if we wanted it so."""
         self._path = path
         self._released = released
-        self._visit: Any = None
+        self._client: Any = None
         self._why = ""
         self._has_tried = asyncio.Event()
-        self._ours: set[int] = set()
+        self._decided: set[int] = set()
         self.viewer = ""
         self.held: dict[int, HeldMessage] = {}
         """Ticket → message, in the order they came."""
@@ -115,10 +115,10 @@ class InterceptConnection:
     @property
     def is_open(self) -> bool:
         """Whether the session hears us."""
-        return self._visit is not None
+        return self._client is not None
 
     @property
-    def mine(self) -> list[HeldMessage]:
+    def held_here(self) -> list[HeldMessage]:
         """What goes on when we leave."""
         return [held for held in self.held.values() if self.viewer and held.viewer == self.viewer]
 
@@ -134,23 +134,23 @@ class InterceptConnection:
                     self._why = str(error).removeprefix(f"{self._path}: ")
                 await self.leave()
                 self._has_tried.set()
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(RETRY)
         finally:
             await self.leave()
 
     async def leave(self) -> None:
         """End the connection: what we hold goes on."""
-        visit, self._visit = self._visit, None
+        client, self._client = self._client, None
         self.query, self.viewer = None, ""
         self.held.clear()
-        if visit is not None:
+        if client is not None:
             self._why = "the session has ended"
-            await visit.close()
+            await client.close()
 
     async def hold(self, query: str | None) -> None:
         """Hold what a filter wants; None: nothing any more, and what we held goes on."""
-        self._ours |= {held.ticket for held in self.mine} if query is None else set()
-        await self._order("hold", query=query)
+        self._decided |= {held.ticket for held in self.held_here} if query is None else set()
+        await self._command("hold", query=query)
         self.query = query
 
     async def accept(self, held: HeldMessage) -> None:
@@ -158,8 +158,8 @@ class InterceptConnection:
 
     async def accept_all(self) -> int:
         """Let all go on, in the order they came; return how many."""
-        self._ours |= set(self.held)
-        return int((await self._order("release", tickets="all"))["released"])
+        self._decided |= set(self.held)
+        return int((await self._command("release", tickets="all"))["released"])
 
     async def edit(self, held: HeldMessage, text: str) -> None:
         await self._decide("release", held, text=text)
@@ -172,47 +172,47 @@ class InterceptConnection:
 
     async def request(self, to: str, method: str, params: Any, stream: str | None) -> str:
         """Send a request of ours; return its id, JSON text."""
-        return str((await self._order("request", **_said(to, method, params, stream)))["id"])
+        return str((await self._command("request", **_fields(to, method, params, stream)))["id"])
 
     async def notify(self, to: str, method: str, params: Any, stream: str | None) -> None:
-        await self._order("notify", **_said(to, method, params, stream))
+        await self._command("notify", **_fields(to, method, params, stream))
 
     async def _decide(self, order: str, held: HeldMessage, **fields: Any) -> None:
-        self._ours.add(held.ticket)
+        self._decided.add(held.ticket)
         try:
-            await self._order(order, ticket=held.ticket, **fields)
+            await self._command(order, ticket=held.ticket, **fields)
         except McpspyError:
-            self._ours.discard(held.ticket)
+            self._decided.discard(held.ticket)
             raise
 
-    async def _order(self, order: str, **fields: Any) -> dict[str, Any]:
-        if self._visit is None:
+    async def _command(self, order: str, **fields: Any) -> dict[str, Any]:
+        if self._client is None:
             await self._has_tried.wait()
-        if self._visit is None:
+        if self._client is None:
             raise CannotStart(f"the session cannot be reached: {self._why}")
-        answer: dict[str, Any] = await self._visit.order(order, **fields)
+        answer: dict[str, Any] = await self._client.order(order, **fields)
         return answer
 
     async def _connect(self) -> None:
         from mcpspy.io.control.client import AsyncControlClient
         from mcpspy.io.control.discovery import find
 
-        visit = await AsyncControlClient.open(await asyncio.to_thread(find, self._path))
+        client = await AsyncControlClient.open(await asyncio.to_thread(find, self._path))
         try:
-            self.viewer = str((await visit.order("hello", viewer=NAME))["viewer"])
+            self.viewer = str((await client.order("hello", viewer=NAME))["viewer"])
         except BaseException:
-            await visit.close()
+            await client.close()
             raise
-        for fields in visit.hello.get("state", {}).get("held", ()):
+        for fields in client.hello.get("state", {}).get("held", ()):
             self._hold(fields)
-        self._visit = visit
+        self._client = client
 
     async def _listen(self) -> None:
-        async for event in self._visit.events():
+        async for event in self._client.events():
             if event["event"] == "held":
                 self._hold(event)
             elif event["event"] == "released":
-                self._let_go(event)
+                self._released_event(event)
             elif event["event"] == "answer":
                 self.answers[str(event["id"])] = event
 
@@ -221,15 +221,15 @@ class InterceptConnection:
         if held is not None:
             self.held[held.ticket] = held
 
-    def _let_go(self, event: dict[str, Any]) -> None:
+    def _released_event(self, event: dict[str, Any]) -> None:
         ticket = event.get("ticket")
         held = self.held.pop(ticket, None) if isinstance(ticket, int) else None
-        if held is not None and held.ticket not in self._ours:
+        if held is not None and held.ticket not in self._decided:
             self._released(held, str(event.get("why", "")))
         if held is not None:
-            self._ours.discard(held.ticket)
+            self._decided.discard(held.ticket)
 
 
-def _said(to: str, method: str, params: Any, stream: str | None) -> dict[str, Any]:
+def _fields(to: str, method: str, params: Any, stream: str | None) -> dict[str, Any]:
     said = {"to": to, "method": method, "params": params, "stream": stream}
     return {key: value for key, value in said.items() if value is not None}

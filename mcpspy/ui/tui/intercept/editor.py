@@ -77,7 +77,7 @@ def editable(data: bytes) -> str | None:
     )
 
 
-def troubles(text: str, side: str, original: bytes = b"") -> list[ValidationProblem]:
+def problems(text: str, side: str, original: bytes = b"") -> list[ValidationProblem]:
     """Return what is wrong with a message of this side; `original` is what goes on otherwise."""
     try:
         json.loads(text, parse_constant=_no_constant)
@@ -104,9 +104,9 @@ def troubles(text: str, side: str, original: bytes = b"") -> list[ValidationProb
     return [ValidationProblem(said) for said in dict.fromkeys(found)]
 
 
-def request_troubles(text: str) -> list[ValidationProblem]:
+def request_problems(text: str) -> list[ValidationProblem]:
     """Return what is wrong with a request that is to be sent: an object of method and params."""
-    found = troubles(text, "client")
+    found = problems(text, "client")
     if found and not found[0].is_json:
         return found
     said = json.loads(text)
@@ -165,7 +165,7 @@ class Drafts:
             self.forget(key)
             if text is not None and text != original:
                 self._kept[key] = text
-                self._screen.tell("nothing was sent; what you typed is still there")
+                self._screen.flash_message("nothing was sent; what you typed is still there")
 
         self._screen.app.push_screen(EditorScreen(heading, original, check, send, self._kept.get(key)), left)
 
@@ -251,7 +251,7 @@ class EditorScreen(Screen[str | None]):
         self._title = SplitLine(id="title")
         text = "" if self._is_large else self._draft
         self._area = TextArea(text, show_line_numbers=True, tab_behavior="indent", compact=True)
-        self._said = Static(id="said", markup=False)
+        self._hint_line = Static(id="said", markup=False)
         self._is_bad = False
         self._insists: str | None = None
         """The text that is sent although it is no JSON, once asked for again."""
@@ -259,13 +259,13 @@ class EditorScreen(Screen[str | None]):
     def compose(self) -> ComposeResult:
         yield self._title
         yield Static(self._large_words(), id="large", markup=False) if self._is_large else self._area
-        yield self._said
+        yield self._hint_line
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self._tick()
         self.set_interval(TICK, self._tick)
-        self._judge()
+        self._validate()
         if not self._is_large:
             self._area.focus()
 
@@ -277,12 +277,12 @@ class EditorScreen(Screen[str | None]):
         """Say what is wrong, as it is typed."""
         event.stop()
         self._insists = None
-        self._judge()
+        self._validate()
 
     def action_send(self) -> None:
         if self._is_bad and self._insists != self.text:
             self._insists = self.text
-            self._judge("; ctrl-s once more sends it all the same")
+            self._validate("; ctrl-s once more sends it all the same")
             return
         self.run_worker(self._sent(self.text), exclusive=True)
 
@@ -295,14 +295,14 @@ class EditorScreen(Screen[str | None]):
     def action_outside(self) -> None:
         command = editor()
         if not command:
-            self._say("no editor was chosen: set EDITOR, and start mcpspy again", rows.OPEN)
+            self._show_hint("no editor was chosen: set EDITOR, and start mcpspy again", rows.OPEN)
             return
         try:
             text = edit_outside(command, self.text, self.app.suspend)
         except CannotStart as error:
-            self._say(str(error), rows.BAD)
+            self._show_hint(str(error), rows.BAD)
         except SuspendNotSupported:
-            self._say("this terminal cannot be given to another program", rows.BAD)
+            self._show_hint("this terminal cannot be given to another program", rows.BAD)
         else:
             # Editors end the last line, and JSON does not.
             self._put(text if self.text.endswith("\n") else text.removesuffix("\n"))
@@ -311,7 +311,7 @@ class EditorScreen(Screen[str | None]):
         if self._is_large:
             self._draft = text
             self.query_one("#large", Static).update(self._large_words())
-            self._judge()
+            self._validate()
         else:
             self._area.text = text
 
@@ -319,25 +319,27 @@ class EditorScreen(Screen[str | None]):
         try:
             await self._send(text)
         except McpspyError as error:
-            self._say(str(error), rows.BAD)
+            self._show_hint(str(error), rows.BAD)
         else:
             self.dismiss(None)
 
-    def _judge(self, more: str = "") -> None:
+    def _validate(self, more: str = "") -> None:
         found = list(self._check(self.text))
         self._is_bad = any(not trouble.is_json for trouble in found)
         if found:
             said = "; ".join(trouble.text for trouble in found)
-            self._say(said + more, rows.BAD if self._is_bad else rows.OPEN)
+            self._show_hint(said + more, rows.BAD if self._is_bad else rows.OPEN)
         else:
-            self._say(f"nothing was changed; {HINT}" if self.text == self._original else HINT, rows.QUIET)
+            self._show_hint(
+                f"nothing was changed; {HINT}" if self.text == self._original else HINT, rows.QUIET
+            )
 
-    def _say(self, text: str, role: str) -> None:
-        self._said.update(sanitize(text))
-        self._said.set_classes([f"role--{role}"])
+    def _show_hint(self, text: str, role: str) -> None:
+        self._hint_line.update(sanitize(text))
+        self._hint_line.set_classes([f"role--{role}"])
 
     def _tick(self) -> None:
-        self._title.say(self._heading())
+        self._title.set_text(self._heading())
 
     def _large_words(self) -> str:
         command = editor()

@@ -47,7 +47,7 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
-def named(held: HeldMessage) -> str:
+def short_name(held: HeldMessage) -> str:
     name = sanitize(held.name)
     return name if len(name) <= NAMED else f"{name[: NAMED - 1]}…"
 
@@ -57,7 +57,7 @@ def cell(held: HeldMessage, now: float) -> Piece:
     return f"HELD {clock(now - held.since)}", rows.OPEN
 
 
-def gives_up(index: Index, row: int | None, elapsed: float) -> Piece | None:
+def host_timeout(index: Index, row: int | None, elapsed: float) -> Piece | None:
     """Return when the host gives up on the request of a row; None if that is not known.
 
     `elapsed` is where the session is now, in seconds since its start.
@@ -95,7 +95,7 @@ def bar(
     if query is not None or count:
         parts.append((0, (f"{count} held", rows.OPEN if count else rows.QUIET)))
     if first is not None:
-        parts.append((3, (named(first), None)))
+        parts.append((3, (short_name(first), None)))
         if first.rule:
             parts.append((4, (f"by rule {sanitize(first.rule)}", rows.QUIET)))
         parts.append((2, countdown(first, now)))
@@ -109,9 +109,9 @@ def bar(
     return line
 
 
-def unreachable(feed: SessionLoader) -> str:
+def unreachable(loader: SessionLoader) -> str:
     """Return why nothing can be held or sent where a session is not one that goes on."""
-    if len(feed.paths) > 1:
+    if len(loader.paths) > 1:
         return "these are several sessions: open one alone to hold or send something"
     return "the session is over: nothing can be held, and nobody is there to answer"
 

@@ -21,7 +21,7 @@ from mcpspy.core.protocol.spec import other
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.intercept.editor import Drafts, editable, request_troubles
+from mcpspy.ui.tui.intercept.editor import Drafts, editable, request_problems
 from mcpspy.ui.tui.intercept.held_messages import HeldRows
 from mcpspy.ui.tui.intercept.labels import unreachable
 from mcpspy.ui.tui.session.base import SessionBase
@@ -55,13 +55,13 @@ class ResendRequest(NamedTuple):
         return self._replace(method=said["method"], params=said.get("params"))
 
 
-def again(log: SessionModel, row: int | None) -> ResendRequest | str:
+def resend_request(model: SessionModel, row: int | None) -> ResendRequest | str:
     """Return what to send for the request of a row, or for its notification; or the words for why there is none."""
-    if row is None or row >= len(log):
+    if row is None or row >= len(model):
         return "there is no row to send again"
-    index = log.index
+    index = model.index
     place = row if index.kind(row) is RowKind.NOTIFICATION else index.request(row)
-    what = None if place is None else log.message(place)
+    what = None if place is None else model.message(place)
     if place is None or not isinstance(what, Request | Notification):
         return "this row is no request, and belongs to none: nothing to send again"
     params = loads(what.data).get("params") if isinstance(loads(what.data), dict) else None
@@ -72,17 +72,17 @@ def again(log: SessionModel, row: int | None) -> ResendRequest | str:
     )
 
 
-async def answered(
-    log: SessionModel, id_text: str, begin: int, failed: Callable[[], str | None]
+async def wait_for_response(
+    model: SessionModel, id_text: str, begin: int, failed: Callable[[], str | None]
 ) -> int | str:
     """Return the row of our request once its answer is in the log; or the words for why none will be.
 
     `begin` is how many rows there were when it was sent; `failed` says whether
     the session has given up on it.
     """
-    generation, row = log.generation, None
-    while log.generation == generation:
-        index = log.index
+    generation, row = model.generation, None
+    while model.generation == generation:
+        index = model.index
         if row is None:
             for place in range(begin, len(index)):
                 if index.kind(place) is RowKind.REQUEST and index.id(place) == id_text:
@@ -93,7 +93,7 @@ async def answered(
             return row
         if (why := failed()) is not None:
             return why
-        if log.is_over:
+        if model.is_over:
             break
         await asyncio.sleep(LOOK)
     return "the session has ended"
@@ -102,9 +102,9 @@ async def answered(
 class Resend:
     """What was sent again from this screen."""
 
-    def __init__(self, screen: SessionBase, holds: HeldRows, drafts: Drafts) -> None:
+    def __init__(self, screen: SessionBase, held_rows: HeldRows, drafts: Drafts) -> None:
         self._screen = screen
-        self._holds = holds
+        self._held_rows = held_rows
         self._drafts = drafts
         self._originals: dict[int, int] = {}
         """Row of a request that was sent again → that of the original."""
@@ -119,7 +119,7 @@ class Resend:
             return
         original = wanted.text
         if original is None:
-            self._screen.tell("it cannot be edited: it has half a character (a lone surrogate)")
+            self._screen.flash_message("it cannot be edited: it has half a character (a lone surrogate)")
             return
 
         async def send(text: str) -> None:
@@ -129,12 +129,12 @@ class Resend:
             (f"send again, to the {wanted.to}: {sanitize(wanted.method)}", "title"),
             (f"{BETWEEN}a new request, under an id of its own", "quiet"),
         ]
-        key = ("again", self._screen.feed.log.generation, wanted.row)
-        self._drafts.edit(key, lambda: heading, original, request_troubles, send)
+        key = ("again", self._screen.loader.model.generation, wanted.row)
+        self._drafts.edit(key, lambda: heading, original, request_problems, send)
 
     def pair(self, row: int | None) -> tuple[int, int] | None:
         """Return the original of what was sent again, and that; None if a row is nothing of the kind."""
-        request = None if row is None else self._screen.feed.log.index.request(row)
+        request = None if row is None else self._screen.loader.model.index.request(row)
         if request not in self._originals or self._screen.listing.marked:
             return None
         return self._originals[request], request
@@ -142,35 +142,41 @@ class Resend:
     def _wanted(self) -> ResendRequest | None:
         """Return what to send again; None if that was answered in words."""
         screen = self._screen
-        is_reached = self._holds.reach is not None
-        wanted = again(screen.feed.log, screen.listing.row) if is_reached else unreachable(screen.feed)
+        is_connected = self._held_rows.connection is not None
+        wanted = (
+            resend_request(screen.loader.model, screen.listing.row)
+            if is_connected
+            else unreachable(screen.loader)
+        )
         if isinstance(wanted, str):
-            screen.tell(wanted)
+            screen.flash_message(wanted)
             return None
         return wanted
 
     async def _send(self, wanted: ResendRequest) -> str:
-        screen, reach = self._screen, self._holds.reach
-        log, row = screen.feed.log, screen.listing.row
-        assert reach is not None
+        screen, connection = self._screen, self._held_rows.connection
+        model, row = screen.loader.model, screen.listing.row
+        assert connection is not None
         what = (wanted.to, wanted.method, wanted.params, wanted.stream)
         if not wanted.is_request:
-            await reach.notify(*what)
+            await connection.notify(*what)
             return f"sent again, to the {wanted.to}: {sanitize(wanted.method)}"
-        begin = len(log)
-        id_text = await reach.request(*what)
-        screen.tell(f"sent again, to the {wanted.to}; its answer is waited for …")
-        new = await answered(log, id_text, begin, lambda: _why_none(reach.answers.get(id_text)))
-        reach.answers.pop(id_text, None)
+        begin = len(model)
+        id_text = await connection.request(*what)
+        screen.flash_message(f"sent again, to the {wanted.to}; its answer is waited for …")
+        new = await wait_for_response(
+            model, id_text, begin, lambda: _error_of(connection.answers.get(id_text))
+        )
+        connection.answers.pop(id_text, None)
         if isinstance(new, str):
             return f"no answer: {sanitize(new)}"
         self._originals[new] = wanted.row
         is_here = screen.listing.row == row or screen.listing.follow
-        if screen.is_free and is_here:
+        if screen.accepts_screen and is_here:
             screen.compare(wanted.row, new)
             return "sent again, and answered"
         return "what was sent again is answered; d on it says what differs"
 
 
-def _why_none(answer: dict[str, Any] | None) -> str | None:
+def _error_of(answer: dict[str, Any] | None) -> str | None:
     return None if answer is None or "error" not in answer else str(answer["error"])

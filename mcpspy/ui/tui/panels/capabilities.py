@@ -143,8 +143,8 @@ TEXT_WIDTH = 1000
 KEPT = 50
 """Listings of a method that are compared: of a server that is asked every second, the last ones."""
 
-_members = Decoder(dict[str, Raw])
-_things = Decoder(list[Raw])
+_member_decoder = Decoder(dict[str, Raw])
+_item_decoder = Decoder(list[Raw])
 
 
 class ListPage(NamedTuple):
@@ -181,8 +181,8 @@ class Capability(NamedTuple):
 class PageContents(NamedTuple):
     """What a page holds."""
 
-    things: list[Capability]
-    goes_on: bool
+    capabilities: list[Capability]
+    has_more: bool
     """Whether there is another page."""
     trouble: str = ""
     """Why it could not be read."""
@@ -194,15 +194,15 @@ class CapabilityListing(NamedTuple):
     method: str
     stream: str
     at: float
-    things: list[Capability]
+    capabilities: list[Capability]
     begins: bool
     """Whether its first page is there."""
-    goes_on: bool
+    has_more: bool
     trouble: str
 
     @property
     def is_whole(self) -> bool:
-        return self.begins and not self.goes_on and not self.trouble
+        return self.begins and not self.has_more and not self.trouble
 
 
 class ListingChange(NamedTuple):
@@ -234,7 +234,7 @@ class ListPages(IncrementalBuild):
                 self.pages.append(ListPage(row, index.at[row], texts[method[row]], stream, begins))
 
 
-def worth_reading(pages: Sequence[ListPage]) -> list[ListPage]:
+def recent_pages(pages: Sequence[ListPage]) -> list[ListPage]:
     """Return the pages but those of listings that are long past."""
     begun: dict[str, int] = {}
     kept = []
@@ -255,11 +255,11 @@ def read(line: bytes, item: int, method: str) -> PageContents:
     if not isinstance(message, Result):
         return PageContents([], False, "the file does not hold it any more")
     try:
-        members = _members.decode(message.raw_result)
-        listed = _things.decode(members.get(LISTS[method], b"[]"))
+        members = _member_decoder.decode(message.raw_result)
+        listed = _item_decoder.decode(members.get(LISTS[method], b"[]"))
     except (DecodeError, RecursionError) as error:
         return PageContents([], False, f"not a list: {error}")
-    return PageContents([_thing(bytes(raw), method) for raw in listed], "nextCursor" in members)
+    return PageContents([_read_capability(bytes(raw), method) for raw in listed], "nextCursor" in members)
 
 
 class Capabilities:
@@ -289,14 +289,16 @@ class Capabilities:
         last, joined = self.last.get(method), None if page.begins else self._of_stream.get(key)
         if joined is None:
             listing = CapabilityListing(
-                method, page.stream, page.at, contents.things, page.begins, *contents[1:]
+                method, page.stream, page.at, contents.capabilities, page.begins, *contents[1:]
             )
             self.counts[method] = self.counts.get(method, 0) + 1
             if last is not None:
                 self._settle(last)
         else:
-            things = [*joined.things, *contents.things]
-            listing = joined._replace(things=things, goes_on=contents.goes_on, trouble=contents.trouble)
+            capabilities = [*joined.capabilities, *contents.capabilities]
+            listing = joined._replace(
+                capabilities=capabilities, has_more=contents.has_more, trouble=contents.trouble
+            )
         if joined is None or joined is last:
             self.last[method] = listing
         self._of_stream[key] = listing
@@ -319,12 +321,12 @@ class Capabilities:
 
 
 def _difference(before: CapabilityListing, now: CapabilityListing) -> ListingChange | None:
-    old = {thing.key: thing for thing in before.things}
-    new = {thing.key: thing for thing in now.things}
+    old = {capability.key: capability for capability in before.capabilities}
+    new = {capability.key: capability for capability in now.capabilities}
     changed = [
-        (key, _changed_keys(old[key].data, thing.data))
-        for key, thing in new.items()
-        if key in old and old[key].data != thing.data
+        (key, _changed_keys(old[key].data, capability.data))
+        for key, capability in new.items()
+        if key in old and old[key].data != capability.data
     ]
     change = ListingChange(
         at=now.at,
@@ -341,7 +343,7 @@ def _changed_keys(old: bytes, new: bytes) -> list[str]:
     return [key for key in {**was, **now} if key not in was or key not in now or was[key] != now[key]]
 
 
-def _thing(raw: bytes, method: str) -> Capability:
+def _read_capability(raw: bytes, method: str) -> Capability:
     value = _dict(loads(Raw(raw))) if len(raw) <= LARGE_THING else _only_texts(raw)
     name = _text(value, "name")
     key = _text(value, NAMED_BY.get(method, "name"))
@@ -371,7 +373,7 @@ def _thing(raw: bytes, method: str) -> Capability:
 def _only_texts(raw: bytes) -> dict[str, Any]:
     """Return what a table says of something very large."""
     try:
-        members = _members.decode(raw)
+        members = _member_decoder.decode(raw)
     except (DecodeError, RecursionError):
         return {}
     texts = {key: loads(value) for key, value in members.items() if len(bytes(value)) < TEXT_WIDTH}

@@ -31,7 +31,7 @@ from mcpspy.ui.tui.panels.capabilities import (
     ListPage,
     ListPages,
     read,
-    worth_reading,
+    recent_pages,
 )
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, wrap
@@ -57,7 +57,7 @@ class CapabilityRow(NamedTuple):
     role: str | None = None
     key: Key | None = None
     """What it is about, if that can be folded."""
-    thing: Capability | None = None
+    capability: Capability | None = None
     is_text: bool = False
     """Whether the name is a text that has the whole line."""
 
@@ -71,17 +71,17 @@ def lines(
 ) -> list[CapabilityRow]:
     """Return all lines; of things only those that are opened say more than one."""
     return [
-        *_parties(index),
+        *_peers(index),
         *(row for method in LISTS for row in _listing(method, offer, opened, width, kept)),
         *_changes(offer, width),
     ]
 
 
-def _parties(index: Index) -> Iterator[CapabilityRow]:
+def _peers(index: Index) -> Iterator[CapabilityRow]:
     yield CapabilityRow("who", role="title", is_text=True)
-    for side, party in (("server", index.server), ("client", index.client)):
-        yield _text(f"  {side:<9}{_inert(str(party)) if party else 'has not said who it is'}")
-    yield _text(f"  {'revision':<9}{_inert(index.revision or 'not known yet')}")
+    for side, peer in (("server", index.server), ("client", index.client)):
+        yield _text(f"  {side:<9}{_clean(str(peer)) if peer else 'has not said who it is'}")
+    yield _text(f"  {'revision':<9}{_clean(index.revision or 'not known yet')}")
     for side, capabilities in (
         ("server", index.server_capabilities),
         ("client", index.client_capabilities),
@@ -94,7 +94,7 @@ def _capabilities(capabilities: dict[str, Any]) -> str:
     for name, value in capabilities.items():
         inner = ", ".join(key for key, on in value.items() if on) if isinstance(value, dict) else ""
         said.append(f"{name} ({inner})" if inner else name)
-    return _inert(", ".join(said)) or "nothing that it said"
+    return _clean(", ".join(said)) or "nothing that it said"
 
 
 def _listing(
@@ -111,13 +111,13 @@ def _listing(
         f"{mark} {TITLES[method]} ({_heading(listing, offer)})", role="title", key=key, is_text=True
     )
     if listing.trouble:
-        yield _text(f"  {_inert(listing.trouble)}", rows.BAD)
+        yield _text(f"  {_clean(listing.trouble)}", rows.BAD)
     if key in opened:
         return
     folded, begin = _folded(listing, kept), 0
     for place in sorted(place for of, place in opened if of == method and place < len(folded)):
         yield from folded[begin:place]
-        yield from _opened((method, place), listing.things[place], width)
+        yield from _opened((method, place), listing.capabilities[place], width)
         begin = place + 1
     yield from folded[begin:]
 
@@ -129,46 +129,48 @@ def _folded(listing: CapabilityListing, kept: Kept) -> list[CapabilityRow]:
             listing,
             [
                 CapabilityRow(
-                    f"  {FOLDED} {thing.name}",
-                    thing.type,
-                    thing.need,
-                    thing.line,
+                    f"  {FOLDED} {capability.name}",
+                    capability.type,
+                    capability.need,
+                    capability.line,
                     None,
                     (listing.method, place),
-                    thing,
+                    capability,
                 )
-                for place, thing in enumerate(listing.things)
+                for place, capability in enumerate(listing.capabilities)
             ],
         )
     return known[1]
 
 
 def _heading(listing: CapabilityListing, offer: Capabilities) -> str:
-    said = [f"{len(listing.things):,}", f"listed at {rows.moment(listing.at)}"]
+    said = [f"{len(listing.capabilities):,}", f"listed at {rows.moment(listing.at)}"]
     if (count := offer.counts[listing.method]) > 1:
         said.append(f"{count:,} times listed")
     if not listing.begins:
         said.append("its beginning was not recorded")
-    elif listing.goes_on:
+    elif listing.has_more:
         said.append("more pages were not asked for")
     if len(offer.streams) > 1:
-        said.append(f"last asked by the HTTP session {_inert(listing.stream) or 'without a name'}")
+        said.append(f"last asked by the HTTP session {_clean(listing.stream) or 'without a name'}")
     return ", ".join(said)
 
 
-def _opened(key: Key, thing: Capability, width: int) -> Iterator[CapabilityRow]:
-    yield CapabilityRow(f"  {OPEN} {thing.name}", thing.type, key=key, thing=thing)
-    for paragraph in thing.about[:LONG].split("\n"):
-        yield from (_text(f"      {part}", rows.QUIET, thing, key) for part in _wrapped(paragraph, width - 6))
-    for field in thing.details:
+def _opened(key: Key, capability: Capability, width: int) -> Iterator[CapabilityRow]:
+    yield CapabilityRow(f"  {OPEN} {capability.name}", capability.type, key=key, capability=capability)
+    for paragraph in capability.about[:LONG].split("\n"):
+        yield from (
+            _text(f"      {part}", rows.QUIET, capability, key) for part in _wrapped(paragraph, width - 6)
+        )
+    for field in capability.details:
         yield CapabilityRow(
-            f"      {_inert(field.name)}",
-            _inert(field.type),
+            f"      {_clean(field.name)}",
+            _clean(field.type),
             "required" if field.required else "",
-            _inert(field.about),
+            _clean(field.about),
             "key",
             key,
-            thing,
+            capability,
         )
 
 
@@ -204,17 +206,17 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    shown = _inert(text)
+    shown = _clean(text)
     return [shown[begin:end].rstrip() for begin, end in wrap(shown, max(width, 10))]
 
 
 def _text(
-    text: str, role: str | None = None, thing: Capability | None = None, key: Key | None = None
+    text: str, role: str | None = None, capability: Capability | None = None, key: Key | None = None
 ) -> CapabilityRow:
-    return CapabilityRow(text, role=role, thing=thing, key=key, is_text=True)
+    return CapabilityRow(text, role=role, capability=capability, key=key, is_text=True)
 
 
-def _inert(text: str) -> str:
+def _clean(text: str) -> str:
     return sanitize(text[:LONG])
 
 
@@ -283,16 +285,16 @@ class CapabilitiesScreen(PanelScreen[None]):
 
     HELP_NAME = "the server"
 
-    def __init__(self, log: SessionModel) -> None:
-        self.source = self._pages = ListPages(log)
+    def __init__(self, model: SessionModel) -> None:
+        self.source = self._pages = ListPages(model)
         self._list = CapabilitiesList()
-        super().__init__(log, self._list)
+        super().__init__(model, self._list)
         self._offer = Capabilities()
         self._opened: set[Key] = set()
         self._taken = 0
         self._generation = self._pages.generation
         self._reading = ""
-        self._told = ""
+        self._notice = ""
         self._kept: Kept = {}
         self._shown: object = None
 
@@ -311,16 +313,16 @@ class CapabilitiesScreen(PanelScreen[None]):
             self._reading = "reading …"
             self.run_worker(self._read())
         self._fill()
-        said = sum(len(listing.things) for listing in self._offer.last.values())
+        said = sum(len(listing.capabilities) for listing in self._offer.last.values())
         right: list[Piece] = [(f"{len(pages.pages):,} answers with lists", None)]
-        below: Piece = (self._told, None)
+        below: Piece = (self._notice, None)
         if self._reading:
             below = (self._reading, rows.QUIET)
-        elif (behind := self.progress(pages.judged))[0]:
+        elif (behind := self.progress(pages.processed))[0]:
             below = behind
         elif not below[0] and not said and not pages.pages:
             below = ("nothing was listed", rows.QUIET)
-        self.say(right, [below], [(f"{self._list.cursor + 1:,}/{self._list.count:,}", rows.QUIET)])
+        self.set_lines(right, [below], [(f"{self._list.cursor + 1:,}/{self._list.count:,}", rows.QUIET)])
 
     def opened(self) -> None:
         """Fold what the cursor is in, or unfold it."""
@@ -338,8 +340,10 @@ class CapabilitiesScreen(PanelScreen[None]):
         row = self._list.selected
         self._opened, left, whole = set(), UNFOLDED, True
         for method, listing in self._offer.last.items() if on else ():
-            for place, thing in enumerate(listing.things):
-                left -= len(thing.details) + thing.about.count("\n") + len(thing.about) // 60 + 2
+            for place, capability in enumerate(listing.capabilities):
+                left -= (
+                    len(capability.details) + capability.about.count("\n") + len(capability.about) // 60 + 2
+                )
                 if left < 0:
                     whole = False
                     break
@@ -348,22 +352,26 @@ class CapabilitiesScreen(PanelScreen[None]):
         if row is not None and row.key is not None:
             self._go(row.key)
         if not whole:
-            self._tell(f"unfolded the first {len(self._opened):,}: all at once would be too much")
+            self._flash_message(f"unfolded the first {len(self._opened):,}: all at once would be too much")
 
     def action_copy(self) -> None:
         """Put the JSON of what the cursor is in on the clipboard (OSC 52)."""
         row = self._list.selected
-        thing = row.thing if row is not None else None
-        if thing is None:
-            self._tell("nothing to copy here: the cursor is on no tool, resource or prompt")
-        elif len(thing.data) > CLIPBOARD:
-            self._tell(f"not copied: {rows.size(len(thing.data))}, and terminals take no more than 256k")
+        capability = row.capability if row is not None else None
+        if capability is None:
+            self._flash_message("nothing to copy here: the cursor is on no tool, resource or prompt")
+        elif len(capability.data) > CLIPBOARD:
+            self._flash_message(
+                f"not copied: {rows.size(len(capability.data))}, and terminals take no more than 256k"
+            )
         else:
-            self.app.copy_to_clipboard(thing.data.decode("utf-8", "backslashreplace"))
-            self._tell(f"copied the JSON of {sanitize(thing.name[:100])}, {rows.size(len(thing.data))}")
+            self.app.copy_to_clipboard(capability.data.decode("utf-8", "backslashreplace"))
+            self._flash_message(
+                f"copied the JSON of {sanitize(capability.name[:100])}, {rows.size(len(capability.data))}"
+            )
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
-        self._told = ""
+        self._notice = ""
         super().on_virtual_list_moved(event)
 
     def on_resize(self) -> None:
@@ -373,15 +381,15 @@ class CapabilitiesScreen(PanelScreen[None]):
     async def _read(self) -> None:
         """Read the pages that came, one after the other."""
         generation, offer = self._generation, self._offer
-        pages = worth_reading(self._pages.pages[self._taken :])
+        pages = recent_pages(self._pages.pages[self._taken :])
         self._taken = len(self._pages.pages)
         for number, page in enumerate(pages, 1):
-            where = self._log.index.where(page.row)
+            where = self._model.index.where(page.row)
             self._reading = (
                 f"reading {page.method}, {number:,} of {len(pages):,}, {rows.size(where.length)} …"
             )
             contents = await asyncio.to_thread(read, self._line(page), where.item, page.method)
-            if generation != self._pages.generation or self._pages.is_another:
+            if generation != self._pages.generation or self._pages.is_replaced:
                 break
             offer.take(page, contents)
         self._reading = ""
@@ -389,12 +397,12 @@ class CapabilitiesScreen(PanelScreen[None]):
 
     def _line(self, page: ListPage) -> bytes:
         # Here and not in the thread: whoever draws reads the same file.
-        where = self._log.index.where(page.row)
-        return self._log.read(where.part, where.offset, where.length)
+        where = self._model.index.where(page.row)
+        return self._model.read(where.part, where.offset, where.length)
 
     def _fill(self) -> None:
         width = self._list.scrollable_content_region.width - MARGIN
-        index, offer = self._log.index, self._offer
+        index, offer = self._model.index, self._offer
         shown = (
             width,
             frozenset(self._opened),
@@ -417,6 +425,6 @@ class CapabilitiesScreen(PanelScreen[None]):
                 self._list.move_to(place)
                 return
 
-    def _tell(self, text: str) -> None:
-        self._told = text
+    def _flash_message(self, text: str) -> None:
+        self._notice = text
         self.show()

@@ -37,42 +37,42 @@ PORTION = 512
 class IncrementalBuild:
     """Something made of all rows so far."""
 
-    def __init__(self, log: SessionModel) -> None:
-        self._log = log
+    def __init__(self, model: SessionModel) -> None:
+        self._model = model
         self.generation = 0
         """How often it began anew."""
-        self._judged = 0
-        self._anew()
+        self._processed = 0
+        self._restart()
 
     @property
-    def judged(self) -> int:
-        return self._judged
+    def processed(self) -> int:
+        return self._processed
 
     @property
-    def is_another(self) -> bool:
+    def is_replaced(self) -> bool:
         """Whether the log began anew meanwhile: nothing here is true of it."""
-        return self._log_generation != self._log.generation
+        return self._model_generation != self._model.generation
 
     @property
     def is_behind(self) -> bool:
         """Whether there is something to do."""
-        return self.is_another or self._judged < len(self._log)
+        return self.is_replaced or self._processed < len(self._model)
 
-    def judge(self, goes_on: Callable[[], bool]) -> None:
+    def advance(self, may_continue: Callable[[], bool]) -> None:
         """Take the rows that have come, while there is time for it."""
-        if self.is_another:
-            self._anew()
-        while self._judged < len(self._index):
-            begin, self._judged = self._judged, min(self._judged + PORTION, len(self._index))
-            self._take(begin, self._judged)
-            if not goes_on():
+        if self.is_replaced:
+            self._restart()
+        while self._processed < len(self._index):
+            begin, self._processed = self._processed, min(self._processed + PORTION, len(self._index))
+            self._take(begin, self._processed)
+            if not may_continue():
                 break
 
-    def _anew(self) -> None:
+    def _restart(self) -> None:
         self.generation += 1
-        self._log_generation = self._log.generation
-        self._index: Index = self._log.index
-        self._judged = 0
+        self._model_generation = self._model.generation
+        self._index: Index = self._model.index
+        self._processed = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -108,9 +108,9 @@ class PanelScreen(Screen[ScreenResultType]):
     source: IncrementalBuild
     """What is made of the rows, a portion at a time."""
 
-    def __init__(self, log: SessionModel, listing: VirtualList) -> None:
+    def __init__(self, model: SessionModel, listing: VirtualList) -> None:
         super().__init__()
-        self._log = log
+        self._model = model
         self.listing = listing
         self._title = SplitLine(id="title")
         self._status = SplitLine(id="status", classes="-soft")
@@ -132,8 +132,8 @@ class PanelScreen(Screen[ScreenResultType]):
     def is_behind(self) -> bool:
         return self.source.is_behind
 
-    def judge(self, goes_on: Callable[[], bool]) -> None:
-        self.source.judge(goes_on)
+    def advance(self, may_continue: Callable[[], bool]) -> None:
+        self.source.advance(may_continue)
 
     def show(self) -> None:
         raise NotImplementedError
@@ -148,18 +148,18 @@ class PanelScreen(Screen[ScreenResultType]):
                 self.run_worker(self._catch_up())
         self.show()
 
-    def say(self, right: list[Piece], below: list[Piece], beside: list[Piece]) -> None:
-        server = str(self._log.index.server or self._log.header.name)
+    def set_lines(self, right: list[Piece], below: list[Piece], beside: list[Piece]) -> None:
+        server = str(self._model.index.server or self._model.header.name)
         name: list[Piece] = [(self.NAME, "title"), (f" · {sanitize(server)}", None)]
         is_narrow = self.size.width < NARROW
-        self._title.say(name, [] if is_narrow else right)
-        self._status.say(below, [] if is_narrow else beside)
+        self._title.set_text(name, [] if is_narrow else right)
+        self._status.set_text(below, [] if is_narrow else beside)
 
-    def progress(self, judged: int) -> Piece:
+    def progress(self, processed: int) -> Piece:
         """Return how far the computing is, if it is not done."""
-        count = len(self._log)
-        share = judged * 100 // count if count else 100
-        return (f"reading … {share} %", rows.QUIET) if judged < count else ("", None)
+        count = len(self._model)
+        share = processed * 100 // count if count else 100
+        return (f"reading … {share} %", rows.QUIET) if processed < count else ("", None)
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
         event.stop()
@@ -184,5 +184,5 @@ class PanelScreen(Screen[ScreenResultType]):
     def _slice(self) -> bool:
         """Compute for a moment; return whether all is done."""
         until = time.perf_counter() + SLICE
-        self.judge(lambda: time.perf_counter() < until)
+        self.advance(lambda: time.perf_counter() < until)
         return not self.is_behind

@@ -83,17 +83,17 @@ class StatsModel(IncrementalBuild):
         """Whether there is something to do."""
         return super().is_behind or bool(self._stale) or (self._index.is_over and bool(self._open))
 
-    def judge(self, goes_on: Callable[[], bool]) -> None:
+    def advance(self, may_continue: Callable[[], bool]) -> None:
         """Take the rows that have come, and settle the groups that they changed, while there is time for it."""
-        super().judge(goes_on)
+        super().advance(may_continue)
         # What the end left without an answer says so only now.
         while self._index.is_over and self._open and not super().is_behind:
             self._settle(next(iter(self._open)))
-            if not goes_on():
+            if not may_continue():
                 return
         while self._stale and not super().is_behind:
             self._stale.pop().settle()
-            if not goes_on():
+            if not may_continue():
                 return
 
     def ordered(self, column: str, *, reverse: bool) -> list[StatsGroup]:
@@ -126,15 +126,15 @@ class StatsModel(IncrementalBuild):
             kind = what[row] & 7
             request = index.pair(row) if kind != REQUEST else None
             if kind == NOTIFICATION:
-                self._notify(row, request)
+                self._add_notification(row, request)
             elif (
                 kind == REQUEST and index.request(row) is not None
             ):  # One that comes again is no second call.
-                self._ask(row)
+                self._add_request(row)
             if request is not None and request in is_open:
                 self._settle(request)
 
-    def _ask(self, row: int) -> None:
+    def _add_request(self, row: int) -> None:
         size = self._index.size[row]
         for group in (self._group(row), self.totals[self._index.side(row)]):
             group.count += 1
@@ -142,7 +142,7 @@ class StatsModel(IncrementalBuild):
             group.sent += size
         self._settle(row)
 
-    def _notify(self, row: int, request: int | None) -> None:
+    def _add_notification(self, row: int, request: int | None) -> None:
         index, group = self._index, self._group(row)
         self.notifications += 1
         group.count += 1
@@ -274,11 +274,11 @@ class StatsScreen(PanelScreen[str | None]):
 
     HELP_NAME = "the numbers"
 
-    def __init__(self, log: SessionModel) -> None:
-        self.source = self.numbers = StatsModel(log)
+    def __init__(self, model: SessionModel) -> None:
+        self.source = self.numbers = StatsModel(model)
         self._list = StatsList()
         self._shown: object = None
-        super().__init__(log, self._list)
+        super().__init__(model, self._list)
 
     def look(self) -> None:
         """See what has come, and put it in order."""
@@ -296,9 +296,9 @@ class StatsScreen(PanelScreen[str | None]):
         head = next(column.head for column in STATS_COLUMNS if column.name == ruling)
         order = f"by {head}, {'largest' if reverse else 'least'} first"
         below: list[Piece] = [("times: half of the answers took at most p50, 95 % at most p95", rows.QUIET)]
-        if (behind := self.progress(numbers.judged))[0]:
+        if (behind := self.progress(numbers.processed))[0]:
             below = [behind]
-        self.say([(counted, None)], below, [(order, rows.QUIET)])
+        self.set_lines([(counted, None)], below, [(order, rows.QUIET)])
 
     def opened(self) -> None:
         """Filter the session by what is under the cursor."""
@@ -319,7 +319,13 @@ class StatsScreen(PanelScreen[str | None]):
 
     def _fill(self) -> None:
         numbers = self.numbers
-        shown = (numbers.generation, numbers.judged, numbers.is_behind, self._log.is_over, self._list.order)
+        shown = (
+            numbers.generation,
+            numbers.processed,
+            numbers.is_behind,
+            self._model.is_over,
+            self._list.order,
+        )
         if shown == self._shown:
             return
         self._shown = shown

@@ -78,7 +78,7 @@ class Timeline(IncrementalBuild):
             kind = what[row] & 7
             if kind == REQUEST:
                 if index.request(row) is not None:
-                    self._ask(row)
+                    self._add_request(row)
                 continue
             request = index.pair(row)
             if request is None or request not in is_open:
@@ -91,7 +91,7 @@ class Timeline(IncrementalBuild):
                 self._stopped[request] = row
             is_open.discard(request)
 
-    def _ask(self, row: int) -> None:
+    def _add_request(self, row: int) -> None:
         self._open.add(row)
         depth = len(self._open)
         if depth > self.peak:
@@ -234,9 +234,9 @@ class TimelineList(VirtualList):
 
     HELP_NAME = "in the timeline's list"
 
-    def __init__(self, log: SessionModel, timeline: Timeline) -> None:
+    def __init__(self, model: SessionModel, timeline: Timeline) -> None:
         super().__init__(id="timeline")
-        self._log = log
+        self._model = model
         self._timeline = timeline
         self.window = TimeWindow(0.0, 1.0)
         """What the bars show."""
@@ -258,8 +258,8 @@ class TimelineList(VirtualList):
         return range(top, min(top + self.page, self.count))
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
-        timeline, columns = self._timeline, self._log.index
-        if index >= len(timeline) or timeline.is_another:  # It begins anew, and the rows are still to go.
+        timeline, columns = self._timeline, self._model.index
+        if index >= len(timeline) or timeline.is_replaced:  # It begins anew, and the rows are still to go.
             return [("", None)]
         row = timeline.rows[index]
         state = columns.state(row) or State.PENDING
@@ -277,12 +277,12 @@ class TimelineList(VirtualList):
         ]
 
     def _what(self, row: int) -> str:
-        columns = self._log.index
+        columns = self._model.index
         method, subject = columns.texts[columns.method[row]], columns.texts[columns.subject[row]]
         return sanitize(f"{method[:LONG]} {subject[:LONG]}".rstrip())
 
     def _latency(self, place: int) -> str:
-        timeline, columns = self._timeline, self._log.index
+        timeline, columns = self._timeline, self._model.index
         if columns.state(timeline.rows[place]) is State.UNANSWERED:
             return "none"
         end = timeline.end_of(place)
@@ -310,11 +310,11 @@ class TimelineScreen(PanelScreen[int | None]):
 
     HELP_NAME = "the timeline"
 
-    def __init__(self, log: SessionModel, row: int | None = None) -> None:
+    def __init__(self, model: SessionModel, row: int | None = None) -> None:
         """Begin at the request that this row is, or is about."""
-        self.source = self.timeline = Timeline(log)
-        self._list = TimelineList(log, self.timeline)
-        super().__init__(log, self._list)
+        self.source = self.timeline = Timeline(model)
+        self._list = TimelineList(model, self.timeline)
+        super().__init__(model, self._list)
         self._is_whole: bool | None = None
         """Whether all of the session is shown; not decided until it was read once."""
         self._wanted = row
@@ -329,7 +329,7 @@ class TimelineScreen(PanelScreen[int | None]):
     def show(self) -> None:
         """Show the exchanges there are, and where the cursor is."""
         timeline, listing = self.timeline, self._list
-        listing.can_follow = not self._log.is_over
+        listing.can_follow = not self._model.is_over
         listing.follow &= listing.can_follow
         if timeline.generation != self._generation:
             self._generation, self._wanted, self._is_whole = timeline.generation, None, None
@@ -345,11 +345,11 @@ class TimelineScreen(PanelScreen[int | None]):
         ):  # Not on every look: it may have been moved away.
             self._show_window(self.window.showing(self._moment, self._total))
         self._followed = listing.cursor
-        drawn = (self.window, len(self._log), self._log.is_over, timeline.generation)
+        drawn = (self.window, len(self._model), self._model.is_over, timeline.generation)
         if drawn != self._drawn:  # A bar changes with its answer, and what is open with every row.
             self._drawn = drawn
             listing.refresh()
-        self._say()
+        self._update_status()
 
     def opened(self) -> None:
         """Go to the request under the cursor."""
@@ -379,7 +379,7 @@ class TimelineScreen(PanelScreen[int | None]):
 
     @property
     def _total(self) -> float:
-        return max(self._log.index.last_at, 1e-3)
+        return max(self._model.index.last_at, 1e-3)
 
     @property
     def _moment(self) -> float:
@@ -387,7 +387,7 @@ class TimelineScreen(PanelScreen[int | None]):
 
     def _begin(self) -> None:
         """Put the cursor where it was wanted, and choose how much to show."""
-        index, wanted = self._log.index, self._wanted
+        index, wanted = self._model.index, self._wanted
         if wanted is not None and wanted < len(index):
             request = index.request(wanted)
             self._list.move_to(self.timeline.place_of(wanted if request is None else request))
@@ -400,7 +400,7 @@ class TimelineScreen(PanelScreen[int | None]):
             self._show_window(self._around(range(first, min(first + page, len(self.timeline)))))
 
     def _around(self, places: range) -> TimeWindow:
-        timeline, last = self.timeline, self._log.index.last_at
+        timeline, last = self.timeline, self._model.index.last_at
         if not places:
             return self.window
         # One that is still open would make all others dots.
@@ -413,12 +413,12 @@ class TimelineScreen(PanelScreen[int | None]):
         self._is_whole = window.span >= self._total
         self._show_window(window)
         self._list.refresh()
-        self._say()
+        self._update_status()
 
     def _show_window(self, window: TimeWindow) -> None:
         self._list.window = window
 
-    def _say(self) -> None:
+    def _update_status(self) -> None:
         timeline, window, span = self.timeline, self.window, self.window.span
         right: list[Piece] = [(f"{len(timeline):,} requests", None)]
         below: list[Piece] = []
@@ -429,8 +429,8 @@ class TimelineScreen(PanelScreen[int | None]):
             depth = timeline.depths[cursor]
             said = f"{depth:,} in flight as it began" if depth > 1 else "nothing else in flight as it began"
             below = [(f"at {label(timeline.begin_of(cursor), span)}: {said}", None)]
-        if (behind := self.progress(timeline.judged))[0]:
+        if (behind := self.progress(timeline.processed))[0]:
             below = [behind]
         whole = "the whole session" if self._is_whole is not False else f"of {label(self._total, span)}"
         beside = f"{label(window.left, span)} to {label(window.right, span)}, {whole}"
-        self.say(right, below, [(beside, rows.QUIET)])
+        self.set_lines(right, below, [(beside, rows.QUIET)])

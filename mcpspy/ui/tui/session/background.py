@@ -55,9 +55,9 @@ class _Source:
 class LintPass:
     """The pass over a log."""
 
-    def __init__(self, log: SessionModel, origin: Callable[[int], tuple[int, Header]]) -> None:
+    def __init__(self, model: SessionModel, origin: Callable[[int], tuple[int, Header]]) -> None:
         """`origin`: the number of a file → which recording that belongs to, and its header."""
-        self._log = log
+        self._model = model
         self._origin = origin
         self._news: list[int] = []
         self._is_over = False
@@ -65,25 +65,25 @@ class LintPass:
 
     @property
     def is_behind(self) -> bool:
-        log = self._log
-        is_new = self._generation != log.generation
-        return is_new or self.done < len(log) or (log.is_over and not self._is_over)
+        model = self._model
+        is_new = self._generation != model.generation
+        return is_new or self.done < len(model) or (model.is_over and not self._is_over)
 
     @property
     def is_large(self) -> bool:
         """Whether the next line takes longer than a slice: it is best looked at in a thread."""
-        return self.done < len(self._log) and self._log.index.where(self.done).length > LARGE
+        return self.done < len(self._model) and self._model.index.where(self.done).length > LARGE
 
     def advance(self, seconds: float) -> list[int]:
         """Look at lines for so long, at one at least and at no large one more; return the rows with something new."""
         end = time.perf_counter() + seconds
-        if self._generation != self._log.generation:
+        if self._generation != self._model.generation:
             self._begin()
-        while self.done < len(self._log):
+        while self.done < len(self._model):
             self._look()
             if self.is_large or time.perf_counter() >= end:
                 break
-        if self._log.is_over and not self._is_over and self.done == len(self._log):
+        if self._model.is_over and not self._is_over and self.done == len(self._model):
             self._is_over = True
             for source in self._sources.values():
                 source.session.end()
@@ -93,7 +93,7 @@ class LintPass:
         return news
 
     def _begin(self) -> None:
-        self._generation = self._log.generation
+        self._generation = self._model.generation
         self.done = 0
         """Rows that were looked at."""
         self._is_over = False
@@ -102,10 +102,10 @@ class LintPass:
 
     def _look(self) -> None:
         """Take the line of the next row; a batch has several rows."""
-        row, log = self.done, self._log
-        where = log.index.where(row)
+        row, model = self.done, self._model
+        where = model.index.where(row)
         self.done = row + 1
-        line = log.read(where.part, where.offset, where.length)
+        line = model.read(where.part, where.offset, where.length)
         if where.item or len(line) < where.length:  # It was seen with the first; it is not there any more.
             return
         number, header = self._origin(where.part)
@@ -120,7 +120,7 @@ class LintPass:
     def _keep(self, source: _Source, findings: list[Finding]) -> None:
         for finding in findings:
             row = source.rows[finding.number]
-            self._log.findings.add(row, finding)
+            self._model.findings.add(row, finding)
             self._news.append(row)
 
 
@@ -136,59 +136,61 @@ class BackgroundTasks:
 
     def __init__(
         self,
-        feed: SessionLoader,
+        loader: SessionLoader,
         view: FilteredView,
-        linting: LintPass,
+        lint_pass: LintPass,
         *,
-        judged: Callable[[], None],
+        processed: Callable[[], None],
         found: Callable[[], None],
     ) -> None:
         """`judged` is called when the rows have caught up with the log, `found` when there are findings."""
-        self._feed = feed
+        self._loader = loader
         self._view = view
-        self._linting = linting
-        self._judged = judged
+        self._lint_pass = lint_pass
+        self._filtered = processed
         self._found = found
         self._is_behind = asyncio.Event()
         self._is_unlinted = asyncio.Event()
-        self._is_asked = False
+        self._is_forced = False
         """Whether findings are wanted of a session of any length."""
 
-    async def judge(self) -> None:
+    async def filter_rows(self) -> None:
         """Keep the rows that are shown up with the log."""
         while True:
             self._is_behind.clear()
             was_behind = self._view.is_behind
-            self.judge_some()
+            self.filter_slice()
             if self._view.is_behind:
                 await asyncio.sleep(0)
                 continue
-            if was_behind and not self._feed.is_behind:
-                self._judged()
+            if was_behind and not self._loader.is_behind:
+                self._filtered()
             await self._is_behind.wait()
 
     async def lint(self) -> None:
         """Look for what is wrong in what was read, once nothing else is to be done."""
-        linting = self._linting
+        lint_pass = self._lint_pass
         while True:
             self._is_unlinted.clear()
             if not self._may_lint:
                 await self._is_unlinted.wait()
                 continue
-            if not linting.done:
+            if not lint_pass.done:
                 await asyncio.to_thread(prepare)
             news = (
-                await asyncio.to_thread(linting.advance, 0.0) if linting.is_large else linting.advance(SLICE)
+                await asyncio.to_thread(lint_pass.advance, 0.0)
+                if lint_pass.is_large
+                else lint_pass.advance(SLICE)
             )
             if news:
                 self._view.reconsider(news)
                 self._found()
             await asyncio.sleep(0)
 
-    def judge_some(self) -> None:
+    def filter_slice(self) -> None:
         """Judge now, for a slice; the rest follows by itself."""
         end = time.perf_counter() + SLICE
-        self._view.judge(lambda: time.perf_counter() < end)
+        self._view.advance(lambda: time.perf_counter() < end)
         if self._view.is_behind:
             self._is_behind.set()
 
@@ -197,20 +199,20 @@ class BackgroundTasks:
         if self._may_lint:
             self._is_unlinted.set()
 
-    def ask_findings(self) -> None:
+    def force_lint(self) -> None:
         """Look for what is wrong, however long the session is."""
-        self._is_asked = True
+        self._is_forced = True
         self._is_unlinted.set()
 
     @property
     def lint_share(self) -> str:
         """How much was looked at; empty if it was all."""
-        linting = self._linting
-        return f"{linting.done * 100 // max(len(self._feed.log), 1)} %" if linting.is_behind else ""
+        lint_pass = self._lint_pass
+        return f"{lint_pass.done * 100 // max(len(self._loader.model), 1)} %" if lint_pass.is_behind else ""
 
     @property
     def _may_lint(self) -> bool:
         """Whether there is something to look at, and nobody waits for anything else."""
-        is_short = len(self._feed.log) <= LINTED
-        busy = self._feed.is_behind or self._view.is_behind
-        return self._linting.is_behind and not busy and (is_short or self._is_asked)
+        is_short = len(self._loader.model) <= LINTED
+        busy = self._loader.is_behind or self._view.is_behind
+        return self._lint_pass.is_behind and not busy and (is_short or self._is_forced)

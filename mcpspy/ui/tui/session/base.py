@@ -19,22 +19,22 @@ from mcpspy.ui.tui.session.row_filter import FilteredView
 class SessionBase(Screen[None]):
     """The parts of the screen that others use, and what they may have it do."""
 
-    feed: SessionLoader
+    loader: SessionLoader
     view: FilteredView
     panes: Panes
     listing: MessageList
     filter: FilterBar
 
     @property
-    def is_free(self) -> bool:
+    def accepts_screen(self) -> bool:
         """Whether another screen may come over it unasked."""
         raise NotImplementedError
 
-    def tell(self, text: str) -> None:
+    def flash_message(self, text: str) -> None:
         """Answer a key."""
         raise NotImplementedError
 
-    def go(self, row: int | None, else_say: str) -> None:
+    def go(self, row: int | None, otherwise: str) -> None:
         """Go to a row of the log; say this if there is none."""
         raise NotImplementedError
 

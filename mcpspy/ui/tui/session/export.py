@@ -29,10 +29,10 @@ _HEADER = ("id", "started", "transport", "command", "upstream", "cwd", "name", "
 _HTTP = ("http", "http-end")
 
 
-def jsonl(log: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
+def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
     """Yield a recording of these rows, of all that belongs to their exchanges, and of how the session ended."""
-    index = log.index
-    yield _header(log.header)
+    index = model.index
+    yield _header(model.header)
     wanted, requests, carriers = set(rows), set[int](), set[int]()
     requests = {request for row in wanted if (request := index.request(row)) is not None}
     for request in requests:
@@ -43,7 +43,7 @@ def jsonl(log: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
     for row in range(len(index)):
         if row % PAUSE == 0:
             yield b""
-        if log.index is not index:
+        if model.index is not index:
             raise CannotStart("the recording was cut or replaced while it was exported", "try again")
         if not (row in wanted or index.request(row) in requests or _stands_around(index, row, carriers)):
             continue
@@ -52,24 +52,26 @@ def jsonl(log: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
         if last == (where.part, where.offset) or _note(index, row) == "part":
             continue
         last = (where.part, where.offset)
-        line = log.read(*where[:3])
+        line = model.read(*where[:3])
         if len(line) < where.length:
             raise CannotStart(f"row {row + 1:,} is not in the recording's file any more", "was it deleted?")
         yield line + b"\n"
 
 
-def markdown(log: SessionModel, rows: Iterable[int], notes: Mapping[int, str] | None = None) -> Iterator[str]:
+def markdown(
+    model: SessionModel, rows: Iterable[int], notes: Mapping[int, str] | None = None
+) -> Iterator[str]:
     """Yield a document: a section for each row, and below it what a person noted there."""
-    found = ((log.get(row), (notes or {}).get(row, "")) for row in rows)
-    return document(log.header, ((change, note) for change, note in found if change is not None))
+    found = ((model.get(row), (notes or {}).get(row, "")) for row in rows)
+    return document(model.header, ((change, note) for change, note in found if change is not None))
 
 
-async def saved(feed: SessionLoader, path: Path, rows: Sequence[int], notes: Mapping[int, str]) -> str:
+async def saved(loader: SessionLoader, path: Path, rows: Sequence[int], notes: Mapping[int, str]) -> str:
     """Save rows, in the format that the name says; return what came of it. Raises CannotStart."""
     if path.suffix == ".md":
-        pieces: Iterable[bytes | str] = markdown(feed.log, rows, notes)
-    elif path.suffix == ".jsonl" and len(feed.paths) == 1:
-        pieces = jsonl(feed.log, rows)
+        pieces: Iterable[bytes | str] = markdown(loader.model, rows, notes)
+    elif path.suffix == ".jsonl" and len(loader.paths) == 1:
+        pieces = jsonl(loader.model, rows)
     elif path.suffix == ".jsonl":
         return "one recording cannot hold several sessions: .md can"
     else:

@@ -85,20 +85,20 @@ class FilterLine(Horizontal):
         super().__init__()
         self._sign = SplitLine(id="slash")
         self._input = FilterInput()
-        self._wrong = SplitLine(id="filter-error")
+        self._error_line = SplitLine(id="filter-error")
 
     def compose(self) -> ComposeResult:
         yield self._sign
         yield self._input
-        yield self._wrong
+        yield self._error_line
 
     def on_mount(self) -> None:
-        self._sign.say([("/", "title")])
-        self._say_wrong("")
+        self._sign.set_text([("/", "title")])
+        self._show_error("")
 
-    def _say_wrong(self, what: str) -> None:
-        self._wrong.say([(what, rows.BAD)] if what else [])
-        self._wrong.styles.width = len(what) + 2 if what else 0
+    def _show_error(self, what: str) -> None:
+        self._error_line.set_text([(what, rows.BAD)] if what else [])
+        self._error_line.styles.width = len(what) + 2 if what else 0
 
 
 class FilterBar(FilterLine):
@@ -173,9 +173,9 @@ class FilterBar(FilterLine):
         try:
             query = parse(text, linted=True)
         except QueryError as error:
-            self._say_wrong(sanitize(str(error.args[0])))
+            self._show_error(sanitize(str(error.args[0])))
             return
-        self._say_wrong("")
+        self._show_error("")
         if text.strip() != self._sent:
             self._sent = text.strip()
             self.post_message(self.Changed(query))

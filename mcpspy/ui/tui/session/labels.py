@@ -58,7 +58,7 @@ def moment(started: str, now: datetime) -> str:
     return at.strftime("%b %d %H:%M" if at.year == now.year else "%Y-%m-%d")
 
 
-def standing(state: RecordingState, session: Index) -> Piece:
+def state_label(state: RecordingState, session: Index) -> Piece:
     """Return how a session stands, with its glyph."""
     if state is RecordingState.LIVE:
         return f"{GLYPHS[state]} LIVE", rows.OK
@@ -68,23 +68,23 @@ def standing(state: RecordingState, session: Index) -> Piece:
     return f"{GLYPHS[state]} ended {end}".rstrip(), _exit_tone(session.exit)
 
 
-def title(feed: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
+def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
     """Return the title of a session: who and how it stands on the left, counts on the right."""
-    log, session = feed.log, feed.log.index
+    model, session = loader.model, loader.model.index
     parts: list[tuple[int, Piece]] = [
-        (0, (sanitize(log.header.name) or "session", "title")),
+        (0, (sanitize(model.header.name) or "session", "title")),
         (4, (sanitize(str(session.server or "")), None)),
         (6, (sanitize(str(session.client or "")), None)),
         (5, (sanitize(session.revision or ""), None)),
-        (1, standing(feed.state, session)),
+        (1, state_label(loader.state, session)),
     ]
     counts: list[tuple[int, Piece]] = [(2, (plural(session.messages, "message"), None))]
     if session.failed:
         counts.append((1, (plural(session.failed, "error"), rows.BAD)))
     if session.odd:
         counts.append((3, (f"{session.odd} odd", rows.ODD)))
-    if log.findings.count:
-        counts.append((4, (plural(log.findings.count, "finding"), rows.ODD)))
+    if model.findings.count:
+        counts.append((4, (plural(model.findings.count, "finding"), rows.ODD)))
     if session.pending:
         counts.append((3, (f"{session.pending} pending", rows.OPEN)))
     while len(parts) + len(counts) > 1 and _long(parts) + _long(counts) + 2 > width:
@@ -94,24 +94,24 @@ def title(feed: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
     return _joined(parts), _joined(counts)
 
 
-def sentence(feed: SessionLoader) -> Piece:
+def sentence(loader: SessionLoader) -> Piece:
     """Return the one line that says how a session is, or what is amiss."""
-    log, session = feed.log, feed.log.index
-    if feed.trouble:
-        return sanitize(feed.trouble), rows.BAD
-    if feed.is_gone:
-        more = "what its writer still appends is shown" if feed.is_live else "what was read of it is shown"
+    model, session = loader.model, loader.model.index
+    if loader.trouble:
+        return sanitize(loader.trouble), rows.BAD
+    if loader.is_deleted:
+        more = "what its writer still appends is shown" if loader.is_live else "what was read of it is shown"
         return f"the file was deleted while it was open: {more}", rows.ODD
-    if not log.is_over:
-        if log.restarted:
-            return sanitize(log.restarted), rows.ODD
-        if feed.state is not RecordingState.LIVE or feed.is_behind:
-            share = f" {min(feed.done * 100 // feed.size, 99)} %" if feed.size else ""
+    if not model.is_over:
+        if model.restarted:
+            return sanitize(model.restarted), rows.ODD
+        if loader.state is not RecordingState.LIVE or loader.is_behind:
+            share = f" {min(loader.done * 100 // loader.size, 99)} %" if loader.size else ""
             return f"reading …{share}", rows.QUIET
         return ("waiting for the first message", rows.OPEN) if not session.messages else ("", None)
     rest = f"; {plural(session.unanswered, 'request')} got no answer" if session.unanswered else ""
-    rest += "; the file was cut or replaced while it was open" if log.restarted else ""
-    rest += f"; its last line is torn ({feed.torn} bytes, left out)" if feed.torn else ""
+    rest += "; the file was cut or replaced while it was open" if model.restarted else ""
+    rest += f"; its last line is torn ({loader.torn} bytes, left out)" if loader.torn else ""
     if session.exit is None:
         return f"died: mcpspy was stopped before the server{rest}", rows.BAD
     nothing = "" if session.messages else "; no message was sent"
@@ -121,16 +121,18 @@ def sentence(feed: SessionLoader) -> Piece:
     )
 
 
-def position(feed: SessionLoader, view: FilteredView, cursor: int, *, follows: bool, new: int) -> list[Piece]:
+def position(
+    loader: SessionLoader, view: FilteredView, cursor: int, *, follows: bool, new: int
+) -> list[Piece]:
     """Return where the cursor is, how much the filter leaves, and whether what comes is followed."""
     count = len(view)
     text = f"{cursor + 1:,}/{count:,}" if count else ""
-    if view.wish.query.text:
-        text = f"{text or 0} shown of {len(feed.log):,} rows"
-        if view.is_behind and len(feed.log):
-            text += f" · searching {view.judged * 100 // len(feed.log)} %"
+    if view.options.query.text:
+        text = f"{text or 0} shown of {len(loader.model):,} rows"
+        if view.is_behind and len(loader.model):
+            text += f" · searching {view.processed * 100 // len(loader.model)} %"
     place: list[Piece] = [(text, rows.QUIET)] if text else []
-    if not feed.is_live:
+    if not loader.is_live:
         return place
     if follows:
         return [*place, ("  following", rows.OK)]
@@ -171,19 +173,19 @@ class StatusBar(SplitLine):
         self._until = 0.0
 
     @property
-    def is_lent(self) -> bool:
+    def is_flashing(self) -> bool:
         """Whether there is an answer on it, which has to go in time."""
         return bool(self._flash)
 
-    def lend(self, text: str) -> None:
+    def flash(self, text: str) -> None:
         """Have an answer said with the next words, and for a while."""
         self._flash, self._until = text, time.monotonic() + FLASH
 
-    def stand(self, sentence: Piece, where: list[Piece]) -> None:
+    def show_status(self, sentence: Piece, where: list[Piece]) -> None:
         """Say how things stand, if no answer is being read, and where the cursor is."""
         if time.monotonic() > self._until:
             self._flash = ""
-        self.say([(self._flash, None)] if self._flash else [sentence], where)
+        self.set_text([(self._flash, None)] if self._flash else [sentence], where)
 
 
 TITLE = "title"
@@ -192,7 +194,7 @@ TITLE = "title"
 CLIPBOARD = 256_000
 """Bytes that terminals are known to take: tmux took 500 kB, and not 900."""
 
-GRAVITY = {"error": rows.BAD, "warning": rows.OPEN, "info": rows.QUIET}
+SEVERITY_ROLES = {"error": rows.BAD, "warning": rows.OPEN, "info": rows.QUIET}
 """Severity of a finding → its tone."""
 
 _KINDS = {
@@ -204,16 +206,17 @@ _KINDS = {
 }
 
 
-def facts(change: Change, found: Sequence[RowFinding] = ()) -> list[Piece]:
+def message_header(change: Change, found: Sequence[RowFinding] = ()) -> list[Piece]:
     """Return the lines above the body, each with its role; what was found wrong is the last of them."""
-    lines = _facts(change)
+    lines = _header_lines(change)
     lines[-1:-1] = [
-        (sanitize(f"{each.code} {each.severity}: {each.message}"), GRAVITY[each.severity]) for each in found
+        (sanitize(f"{each.code} {each.severity}: {each.message}"), SEVERITY_ROLES[each.severity])
+        for each in found
     ]
     return lines
 
 
-def _facts(change: Change) -> list[Piece]:
+def _header_lines(change: Change) -> list[Piece]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Damaged):
         return [("damaged line of the file", TITLE), (sanitize(what.why), rows.ODD), ("", None)]
@@ -245,7 +248,7 @@ def _facts(change: Change) -> list[Piece]:
     return [*lines, ("", None)]
 
 
-def sent_instead(note: Note) -> tuple[list[Piece], bytes]:
+def replacement(note: Note) -> tuple[list[Piece], bytes]:
     """Return what is said of the text that went on in place of a message, and that text."""
     try:
         encoded = str(note.fields.get("sent_b64", ""))
@@ -280,16 +283,16 @@ def content(change: Change) -> bytes:
     return orjson.dumps(what.fields, default=str) if what.fields else b""
 
 
-def clipping(change: Change) -> tuple[str | None, str]:
+def clipboard_text(change: Change) -> tuple[str | None, str]:
     """Return what goes to the clipboard, None if it is too much; and what to say of it."""
-    text = copied(change)
+    text = copy_text(change)
     length = len(text.encode())
     if length > CLIPBOARD:
         return None, f"{rows.size(length)} is more than a clipboard takes from here; mcpspy show -v prints it"
     return text, f"copied {length:,} bytes"
 
 
-def copied(change: Change) -> str:
+def copy_text(change: Change) -> str:
     """Return what goes to the clipboard: JSON as it was on the wire, anything else made inert.
 
     Text that is no JSON may hold control characters, which a shell it is

@@ -47,14 +47,14 @@ class SessionLoader:
         self.path = summary.path
         self.paths = [summary.path]
         self.lines = LineReader()
-        self.log = SessionModel(summary.header, self.lines.read)
+        self.model = SessionModel(summary.header, self.lines.read)
         self.size = summary.size
         """Bytes there were to read when it was opened."""
         self.done = 0
         """Bytes of them that have been read."""
         self.trouble = ""
         """Why it cannot be read any more, if so."""
-        self.is_gone = False
+        self.is_deleted = False
         """Whether the file lost its name."""
         self.torn = 0
         """Bytes of a last line that never got its end."""
@@ -64,16 +64,16 @@ class SessionLoader:
     @property
     def state(self) -> RecordingState:
         """How the session stands, as far as it was read."""
-        if not self.log.is_over or self.trouble:
+        if not self.model.is_over or self.trouble:
             return self._at_first
-        return RecordingState.DIED if self.log.index.exit is None else RecordingState.ENDED
+        return RecordingState.DIED if self.model.index.exit is None else RecordingState.ENDED
 
     @property
     def now(self) -> float:
         """Seconds since the start; of what is over, when it ended."""
         if self._began is None or not self.is_live:
-            return self.log.index.last_at
-        return max(time.time() - self._began.timestamp(), self.log.index.last_at)
+            return self.model.index.last_at
+        return max(time.time() - self._began.timestamp(), self.model.index.last_at)
 
     @property
     def is_live(self) -> bool:
@@ -83,11 +83,11 @@ class SessionLoader:
     @property
     def is_behind(self) -> bool:
         """Whether it takes a while until all that is in the file has been read."""
-        return not self.log.is_over and self.size - self.done > BLINK
+        return not self.model.is_over and self.size - self.done > BLINK
 
     def origin(self, _: int) -> tuple[int, Header]:
         """Return which recording a file belongs to, by its number, and the header of that."""
-        return 0, self.log.header
+        return 0, self.model.header
 
     async def read(self) -> None:
         """Feed the recording to the log, to its end."""
@@ -96,12 +96,12 @@ class SessionLoader:
         except (McpspyError, OSError) as error:
             self.trouble = f"{self.path}: {error.strerror}" if isinstance(error, OSError) else str(error)
             self._at_first = RecordingState.DIED if self._at_first is RecordingState.LIVE else self._at_first
-        self.log.end()
+        self.model.end()
 
     async def watch_name(self) -> None:
         """Notice that the file was deleted."""
-        while not self.log.is_over:
-            self.is_gone = not await asyncio.to_thread(self.path.exists)
+        while not self.model.is_over:
+            self.is_deleted = not await asyncio.to_thread(self.path.exists)
             await asyncio.sleep(NAME_EVERY)
 
     def close(self) -> None:
@@ -120,27 +120,27 @@ class SessionLoader:
                 if block.path != part:
                     part = block.path
                     self.done += block.offset  # Its header.
-                    self.log.begin_part(self.lines.begin_part(part))
+                    self.model.begin_part(self.lines.begin_part(part))
                 await self._take(block)
 
     async def _take(self, block: LineBlock) -> None:
         offset = block.offset
         if block.damaged is not None:
             self.torn = len(block.damaged.data)
-            self.log.add(block.damaged, offset, self.torn)
+            self.model.add(block.damaged, offset, self.torn)
         for start in range(0, len(block.lines), PORTION):
-            before, offset = offset, self.log.add_lines(block.lines[start : start + PORTION], offset)
+            before, offset = offset, self.model.add_lines(block.lines[start : start + PORTION], offset)
             self.done += offset - before
             await asyncio.sleep(0)
 
     def _begin_again(self) -> None:
         """Take the header of the file that has the name now, if it has one."""
-        header = self.log.header
+        header = self.model.header
         with suppress(McpspyError):
             header = read_header_of(self.path)
         self.done = 0
         self.lines.close()
-        self.log.begin_again(header)
+        self.model.begin_again(header)
 
 
 HTTP_NUMBERS = 1 << 20
@@ -185,7 +185,7 @@ class MergedLoader(SessionLoader):
             self._sources.append(MergedSource(summary, number, name, later))
         self._owners: list[MergedSource] = []
         header = replace(ordered[0].header, name=" + ".join(names))
-        self.log = SessionModel(header, self.lines.read, self._adopt_again, len(ordered))
+        self.model = SessionModel(header, self.lines.read, self._adopt_again, len(ordered))
         self.size = sum(summary.size for summary in ordered)
         self.paths = [summary.path for summary in ordered]
 
@@ -254,18 +254,18 @@ class MergedLoader(SessionLoader):
             entry, offset, length = source.pending.popleft()
             if source.file != part:
                 part = source.file
-                self.log.begin_part(part)
-            self.log.add(entry, offset, length)
+                self.model.begin_part(part)
+            self.model.add(entry, offset, length)
             if isinstance(entry, Note) and entry.kind == "exit":
                 source.state = RecordingState.ENDED
-                self.log.index.end_session(source.name)
+                self.model.index.end_session(source.name)
             count += 1
             if count % PORTION == 0:
                 await asyncio.sleep(0)
         for source in self._sources:
             if source.is_over and not source.pending and source.state is RecordingState.LIVE:
                 source.state = RecordingState.DIED
-                self.log.index.end_session(source.name)
+                self.model.index.end_session(source.name)
 
     def _adopt_again(self, entry: Entry, file: int) -> Entry:
         return self._adopt(entry, self._owners[file])
@@ -303,6 +303,6 @@ def _names(summaries: Sequence[Summary]) -> list[str]:
     ]
 
 
-def feed_of(summaries: Sequence[Summary]) -> SessionLoader:
+def open_loader(summaries: Sequence[Summary]) -> SessionLoader:
     """Return the reading of one recording, or of several."""
     return MergedLoader(summaries) if len(summaries) > 1 else SessionLoader(summaries[0])

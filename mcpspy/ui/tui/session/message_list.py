@@ -33,7 +33,7 @@ from mcpspy.core.session.exchange import State
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.intercept.connection import HeldMessage
 from mcpspy.ui.tui.intercept.labels import cell
-from mcpspy.ui.tui.session.labels import GRAVITY
+from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.row_filter import FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.tui.session.time_format import TimeFormat, bar, began, shown, width
@@ -66,10 +66,10 @@ class MessageList(VirtualList):
 
     COLUMNS: ClassVar[tuple[Column, ...]] = EXCHANGES
 
-    def __init__(self, feed: SessionLoader, view: FilteredView, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, loader: SessionLoader, view: FilteredView, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._feed = feed
-        self._log = feed.log
+        self._loader = loader
+        self._model = loader.model
         self.view = view
         self.time = TimeFormat.RELATIVE
         self.marked: set[int] = set()
@@ -97,21 +97,21 @@ class MessageList(VirtualList):
         if self._is_settled and self._generation == self.view.generation:
             return self._under
         # Its place is not known yet, or only where it was.
-        return self._row if self.count and self._row < len(self._log) else None
+        return self._row if self.count and self._row < len(self._model) else None
 
     @property
     def runs(self) -> bool:
-        return bool(self._waiting) and self._feed.is_live
+        return bool(self._waiting) and self._loader.is_live
 
     @property
     def columns(self) -> Sequence[Column]:
         """The columns; the time is as wide as the latest one, and clients are told apart where there are several."""
-        index = self._log.index
+        index = self._model.index
         wide = width(self.time, index.last_at)
-        columns = EXCHANGES if self.view.wish.exchanges else MESSAGES
+        columns = EXCHANGES if self.view.options.exchanges else MESSAGES
         left_out = {
             *(() if len(index.streams) > 1 else ("stream",)),
-            *(() if self._log.findings.count else ("finding",)),
+            *(() if self._model.findings.count else ("finding",)),
             *(() if self.size.width >= BAR_FROM else ("bar",)),
         }
         time, *others = columns
@@ -124,9 +124,9 @@ class MessageList(VirtualList):
         if index >= len(self.view):  # The file was cut a moment ago, and the rows are still to go.
             return [("", None)]
         row = self.view.rows[index]
-        if row >= len(self._log):
+        if row >= len(self._model):
             return [("", None)]
-        if row in self.held or self._log.index.state(row) in MAY_CHANGE:
+        if row in self.held or self._model.index.state(row) in MAY_CHANGE:
             self._waiting.add(index)
         said = self._said_of(row)
         cells: list[Piece] = []
@@ -140,7 +140,7 @@ class MessageList(VirtualList):
         """Mark the row under the cursor, the one it belongs to, and those a person marked."""
         row = self.view.rows[index] if index < len(self.view) else -1
         own = MARKED if row in self.marked else " "
-        if index != self.cursor and (here := self.row) is not None and self._log.other(here) == row:
+        if index != self.cursor and (here := self.row) is not None and self._model.other(here) == row:
             return OTHER + own
         return super().mark(index) + own
 
@@ -164,7 +164,7 @@ class MessageList(VirtualList):
             self.refresh()
         # While rows are still judged, the one that is meant may be yet to come.
         row = self._under
-        is_past = row is not None and not view.wish.is_sorted and row >= self._row
+        is_past = row is not None and not view.options.is_sorted and row >= self._row
         self._is_settled = row is not None and (self.follow or is_past or not view.is_behind)
         self._remember()
 
@@ -206,22 +206,24 @@ class MessageList(VirtualList):
     def _repaint(self, index: int) -> None:
         super()._repaint(index)
         row = self.view.rows[index] if index < len(self.view) else None
-        if row is not None and (other := self._log.other(row)) is not None and self.view.holds(other):
+        if row is not None and (other := self._model.other(row)) is not None and self.view.held_rows(other):
             super()._repaint(self.view.place_of(other))
 
     def _cell(self, name: str, wide: int, said: rows.Row, row: int, place: int) -> Piece:
-        index = self._log.index
+        index = self._model.index
         if name == "time":
             if index.kind(row) is RowKind.DAMAGED:
                 return "", rows.QUIET
             before = index.at[self.view.rows[place - 1]] if place else 0.0
-            return shown(self.time, index.at[row], before, began(self._log.header.started)), rows.QUIET
+            return shown(self.time, index.at[row], before, began(self._model.header.started)), rows.QUIET
         if name == "stream":
             return sanitize(index.texts[index.stream[row]]), rows.QUIET
         if name == "finding":
-            found = self._log.findings.of_both(index, row, exchanges=self.view.wish.exchanges)
+            found = self._model.findings.of_both(index, row, exchanges=self.view.options.exchanges)
             severities = {each.severity for each in found}
-            return next(((LETTERS[one], GRAVITY[one]) for one in LETTERS if one in severities), ("", None))
+            return next(
+                ((LETTERS[one], SEVERITY_ROLES[one]) for one in LETTERS if one in severities), ("", None)
+            )
         if name == "bar":
             return bar(index.latency(row)), said.tone
         if name == "status" and row in self.held:
@@ -231,12 +233,12 @@ class MessageList(VirtualList):
 
     def _said_of(self, row: int) -> rows.Row:
         """Return what a row says. It changes with the state of its request, and while that waits, with the clock."""
-        index = self._log.index
+        index = self._model.index
         state = index.state(row)
         pair = index.pair(row)
         done = index.effects.get(row), None if pair is None else index.effects.get(pair)
-        key = (self._log.generation, row, self.view.wish.exchanges, state, pair, done)
-        waits = state is State.PENDING and index.kind(row) is RowKind.REQUEST and self.view.wish.exchanges
+        key = (self._model.generation, row, self.view.options.exchanges, state, pair, done)
+        waits = state is State.PENDING and index.kind(row) is RowKind.REQUEST and self.view.options.exchanges
         said = None if waits else self._said.get(key)
         if said is None:
             if len(self._said) > KEPT:
@@ -247,11 +249,11 @@ class MessageList(VirtualList):
         return said
 
     def _row_of(self, row: int) -> rows.Row:
-        index, change = self._log.index, self._log.shown(row)
-        if index.kind(row) is RowKind.REQUEST and self.view.wish.exchanges:
+        index, change = self._model.index, self._model.shown(row)
+        if index.kind(row) is RowKind.REQUEST and self.view.options.exchanges:
             answer = index.pair(row)
             sizes = index.size[row], None if answer is None else index.size[answer]
-            return rows.exchange_row(change, sizes, self._feed.now)
+            return rows.exchange_row(change, sizes, self._loader.now)
         said = rows.row(change)
         return said if not said.size else said._replace(size=rows.size(index.size[row]))
 
@@ -272,8 +274,8 @@ SORTED_EVERY = 1.0
 class ListUpdates:
     """From the view to the list."""
 
-    def __init__(self, feed: SessionLoader, view: FilteredView, listing: MessageList) -> None:
-        self._feed = feed
+    def __init__(self, loader: SessionLoader, view: FilteredView, listing: MessageList) -> None:
+        self._loader = loader
         self._view = view
         self._listing = listing
         self._seen = 0
@@ -286,12 +288,12 @@ class ListUpdates:
     def unseen(self) -> int:
         """How many rows came since it was followed; those that a filter lets in again are not new."""
         view = self._view
-        return 0 if view.wish.is_sorted else len(view) - bisect_left(view.rows, self._seen)
+        return 0 if view.options.is_sorted else len(view) - bisect_left(view.rows, self._seen)
 
     def show(self, *, at_once: bool = False) -> None:
         """Give the list the rows that arrived."""
         view, listing, now = self._view, self._listing, time.monotonic()
-        listing.can_follow = self._feed.is_live and not view.wish.is_sorted
+        listing.can_follow = self._loader.is_live and not view.options.is_sorted
         if view.is_stale and now > self._sorted_at + SORTED_EVERY:
             self._sorted_at = now
             view.sort()
@@ -305,35 +307,37 @@ class ListUpdates:
         if not view.is_behind:  # The last row was gone to.
             listing.follow &= listing.can_follow
         listing.renew()
-        if listing.follow or not self._feed.is_live:
-            self._seen = view.judged
+        if listing.follow or not self._loader.is_live:
+            self._seen = view.processed
 
 
 class Navigation:
     """Ways from the row under the cursor to another; None where there is none. A step is 1 or -1."""
 
-    def __init__(self, log: SessionModel, view: FilteredView, listing: MessageList) -> None:
-        self._log = log
+    def __init__(self, model: SessionModel, view: FilteredView, listing: MessageList) -> None:
+        self._model = model
         self._view = view
         self._listing = listing
 
-    def among(self, some: Iterable[int], step: int) -> int | None:
+    def next_of(self, some: Iterable[int], step: int) -> int | None:
         """Return the next row that is one of some, or whose answer is. It may be the answer of a request further up."""
-        index, exchanges = self._log.index, self._view.wish.exchanges
+        index, exchanges = self._model.index, self._view.options.exchanges
         wanted = set(some)
-        for row in self._beyond(step) if wanted else ():
+        for row in self._rows_from_cursor(step) if wanted else ():
             if row in wanted or (exchanges and index.request(row) == row and index.pair(row) in wanted):
                 return row
         return None
 
-    def alike(self, step: int) -> int | None:
+    def same_target(self, step: int) -> int | None:
         """Return the next row about the same tool, or method."""
-        index, here = self._log.index, self._listing.row
+        index, here = self._model.index, self._listing.row
         if here is None:
             return None
         method, subject = index.method, index.subject
         about = method[here], subject[here]
-        return next((row for row in self._beyond(step) if (method[row], subject[row]) == about), None)
+        return next(
+            (row for row in self._rows_from_cursor(step) if (method[row], subject[row]) == about), None
+        )
 
     def marked(self, step: int) -> int | None:
         """Return the next row that a person marked."""
@@ -346,14 +350,14 @@ class Navigation:
             default=None,
         )
 
-    def chained(self, step: int) -> int | None:
+    def linked(self, step: int) -> int | None:
         """Return the request that answers the question of this one's answer; or the one whose question it answers."""
-        index, here = self._log.index, self._listing.row
+        index, here = self._model.index, self._listing.row
         request = None if here is None else index.request(here)
         links = index.continued_by if step > 0 else index.continues
         return None if request is None else links.get(request)
 
-    def _beyond(self, step: int) -> Iterable[int]:
+    def _rows_from_cursor(self, step: int) -> Iterable[int]:
         """Return the rows that are shown below the cursor, or above it, the nearest first."""
         rows, cursor = self._view.rows, self._listing.cursor
         places = range(cursor + step, len(rows) if step > 0 else -1, step)
@@ -363,36 +367,36 @@ class Navigation:
 MOST_SORTED = 200_000
 """Rows that can be sorted: more would keep keys waiting."""
 
-LET_IN = {
+ROW_KINDS = {
     "notifications": "notifications",
-    "asides": "stderr and other asides",
+    "events": "stderr and other asides",
     "http": "HTTP exchanges",
 }
 """Members of a wish that let rows in, and what these are."""
 
 
-def turned(wish: ViewOptions, what: str, count: int) -> tuple[ViewOptions, str]:
+def changed_options(options: ViewOptions, what: str, count: int) -> tuple[ViewOptions, str]:
     """Return a wish with something else about it, of so many rows, and the words for that."""
-    if what in LET_IN:
-        on = not getattr(wish, what)
-        return replace(wish, **{what: on}), f"{LET_IN[what]} are {'shown' if on else 'hidden'}"
+    if what in ROW_KINDS:
+        on = not getattr(options, what)
+        return replace(options, **{what: on}), f"{ROW_KINDS[what]} are {'shown' if on else 'hidden'}"
     if what == "exchanges":
-        wish = replace(wish, exchanges=not wish.exchanges)
+        options = replace(options, exchanges=not options.exchanges)
         return (
-            wish,
-            "one row an exchange" if wish.exchanges else "one row a message, in the order of the wire",
+            options,
+            "one row an exchange" if options.exchanges else "one row a message, in the order of the wire",
         )
     if what == "order":
-        wanted = replace(wish, order=wish.order.following, reverse=False)
+        wanted = replace(options, order=options.order.following, reverse=False)
     else:
-        wanted = replace(wish, reverse=not wish.reverse)
+        wanted = replace(options, reverse=not options.reverse)
     if wanted.is_sorted and count > MOST_SORTED:
-        return wish, f"more than {MOST_SORTED:,} rows: filter first, then sort"
+        return options, f"more than {MOST_SORTED:,} rows: filter first, then sort"
     return wanted, ordered(wanted)
 
 
-def ordered(wish: ViewOptions) -> str:
-    if not wish.is_sorted:
+def ordered(options: ViewOptions) -> str:
+    if not options.is_sorted:
         return "in the order of time"
-    way = "last" if wish.order is SortOrder.TIME else "smallest" if wish.reverse else "largest"
-    return f"sorted by {wish.order}, {way} first"
+    way = "last" if options.order is SortOrder.TIME else "smallest" if options.reverse else "largest"
+    return f"sorted by {options.order}, {way} first"

@@ -16,7 +16,7 @@ from mcpspy.core.session.columns import RowKind
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.detail.document import Document, DocumentPart
 from mcpspy.ui.tui.detail.pane import DetailPane
-from mcpspy.ui.tui.session.labels import content, facts, headers, sent_instead
+from mcpspy.ui.tui.session.labels import content, headers, message_header, replacement
 from mcpspy.ui.tui.session.loader import SessionLoader
 from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.session.row_filter import FilteredView
@@ -44,11 +44,11 @@ class Panes(Container):
     Panes.-list > DetailPane, Panes.-detail > VirtualList { display: none; }
     """
 
-    def __init__(self, feed: SessionLoader, view: FilteredView) -> None:
+    def __init__(self, loader: SessionLoader, view: FilteredView) -> None:
         super().__init__()
-        self._log = feed.log
+        self._model = loader.model
         self._view = view
-        self.listing = MessageList(feed, view, id="list")
+        self.listing = MessageList(loader, view, id="list")
         self.detail = DetailPane(id="detail")
         self._settling: Timer | None = None
         self._shown: object = None
@@ -98,39 +98,39 @@ class Panes(Container):
         self._show()
 
     def _show(self) -> None:
-        row, log = self.listing.row, self._log
-        if row is None or row >= len(log):
+        row, model = self.listing.row, self._model
+        if row is None or row >= len(model):
             if self._shown is not None:
                 self._shown = None
                 self.detail.show(NOTHING, None)
             return
-        index, exchanges = log.index, self._view.wish.exchanges
-        place = (log.generation, row, exchanges)
+        index, exchanges = model.index, self._view.options.exchanges
+        place = (model.generation, row, exchanges)
         request = index.request(row)
         note = self.listing.notes.get(row, "")
-        found = log.findings.of_both(index, row, exchanges=exchanges)
+        found = model.findings.of_both(index, row, exchanges=exchanges)
         rows = (row, index.pair(row))
         done = [index.effects.get(one) for one in rows if one is not None]
         stands = (note, index.state(row), index.answer(row), index.progress.get(request or 0), found, done)
         if (place, stands) == self._shown:
             return
         self._shown = (place, stands)
-        self.detail.show(document(log, row, exchanges=exchanges, note=note), place)
+        self.detail.show(document(model, row, exchanges=exchanges, note=note), place)
 
 
-def document(log: SessionModel, row: int, *, exchanges: bool, note: str = "") -> Document:
+def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") -> Document:
     """Return what there is to read about a row, and what a person noted there.
 
     An exchange has two parts, and what went on in place of a message is one more.
     """
-    index = log.index
+    index = model.index
     answer = index.pair(row) if exchanges and index.kind(row) is RowKind.REQUEST else None
     shown = [row] if answer is None else [row, answer]
     parts: list[DocumentPart] = []
     heads: list[Piece] = []
     seen: set[int] = set()
     for one in shown:
-        change = log.get(one)
+        change = model.get(one)
         if change is None:
             continue
         kind = index.kind(one)
@@ -140,15 +140,19 @@ def document(log: SessionModel, row: int, *, exchanges: bool, note: str = "") ->
             RowKind.FAILURE: "response",
             RowKind.NOTE: "note",
         }
-        head = facts(change, log.findings.of(one))
+        head = message_header(change, model.findings.of(one))
         if note and one == row:
             head.insert(1, (f"note: {sanitize(note)}", "title"))
         parts.append(DocumentPart(name.get(kind, "message"), head, content(change)))
-        instead = log.message(place) if (place := index.instead.get(one)) is not None else None
+        instead = model.message(place) if (place := index.instead.get(one)) is not None else None
         if isinstance(instead, Note):
-            parts.append(DocumentPart("sent", *sent_instead(instead)))
+            parts.append(DocumentPart("sent", *replacement(instead)))
         note_row = index.heads.get(index.http(one) or 0)
-        if note_row is not None and note_row not in seen and isinstance(said := log.message(note_row), Note):
+        if (
+            note_row is not None
+            and note_row not in seen
+            and isinstance(said := model.message(note_row), Note)
+        ):
             seen.add(note_row)
             heads += [*([("", None)] if heads else []), *headers(said)]
     return Document(parts, heads)

@@ -150,9 +150,9 @@ class SessionFilterBar(FilterLine):
         try:
             wanted = SessionFilter(self._input.value)
         except QueryError as error:
-            self._say_wrong(sanitize(str(error.args[0])))
+            self._show_error(sanitize(str(error.args[0])))
             return
-        self._say_wrong("")
+        self._show_error("")
         if wanted.text != self.filter.text:
             self.filter = wanted
             self.post_message(self.Changed())

@@ -53,16 +53,16 @@ class SessionsScreen(Screen[None]):
     def __init__(self, catalog: Catalog) -> None:
         super().__init__()
         self._catalog = catalog
-        self._census = CountCache()
+        self._counts = CountCache()
         self._sessions: list[Summary] = []
         self._has_looked = False
         self._wanted = asyncio.Event()
-        self._anew = False
+        self._force_reload = False
         self._demo: Worker[None] | None = None
         self._flash: Piece | None = None
         self._flash_until = 0.0
         self._title = SplitLine(id="title")
-        self._list = SessionList(self._census.counts, id="list")
+        self._list = SessionList(self._counts.counts, id="list")
         self._bar = SessionFilterBar()
         self._status = SplitLine(id="status", classes="-soft")
 
@@ -74,7 +74,7 @@ class SessionsScreen(Screen[None]):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        self._say()
+        self._update_status()
         self.run_worker(self._look())
 
     async def on_unmount(self) -> None:
@@ -106,7 +106,9 @@ class SessionsScreen(Screen[None]):
         here, marked = self._list.chosen, self._list.marked
         other = next((one for one in self._sessions if one.path == self._list.compared), None)
         if len(marked) > 2:
-            self._tell(f"{len(marked)} are marked, and two are compared (space takes a mark away)", rows.BAD)
+            self._flash_message(
+                f"{len(marked)} are marked, and two are compared (space takes a mark away)", rows.BAD
+            )
         elif len(marked) == 2:
             self._compare(*marked)
         elif here is None:
@@ -131,7 +133,7 @@ class SessionsScreen(Screen[None]):
         self._list.refresh()
         self.refresh_bindings()
         self._flash = None
-        self._say()
+        self._update_status()
 
     def _compare(self, *two: Summary) -> None:
         from mcpspy.ui.tui.diff.comparison import SessionPair
@@ -151,7 +153,7 @@ class SessionsScreen(Screen[None]):
         if dead:
             self.run_worker(self._delete(dead, len(wanted) - len(dead)))
         elif wanted:
-            self._tell(refusal(wanted), rows.BAD)
+            self._flash_message(refusal(wanted), rows.BAD)
 
     def action_copy_path(self) -> None:
         if (chosen := self._list.chosen) is not None:
@@ -161,14 +163,14 @@ class SessionsScreen(Screen[None]):
         if (chosen := self._list.chosen) is not None:
             self._copy(command(chosen, self._sessions, str(self._catalog.folder)))
 
-    def action_again(self) -> None:
-        self._anew = True
+    def action_reload(self) -> None:
+        self._force_reload = True
         self._wanted.set()
 
     def action_demo(self) -> None:
         if self._demo is None:
             self._demo = self.run_worker(self._record_demo())
-            self._say()
+            self._update_status()
 
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         event.stop()
@@ -176,7 +178,7 @@ class SessionsScreen(Screen[None]):
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
         event.stop()
-        self._say()
+        self._update_status()
 
     def on_session_filter_bar_changed(self, event: SessionFilterBar.Changed) -> None:
         event.stop()
@@ -192,10 +194,10 @@ class SessionsScreen(Screen[None]):
             until = began + EVERY
             # Textual calls a screen current that an opaque one covers; each look would paint both.
             if self.is_current and (self.app.screen is self or self.app.screen.is_modal):
-                anew, self._anew = self._anew, False
-                self._sessions = await asyncio.to_thread(self._catalog.look, anew=anew)
+                forced, self._force_reload = self._force_reload, False
+                self._sessions = await asyncio.to_thread(self._catalog.look, anew=forced)
                 self._has_looked = True
-                self._census.keep([summary.path for summary in self._sessions])
+                self._counts.keep([summary.path for summary in self._sessions])
                 self._show()
                 until = time.monotonic() + max(EVERY, 10 * (time.monotonic() - began))
                 await self._count(until)
@@ -207,9 +209,9 @@ class SessionsScreen(Screen[None]):
         """Count what is in view, and then the rest, as long as nothing else is to be done."""
         is_done = False
         while not is_done and time.monotonic() < until and not self._wanted.is_set():
-            before = self._census.news
-            is_done = await asyncio.to_thread(self._census.work, self._list.by_interest())
-            if self._census.news != before:
+            before = self._counts.news
+            is_done = await asyncio.to_thread(self._counts.work, self._list.by_interest())
+            if self._counts.news != before:
                 self._list.refresh()
 
     async def _delete(self, sessions: list[Summary], live: int) -> None:
@@ -220,28 +222,28 @@ class SessionsScreen(Screen[None]):
             for summary in sessions:
                 await asyncio.to_thread(delete, summary)
         except McpspyError as error:
-            self._tell(sanitize(str(error)), rows.BAD)
+            self._flash_message(sanitize(str(error)), rows.BAD)
         else:
             name = (
                 sanitize(sessions[0].header.name) if len(sessions) == 1 else plural(len(sessions), "session")
             )
-            self._tell(f"deleted {name}")
+            self._flash_message(f"deleted {name}")
         self._wanted.set()
 
     async def _record_demo(self) -> None:
         trouble = await record(str(self._catalog.folder))
         self._demo = None
-        self._tell(f"the demo failed: {trouble}", rows.BAD) if trouble else self._say()
+        self._flash_message(f"the demo failed: {trouble}", rows.BAD) if trouble else self._update_status()
         self._wanted.set()
 
     def _copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text)
-        self._tell(f"copied {text}")
+        self._flash_message(f"copied {text}")
 
-    def _tell(self, text: str, role: str | None = None) -> None:
+    def _flash_message(self, text: str, role: str | None = None) -> None:
         self._flash, self._flash_until = (text, role), time.monotonic() + FLASH
-        self._say()
-        self.set_timer(FLASH, self._say)
+        self._update_status()
+        self.set_timer(FLASH, self._update_status)
 
     def _show(self) -> None:
         shown = self._bar.filter(self._sessions)
@@ -252,14 +254,14 @@ class SessionsScreen(Screen[None]):
         if self._list.compared != compared:
             self.refresh_bindings()
         self._list.show(shown)
-        self._say()
+        self._update_status()
 
-    def _say(self) -> None:
-        self._title.say(*title(self._list.count, self._sessions, len(self._list.marked)))
+    def _update_status(self) -> None:
+        self._title.set_text(*title(self._list.count, self._sessions, len(self._list.marked)))
         is_choosing = self._list.compared is not None
-        self._status.say([self._standing()], [] if is_choosing else about(self._list.chosen))
+        self._status.set_text([self._status_line()], [] if is_choosing else about(self._list.chosen))
 
-    def _standing(self) -> Piece:
+    def _status_line(self) -> Piece:
         """Return what is to be said at the bottom: the answer to a key, what is amiss, what goes on."""
         if self._flash is not None and time.monotonic() < self._flash_until:
             return self._flash

@@ -223,7 +223,7 @@ class SplitLine(BaseWidget):
         self._left: list[Piece] = []
         self._right: list[Piece] = []
 
-    def say(self, left: list[Piece], right: list[Piece] | None = None) -> None:
+    def set_text(self, left: list[Piece], right: list[Piece] | None = None) -> None:
         if (left, right or []) != (self._left, self._right):
             self._left, self._right = left, right or []
             self.refresh()

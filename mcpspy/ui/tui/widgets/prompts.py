@@ -102,7 +102,7 @@ class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
         self._name = name
         self._code = Input(str(CODE), compact=True, id="code")
         self._message = Input(MESSAGE, compact=True, id="message")
-        self._wrong = Static("", classes="role--bad", markup=False)
+        self._error_line = Static("", classes="role--bad", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="refusal"):
@@ -111,7 +111,7 @@ class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
             yield self._code
             yield Static("message:", classes="role--quiet", markup=False)
             yield self._message
-            yield self._wrong
+            yield self._error_line
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Go from the code to the message, and from there on."""
@@ -119,10 +119,10 @@ class ErrorPrompt(ModalScreen[tuple[int, str] | None]):
         try:
             code = int(self._code.value.strip())
         except ValueError:
-            self._wrong.update("the code is a whole number, as in -32603")
+            self._error_line.update("the code is a whole number, as in -32603")
             self._code.focus()
             return
-        self._wrong.update("")
+        self._error_line.update("")
         if event.input is self._code:
             self._message.focus()
         else:

@@ -47,7 +47,7 @@ async def test_a_change_leads_to_its_row_on_both_sides(make_recording: Make) -> 
             assert (exchange.request.method, exchange.request.subject) == (case.method, case.subject)
             assert changes[rows[place]].what is exchange.request
     assert [case.subject for case in found.difference.changed] == ["echo", "forecast", "words", "alerts"]
-    assert found.amiss == "the last line of tested is torn (10 bytes, left out)"
+    assert found.warning == "the last line of tested is torn (10 bytes, left out)"
 
 
 async def test_requests_of_one_batch_have_rows_of_their_own(make_recording: Make) -> None:

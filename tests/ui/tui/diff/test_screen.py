@@ -41,9 +41,9 @@ class Fixed:
 
     @property
     def reversed(self) -> Fixed:
-        turned = Fixed(*self._found, titles=self.titles[::-1])
-        turned.asked = self.asked
-        return turned
+        changed_options = Fixed(*self._found, titles=self.titles[::-1])
+        changed_options.asked = self.asked
+        return changed_options
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
         self.asked.append(options)
@@ -257,13 +257,13 @@ async def test_the_newer_session_is_opened_where_it_differs(opened: Any, make_re
         await screen.press("enter")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
         await screen.until(lambda: "forecast" in screen.selected)
-        assert screen.session.feed.path == new
+        assert screen.session.loader.path == new
         await screen.press("q")
         await screen.until(lambda: isinstance(screen.app.screen, DiffScreen))
         await screen.press("o")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
         await screen.until(lambda: "forecast" in screen.selected)
-        assert screen.session.feed.path == old
+        assert screen.session.loader.path == old
         await screen.press("q")
         old.unlink()
         await screen.press("r")

@@ -76,5 +76,5 @@ async def test_what_cannot_be_reached_says_so_in_a_line(
         await screen.press("g", "r")
         await screen.shows("sent again")
         session.end()
-        await screen.until(lambda: screen.session.feed.state is RecordingState.ENDED)
+        await screen.until(lambda: screen.session.loader.state is RecordingState.ENDED)
         await screen.shows("no answer: the session has ended")

@@ -101,7 +101,7 @@ async def test_escape_clears_it_and_the_cursor_stays_on_its_row(opened: Any, too
         row = screen.session.listing.row
         await screen.press("escape")
         await screen.until(lambda: screen.count == 101)
-        await screen.judged()
+        await screen.processed()
         assert screen.session.listing.row == row
         assert "tool7" in screen.selected
         assert "tool:tool7" not in screen.text
@@ -117,14 +117,14 @@ async def test_escape_keeps_the_row_of_a_session_that_is_followed_too(opened: An
         row = screen.session.listing.row
         await screen.press("escape")
         await screen.until(lambda: screen.count == 100)
-        await screen.judged()
+        await screen.processed()
         assert screen.session.listing.row == row
         await screen.shows("paused")
         await screen.press("f", "slash", "backspace", "9", "enter")
         await screen.until(lambda: screen.count == 10)
         await screen.press("escape")
         await screen.until(lambda: screen.count == 100)
-        await screen.judged()
+        await screen.processed()
         await screen.shows("following")
 
 
@@ -147,7 +147,7 @@ async def test_the_row_is_found_again_after_a_filter_that_left_none(opened: Any,
         await screen.shows("0 shown of 201 rows", "Nothing to show: esc clears the filter")
         await screen.press("escape")
         await screen.until(lambda: screen.count == 101)
-        await screen.judged()
+        await screen.processed()
         assert (screen.session.listing.row, screen.selected[:60]) == (row, selected)
 
 
@@ -165,7 +165,7 @@ async def test_the_row_is_found_again_in_a_list_that_takes_long(
         await screen.until(lambda: screen.count == 10_000)
         await screen.press("escape")
         await screen.until(lambda: screen.count == 10_001)
-        await screen.judged()
+        await screen.processed()
         assert screen.session.listing.row == row
         assert screen.session.listing.scroll_offset.y == top
 
@@ -208,16 +208,18 @@ async def test_a_search_says_how_far_it_is_until_it_is_done(
     async with opened(tools.path) as screen:
         await screen.until(lambda: screen.count == 101)
         said: list[str] = []
-        say = SplitLine.say
+        say = SplitLine.set_text
 
         def listen(line: SplitLine, left: list[Piece], right: list[Piece] | None = None) -> None:
             say(line, left, right)
             said.append(line.text)
 
-        monkeypatch.setattr(SplitLine, "say", listen)  # On a busy machine a key takes longer than the search.
+        monkeypatch.setattr(
+            SplitLine, "set_text", listen
+        )  # On a busy machine a key takes longer than the search.
         await screen.press("slash", *'text:"answer 9"')
         await screen.until(lambda: screen.count == 11)
-        await screen.judged()
+        await screen.processed()
         assert any("searching" in line for line in said), said
         await screen.until(lambda: "searching" not in screen.text)
         await screen.shows("1/11 shown of 201 rows")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note
 from mcpspy.core.session.session import Change, Session
-from mcpspy.ui.tui.session.labels import content, copied, facts, sent_instead
+from mcpspy.ui.tui.session.labels import content, copy_text, message_header, replacement
 
 
 def last(*entries: Entry) -> Change:
@@ -12,7 +12,7 @@ def last(*entries: Entry) -> Change:
 
 
 def said(change: Change) -> list[str]:
-    return [text for text, _ in facts(change) if text]
+    return [text for text, _ in message_header(change) if text]
 
 
 CALL = Frame(0.25, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"[b]x"}}')
@@ -57,12 +57,12 @@ def test_a_damaged_line_says_why() -> None:
 
 
 def test_json_is_copied_as_it_was_and_anything_else_harmless() -> None:
-    assert copied(last(CALL)) == CALL.data.decode()
-    assert copied(last(Frame(0.1, "server", b"DEBUG \x1b[201~rm\r"))) == "DEBUG \\x1b[201~rm\\r"
+    assert copy_text(last(CALL)) == CALL.data.decode()
+    assert copy_text(last(Frame(0.1, "server", b"DEBUG \x1b[201~rm\r"))) == "DEBUG \\x1b[201~rm\\r"
 
 
 def test_what_went_on_in_place_of_a_message_is_its_own_bytes() -> None:
-    head, data = sent_instead(Note(1.0, "rule", {"action": "release", "sent": '{"a": 1}'}))
+    head, data = replacement(Note(1.0, "rule", {"action": "release", "sent": '{"a": 1}'}))
     assert ([text for text, _ in head[:2]], data) == (["what went on in its place", "8 bytes"], b'{"a": 1}')
-    assert sent_instead(Note(1.0, "rule", {"sent_b64": "/3t9"}))[1] == b"\xff{}"
-    assert sent_instead(Note(1.0, "rule", {"sent_b64": "x"}))[1] == b"", "cut, or not from us"
+    assert replacement(Note(1.0, "rule", {"sent_b64": "/3t9"}))[1] == b"\xff{}"
+    assert replacement(Note(1.0, "rule", {"sent_b64": "x"}))[1] == b"", "cut, or not from us"

@@ -197,12 +197,12 @@ async def test_nothing_is_said_again_while_nothing_happens(
     async with opened(live.path) as screen:
         await screen.until(lambda: screen.count == 3)
         beats, said = 0, 0
-        standing, say = screen.session._standing, screen.session._say
+        state_label, say = screen.session._standing, screen.session._say
 
         def stands() -> object:
             nonlocal beats
             beats += 1
-            return standing()
+            return state_label()
 
         def says() -> None:
             nonlocal said

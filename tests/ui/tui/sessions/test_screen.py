@@ -98,7 +98,7 @@ async def test_enter_opens_all_that_are_marked_as_one(opened: Any, make_recordin
         await screen.shows("3 sessions")
         await screen.press("space", "space", "enter")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
-        assert len(screen.session.feed.paths) == 2
+        assert len(screen.session.loader.paths) == 2
 
 
 async def test_a_session_named_on_the_command_line_lies_above_the_list(
