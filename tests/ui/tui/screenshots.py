@@ -111,8 +111,8 @@ async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str])
     assert control is not None
     session.begin()
     for number, name in enumerate(("notes", "plan"), 1):
-        session.set_text("client", call(number, "read_file", path=f"{name}.md"))
-        session.set_text("server", result(number, f"# {name}"))
+        session.say("client", call(number, "read_file", path=f"{name}.md"))
+        session.say("server", result(number, f"# {name}"))
     app = McpspyApp(folder, summarize(session.path, read_header_of(session.path)))
     async with app.run_test(size=size) as pilot:
         app.theme = theme
@@ -123,8 +123,8 @@ async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str])
             if key:
                 await pilot.press(key)
             else:
-                session.set_text("client", call(3, "write_file", path="plan.md", text="# plan\n\n1. ship it"))
-                session.set_text("client", call(4, "move_file", source="plan.md", destination="done.md"))
+                session.say("client", call(3, "write_file", path="plan.md", text="# plan\n\n1. ship it"))
+                session.say("client", call(4, "move_file", source="plan.md", destination="done.md"))
                 await pilot.pause(2.5)
             await _settle(pilot)
         svg = app.export_screenshot(title="mcpspy tui")

@@ -53,7 +53,7 @@ class Reached:
         self._is_over = False
         self.sent: list[tuple[str, bytes]] = []
         """What went on, in the name of whom."""
-        self.flash_message: Any = None
+        self.tell: Any = None
 
     @property
     def at(self) -> float:
@@ -121,7 +121,7 @@ class Reached:
             elif isinstance(step, AddNote):
                 self._writer.note(self.at, step.kind, **step.fields)
             elif isinstance(step, Notify):
-                self.flash_message(step.viewer, step.event)
+                self.tell(step.viewer, step.event)
 
     def _record(self, at: float, side: str, data: bytes, fields: dict[str, str]) -> None:
         self._writer.write(frame_prefix(side, fields) % at + b'"msg":' + data + b"}\n")
