@@ -1,14 +1,8 @@
-"""The application: themes, screens, and how it ends.
+"""The application: themes, screens, command palette, and the handling of internal errors.
 
-Composes, and owns nothing else but the end of an internal error: the terminal
-is given back, and whoever started the application gets the exception. Textual
-would print a traceback with the values of all locals; those are traffic.
-Imports a screen once it is wanted: somebody waits for the first frame.
-
-The command palette: everything a key does, found by its words.
-
-Owns the list, made from the bindings that are in force. Refuses to name an
-action by hand.
+After an internal error it restores the terminal and hands the exception to the
+caller: Textual's own traceback prints all locals, and those are traffic.
+Screens are imported on first use, which makes the first frame faster.
 """
 
 from __future__ import annotations
@@ -69,20 +63,20 @@ class McpspyApp(App[None]):
         summaries: Sequence[Summary] | Summary | None = None,
         keys: Mapping[str, Any] | None = None,
     ) -> None:
-        """Look at a folder; open a session at once; take other keys by their names. Raises UsageError."""
+        """Raise UsageError if `keys` is invalid."""
         super().__init__(ansi_color=None if wants_colour() else True)
         self._catalog = Catalog(folder)
         self._summaries = [summaries] if isinstance(summaries, Summary) else summaries
         self._chosen = checked(keys, names(node.BINDINGS for node in keyed())) if keys else {}
         self.fault: Exception | None = None
-        """The internal error that ended it."""
+        """The internal error that ended the application."""
         for theme in (DARK, LIGHT, PLAIN):
             self.register_theme(theme)
         self.set_class(not wants_colour(), "-plain")
         self.theme = chosen_theme(self.available_themes)
 
     def get_css_variables(self) -> dict[str, str]:
-        """Have the themes of others define what ours do."""
+        """Define mcpspy's variables for Textual's own themes."""
         variables = super().get_css_variables()
         for ours, theirs in (
             ("quiet", "foreground-muted"),
@@ -93,11 +87,10 @@ class McpspyApp(App[None]):
         return variables
 
     def get_default_screen(self) -> Screen[Any]:
-        """Begin with the sessions; with nothing, if one of them was asked for."""
+        """Return the sessions list, or an empty screen if a session is opened at once."""
         return Screen() if self._summaries else self._all_sessions()
 
     def on_mount(self) -> None:
-        """Take the keys that were chosen, and open the session that was asked for."""
         self.set_keymap(self._chosen)
         if self._summaries:
             from mcpspy.ui.tui.session.screen import SessionScreen
@@ -105,14 +98,14 @@ class McpspyApp(App[None]):
             self.push_screen(SessionScreen(*self._summaries))
 
     async def action_back(self) -> None:
-        """Go to the sessions: below this one, or not there yet if this was the first thing to be seen."""
+        """Go to the list of sessions, which may not be on the stack yet."""
         if len(self.screen_stack) > (2 if self._summaries else 1):
             await self.pop_screen()
         else:
             await self.switch_screen(self._all_sessions())
 
     async def action_quit(self) -> None:
-        """Quit; ask first, once, if that lets go of messages that are held."""
+        """Quit, after a confirmation if held messages would be released."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
         questions = [asks for screen in self.screen_stack if (asks := getattr(screen, "leave_question", ""))]
@@ -127,17 +120,14 @@ class McpspyApp(App[None]):
         return SessionsScreen(self._catalog)
 
     def action_theme(self) -> None:
-        """Change between light and dark."""
         if wants_colour():
             self.theme = LIGHT.name if self.current_theme.dark else DARK.name
 
     def action_change_theme(self) -> None:
-        """Choose among all themes."""
         if wants_colour():
             super().action_change_theme()
 
     def action_help(self) -> None:
-        """Show the keys of this screen."""
         from mcpspy.ui.tui.help import Group, HelpScreen
 
         speakers = [self.screen, *self.screen.focus_chain, self]
@@ -147,7 +137,7 @@ class McpspyApp(App[None]):
         self.push_screen(HelpScreen(group for group in groups if group[0]))
 
     def _handle_exception(self, error: Exception) -> None:
-        """Stop, and keep the error for the caller."""
+        """Exit, and keep the error for the caller."""
         if self.fault is None:
             self.fault = self._exception = error
             self._exception_event.set()
@@ -155,14 +145,11 @@ class McpspyApp(App[None]):
 
 
 class ActionPalette(Provider):
-    """What can be done on the screen below."""
-
     async def discover(self) -> Hits:
         for what, keys, active in self._actions():
             yield DiscoveryHit(what, partial(self._run, active), help=keys)
 
     async def search(self, query: str) -> Hits:
-        """Yield what the words fit."""
         matcher = self.matcher(query)
         for what, keys, active in self._actions():
             # By its name, too: who looks for "wire" should find it.

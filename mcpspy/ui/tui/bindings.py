@@ -1,17 +1,6 @@
-"""The keys of the session's screen, each with a name under which it can be given another.
+"""The key bindings of every screen, and the user's key settings.
 
-The keys of the sessions' screen, each with a name under which it can be given another.
-
-The keys of the detail pane; each has an id, by which it can be given another.
-
-The keys of the difference, each with a name under which it can be given another.
-
-The keys of messages that are held. On any other row they are what they are there.
-
-Keys that a person has chosen.
-
-Owns which names of keys there are, and that a wrong one is said before the
-screen opens. A name belongs to one action of one widget.
+Each binding has an id under which `mcpspy.toml` can assign other keys.
 """
 
 from __future__ import annotations
@@ -29,12 +18,11 @@ from mcpspy.errors import UsageError
 def key(  # noqa: PLR0917 - A table of keys reads better by columns.
     screen: str, keys: str, action: str, tooltip: str, name: str, label: str = ""
 ) -> Binding:
-    """Return a key of a screen; only one with a label is in the last line."""
+    """Return a key of a screen; the footer shows only keys with a label."""
     return Binding(keys, action, label or tooltip, show=bool(label), tooltip=tooltip, id=f"{screen}.{name}")
 
 
 def help_key(screen: str) -> Binding:
-    """Return the key that opens the list of keys."""
     return Binding(
         "question_mark", "app.help", "help", key_display="?", tooltip="this page", id=f"{screen}.help"
     )
@@ -194,7 +182,7 @@ INTERCEPT_KEYS: list[BindingType] = [
 
 
 def before(keys: Iterable[BindingType]) -> list[BindingType]:
-    """Return a screen's keys with each of these before what has its key: the first that is for a row counts."""
+    """Return a screen's keys, each after the interception keys that share it: the first applicable one wins."""
     merged: list[BindingType] = []
     for binding in keys:
         assert isinstance(binding, Binding)
@@ -207,14 +195,14 @@ def before(keys: Iterable[BindingType]) -> list[BindingType]:
 
 
 def names(tables: Iterable[Iterable[BindingType]]) -> set[str]:
-    """Return the names under which bindings can be given other keys."""
+    """Return the ids of remappable bindings."""
     return {
         binding.id for table in tables for binding in table if isinstance(binding, Binding) and binding.id
     }
 
 
 def checked(chosen: Mapping[str, Any], known: set[str]) -> dict[str, str]:
-    """Return the chosen keys by name; raise UsageError for a name that is none, or keys that are no text."""
+    """Return the user's keys by binding id; raise UsageError for an unknown id or a value that is not text."""
     for name, keys in chosen.items():
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
@@ -226,7 +214,6 @@ def checked(chosen: Mapping[str, Any], known: set[str]) -> dict[str, str]:
 
 
 def in_force(bindings: Iterable[BindingType], chosen: Mapping[str, str]) -> list[Binding]:
-    """Return bindings with the keys that were chosen for them."""
     return [
         binding.with_key(chosen[binding.id]) if binding.id and binding.id in chosen else binding
         for binding in bindings

@@ -1,19 +1,8 @@
-"""What a message says, rather than how it is written.
+"""The text view of a message: content blocks, Markdown styles, images by type and size.
 
-Owns finding the content in a message: blocks of tool results, prompts and
-resources as text, pictures by type and size, errors, arguments. Reads only as
-deep as it must and keeps what it does not know as JSON. Pure.
-
-Markdown, styled a line at a time.
-
-Owns which stretch of a line looks like a heading, a list, code or bold text.
-Nothing is removed or moved: what was sent is what is read. Only code fences
-reach over lines; where they are is found once.
-
-What a piece of base64 holds, as far as its first bytes say.
-
-Owns reading the size of an image from its head. Refuses to decode a picture: a
-terminal shows none.
+Parses only as deep as needed and keeps unknown parts as JSON. Markdown is
+styled line by line and nothing is removed. Images are described from their
+first bytes, not decoded. Pure.
 """
 
 from __future__ import annotations
@@ -47,14 +36,12 @@ HEADING, QUOTE, CODE, BULLET = "title", "quiet", "string", "key"
 
 
 class Markdown:
-    """The styles of one text."""
-
     def __init__(self, data: bytes) -> None:
         fences = _FENCE.finditer(data) if b"```" in data or b"~~~" in data else ()
         self._fences = [edge for match in fences for edge in (match.start(), match.end())]
 
     def __call__(self, start: int, line: str) -> list[StyledSpan]:
-        """Return what has a style in the line that begins at an offset."""
+        """Return the styled spans of the line that begins at an offset."""
         passed = bisect_right(self._fences, start)
         if passed % 2:
             return [StyledSpan(0, len(line), QUOTE)]
@@ -64,7 +51,7 @@ class Markdown:
 
 
 def styles(line: str) -> list[StyledSpan]:
-    """Return what has a style in a line that is not code."""
+    """Return the styled spans of a line outside code."""
     if re.match(r" {0,3}#{1,6} ", line):
         return [StyledSpan(0, len(line), HEADING)]
     if line.lstrip(" ").startswith(">"):
@@ -79,7 +66,7 @@ def styles(line: str) -> list[StyledSpan]:
 
 
 HEAD = 1 << 16
-"""Characters of base64 that are decoded: a JPEG says its size behind its thumbnail."""
+"""Characters of base64 that are decoded: a JPEG's size comes after its thumbnail."""
 
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
@@ -99,7 +86,7 @@ def byte_size(count: int) -> str:
 
 
 def head(data: bytes) -> bytes:
-    """Return the first bytes of what base64 holds; of what is none, nothing."""
+    """Return the first decoded bytes of base64, or nothing if it is invalid."""
     taken = data[:HEAD]
     try:
         return base64.b64decode(taken[: len(taken) // 4 * 4], validate=True)
@@ -152,7 +139,7 @@ TEXT, JSON = "text", "json"
 """How the text of a block is shown."""
 
 INLINE = 60
-"""Characters of a value that stand behind its name."""
+"""Characters up to which a value is shown next to its name."""
 
 _Fields = dict[str, Raw]
 _FIELDS = msgspec.json.Decoder(_Fields)
@@ -160,18 +147,18 @@ _ITEMS = msgspec.json.Decoder(list[Raw])
 
 
 class ContentBlock(NamedTuple):
-    """Lines said, and a text if there is one."""
+    """Label lines, and a text if there is one."""
 
     said: list[Piece]
     text: bytes = b""
     kind: str = TEXT
     pointer: str = ""
     is_nested: bool = False
-    """Whether the text is that of a string, and JSON once more."""
+    """True if the text comes from a string that holds JSON."""
 
 
 def blocks(data: bytes) -> list[ContentBlock]:
-    """Return what a message says; of what is no message, the text it is."""
+    """Return the content of a message; of anything else, its text."""
     fields = _fields(data)
     if fields is None:
         return [ContentBlock([], data, JSON if _items(data) is not None else TEXT)]
@@ -185,7 +172,7 @@ def blocks(data: bytes) -> list[ContentBlock]:
 
 
 def _said(data: bytes, at: str) -> Iterator[ContentBlock]:
-    """Yield the content of params or of a result, then the rest by name."""
+    """Yield the content of params or of a result, then the other members."""
     fields = _fields(data)
     if fields is None:
         yield _value("", data, at)
@@ -257,7 +244,7 @@ def _error(data: bytes, at: str) -> Iterator[ContentBlock]:
 
 
 def _value(name: str, data: bytes, at: str) -> ContentBlock:
-    """Return a named value: beside its name if it is short, else below it."""
+    """Return a named value: next to its name if it is short, else below it."""
     label = f"{sanitize(name)}: " if name else ""
     text = string(data)
     if text is not None and (len(text) > INLINE or "\n" in text):
@@ -268,7 +255,7 @@ def _value(name: str, data: bytes, at: str) -> ContentBlock:
 
 
 def _text(text: str, label: str, at: str) -> ContentBlock:
-    """Return a text; laid out, if it is JSON once more."""
+    """Return a text; laid out if it is JSON itself."""
     data = text.encode("utf-8", "backslashreplace")
     said = f"{label} · {byte_size(len(data))}" if len(data) > 1000 else label
     if re.match(r"\s*[\[{]", text) and _is_json(data):
@@ -295,7 +282,6 @@ def _is_json(data: bytes) -> bool:
 
 
 def _short(raw: Raw) -> str:
-    """Return a value as a few words."""
     data = bytes(raw)[: INLINE * 40]
     try:
         text = string(data)

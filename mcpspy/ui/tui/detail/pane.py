@@ -1,7 +1,6 @@
-"""One message, or a request and its response: the pane that reads them.
+"""The detail pane: one message, or a request and its response.
 
-Owns the keys, which view is on, and what is searched, opened and copied. How a
-text is drawn is `sheet`'s, what a view is made of is `views`'.
+Owns the keys, the current view, and what is searched, opened and copied.
 """
 
 from __future__ import annotations
@@ -29,23 +28,20 @@ from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 
 CLIPBOARD = 256_000
-"""Bytes that terminals are known to take: tmux took 500 kB, and not 900."""
+"""Bytes that terminals are known to accept: tmux took 500 kB, and not 900."""
 
 BESIDE = 100
-"""Columns from which request and response may stand side by side."""
+"""Columns from which request and response may be side by side."""
 
 SETTLE = 0.05
-"""Seconds the cursor rests before its path is looked for: in a large message that takes a while."""
+"""Seconds the cursor rests before its path is computed: in a large message that is slow."""
 
 FLASH = 2.5
-"""Seconds that the answer to a key is read."""
 
 _Where = tuple[int, int, int]
 
 
 class DetailPane(Widget, can_focus=True):
-    """The message that is looked at."""
-
     DEFAULT_CSS = """
     DetailPane { layout: vertical; background: $background; }
     DetailPane > SplitLine { background: $background; }
@@ -79,7 +75,7 @@ class DetailPane(Widget, can_focus=True):
         yield self._path
 
     def show(self, document: Document | Sequence[Piece], key: object) -> None:
-        """Show a document; if the key is the one before, keep the place, the folds, and what is open."""
+        """Show a document; keep the place, folds and opened string if the key is the same."""
         if not isinstance(document, Document):  # As `panes` calls it until it has documents.
             assert isinstance(key, BodyLines)
             document = Document([DocumentPart("message", document, key.data)])
@@ -108,12 +104,12 @@ class DetailPane(Widget, can_focus=True):
         self._viewer.activate(on=False)
 
     def on_viewer_moved(self, event: Viewer.Moved) -> None:
-        """Say where the cursor is, once it rests."""
+        """Update the path once the cursor rests."""
         event.stop()
         self._update_status_later()
 
     def on_click(self, event: events.Click) -> None:
-        """Look at the view whose name was clicked."""
+        """Switch to the view whose tab was clicked."""
         if event.widget is self._heading and self._string is None:
             at = int(event.x) - 1
             for view, (name, _) in zip(VIEWS, tabs(self._view), strict=True):
@@ -122,7 +118,7 @@ class DetailPane(Widget, can_focus=True):
                 at -= len(name)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Put the parts under each other where there is no more room for two."""
+        """Stack the parts if there is not enough space for two."""
         shown, wanted = len(self._viewer.pages), self._string is None and len(self._columns())
         if event.size.width and wanted and shown != wanted:
             self._rearrange()
@@ -183,7 +179,7 @@ class DetailPane(Widget, can_focus=True):
         self._viewer.activate(on=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go to the first hit at the cursor or below."""
+        """Go to the first hit at or below the cursor."""
         event.stop()
         try:
             query = SearchQuery(event.value) if event.value else None
@@ -206,7 +202,7 @@ class DetailPane(Widget, can_focus=True):
             self._go_to_hit(step)
 
     def action_copy_value(self) -> None:
-        """Put the value under the cursor on the clipboard (OSC 52)."""
+        """Copy the value under the cursor (OSC 52)."""
         self._copy(views.copied(self._viewer.section, self._viewer.place.line), "the value")
 
     def action_copy_path(self) -> None:
@@ -239,7 +235,6 @@ class DetailPane(Widget, can_focus=True):
         viewer.to(0 if viewer.place.section >= first else first)
 
     def _columns(self) -> list[list[Section]]:
-        """Return what is shown: a string that was opened, or the view."""
         if self._string is not None:
             return [[self._string]]
         if not self._sections.get(self._view):
@@ -250,7 +245,7 @@ class DetailPane(Widget, can_focus=True):
         return [stacked(made)]
 
     def _rearrange(self) -> None:
-        """Show the parts side by side, or under each other; the cursor stays in its line."""
+        """Switch between side by side and stacked; the cursor stays on its line."""
         column, section, offset = self._viewer.where()
         first = len(self._sections[self._view][0])
         if len(self._columns()) == 1:
@@ -266,7 +261,7 @@ class DetailPane(Widget, can_focus=True):
         self._update_heading()
 
     def _leave(self) -> None:
-        """Remember the place in a view, or close the string."""
+        """Remember the place in the view, or close the string."""
         if self._string is None:
             self._places[self._view] = self._viewer.where()
         self._string = None
@@ -311,12 +306,11 @@ class DetailPane(Widget, can_focus=True):
         self._settling = self.set_timer(SETTLE, self._update_status)
 
     def _update_heading(self) -> None:
-        """Say which view is on, and what is looked for."""
+        """Show which view is active, and the search."""
         string: list[Piece] = [("[string]", "title"), (" esc closes it", "quiet")]
         self._heading.set_text(string if self._string else tabs(self._view), self._search.words())
 
     def _update_status(self) -> None:
-        """Say where the cursor is."""
         viewer = self._viewer
         line, lines = viewer.place.line, len(viewer.page.layouts[viewer.place.section].source)
         where: list[Piece] = [(f"{line + 1:,}/{lines:,}", "quiet")] if line >= 0 and lines else []

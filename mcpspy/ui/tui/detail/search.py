@@ -1,15 +1,7 @@
-"""Looking for words in a text of any size.
+"""Search in a message: queries, hits over several sections, and the input line.
 
-Owns what a query means (`word`: in any case, unless it has a capital;
-`/regex/`), and finding hits from a place on. Looks at a window at a time, so
-that a near hit costs nothing, and counts no more hits than can matter.
-
-Going from hit to hit through the sections of a message.
-
-Owns the order of hits over sections, and their number. Looks a text through
-once, when it is first asked about. Pure.
-
-The line in which the words to look for are typed.
+A query is a word (case-sensitive if it has a capital letter) or a `/regex/`. Texts are
+searched window by window, so that a near hit is found at once.
 """
 
 from __future__ import annotations
@@ -29,14 +21,14 @@ from mcpspy.ui.tui.detail.json_view import StyledSpan
 from mcpspy.ui.tui.widgets.columns import Piece
 
 MOST = 9_999
-"""Hits that are counted; behind them stands a plus."""
+"""Hits that are counted exactly."""
 
 WINDOW = 1 << 20
-"""Bytes looked through at once."""
+"""Bytes searched at once."""
 
 
 class SearchQuery:
-    """What is looked for; raises `ValueError` with what is wrong with it."""
+    """A search; raises `ValueError` if it is invalid."""
 
     def __init__(self, words: str) -> None:
         self.words = words
@@ -57,13 +49,13 @@ class SearchQuery:
         self._lower = bool(flags)
 
     def spans(self, line: str, role: str) -> list[StyledSpan]:
-        """Return the hits in a line that is shown."""
+        """Return the hits in a displayed line."""
         return [
             StyledSpan(*hit.span(), role) for hit in self._shown.finditer(line) if hit.end() > hit.start()
         ]
 
     def find(self, text: bytes, at: int = 0) -> Iterator[int]:
-        """Yield where the hits from a place on begin."""
+        """Yield the offsets of hits from `at` on."""
         if not self._needle:
             yield from (hit.start() for hit in self._regex.finditer(text, at) if hit.end() > hit.start())
             return
@@ -78,8 +70,6 @@ class SearchQuery:
 
 
 class SearchHits:
-    """The hits in one text."""
-
     def __init__(self, query: SearchQuery, text: bytes) -> None:
         self._query, self._text = query, text
         self._known: list[int] = []
@@ -97,23 +87,21 @@ class SearchHits:
 
     @property
     def is_more(self) -> bool:
-        """Whether there are more than are counted."""
         return len(self._known) > MOST
 
     def number(self, hit: int) -> int:
-        """Return which hit that is, counted from one; 0 if it was not counted."""
+        """Return the number of a hit, from 1; 0 if it was not counted."""
         place = bisect_left(self._known, hit)
         return place + 1 if place < len(self._known) and self._known[place] == hit else 0
 
     def after(self, place: int) -> int | None:
-        """Return the first hit at or behind a place."""
         index = bisect_left(self._known, place)
         if index < len(self._known):
             return self._known[index]
         return next(self._query.find(self._text, place), None) if self.is_more else None
 
     def before(self, place: int) -> int | None:
-        """Return the last hit before a place, among those that are known."""
+        """Return the last hit before a place, among the known ones."""
         if self.is_more and place > self._known[-1]:
             *_, last = self._query.find(self._text[:place], self._known[-1])
             return last
@@ -122,7 +110,7 @@ class SearchHits:
 
 
 def _in_bytes(pattern: str) -> bytes:
-    """Return a pattern for UTF-8: what is no ASCII matches in both cases."""
+    """Return a pattern for UTF-8 in which non-ASCII characters match in both cases."""
     return b"".join(
         c.encode()
         if c.isascii()
@@ -151,7 +139,7 @@ class HitFinder:
         }
 
     def after(self, position: HitPosition) -> tuple[HitPosition, bool] | None:
-        """Return the first hit at or behind a spot, and whether it was found from the start on."""
+        """Return the first hit at or after a position, and whether the search wrapped around."""
         texts = sorted(self._hits)
         for key in (text for text in texts if text >= position[:2]):
             hit = self._hits[key].after(max(position.offset, 0) if key == position[:2] else 0)
@@ -164,7 +152,7 @@ class HitFinder:
         return None
 
     def before(self, position: HitPosition) -> tuple[HitPosition, bool] | None:
-        """Return the last hit before a spot, and whether it was found from the end on."""
+        """Return the last hit before a position, and whether the search wrapped around."""
         texts = sorted(self._hits, reverse=True)
         for key in (text for text in texts if text <= position[:2]):
             hits = self._hits[key]
@@ -178,7 +166,7 @@ class HitFinder:
         return None
 
     def count(self, position: HitPosition | None) -> str:
-        """Return which hit that is, of how many: `3/17`, `3/9,999+`."""
+        """Return the number of a hit and the total: `3/17`, `3/9,999+`."""
         total = sum(len(hits) for hits in self._hits.values())
         more = "+" if any(hits.is_more for hits in self._hits.values()) else ""
         number = 0
@@ -190,7 +178,7 @@ class HitFinder:
 
 
 class SearchState:
-    """A query, and which of its hits is at hand."""
+    """A query and the current hit."""
 
     def __init__(self, query: SearchQuery | None = None) -> None:
         self.query = query
@@ -198,7 +186,7 @@ class SearchState:
         self._position: HitPosition | None = None
 
     def forget(self) -> None:
-        """Look anew: what is shown is another text."""
+        """Search again: another text is shown."""
         self._finder = self._position = None
 
     def go(
@@ -208,7 +196,7 @@ class SearchState:
         line_of: Callable[[HitPosition], HitPosition],
         columns: Sequence[Sequence[Section]],
     ) -> tuple[HitPosition, bool] | None:
-        """Return the next hit or the one before, and whether it was found from the other end."""
+        """Return the next or previous hit, and whether the search wrapped around."""
         if self.query is None:
             return None
         self._finder = self._finder or HitFinder(self.query, columns)
@@ -219,7 +207,7 @@ class SearchState:
         return found
 
     def words(self) -> list[Piece]:
-        """Return what is looked for, and how many there are."""
+        """Return the query and the number of hits."""
         if self.query is None:
             return []
         counted = f" {self._finder.count(self._position)}" if self._finder else ""
@@ -227,8 +215,6 @@ class SearchState:
 
 
 class SearchBox(Input):
-    """An input that is there while it is typed in."""
-
     DEFAULT_CSS = """
     SearchBox { display: none; height: 1; border: none; padding: 0 1; background: $surface; }
     SearchBox:focus { border: none; }
@@ -242,13 +228,13 @@ class SearchBox(Input):
     HELP_NAME = "in the search"
 
     class Closed(Message):
-        """It was left without looking for anything."""
+        """The input was closed without a search."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, compact=True, placeholder="words, or /regex/; a capital letter minds case")
 
     def open(self) -> None:
-        """Let words be typed; the last ones are there, to be replaced."""
+        """Open the input with the last query selected."""
         self.add_class("-open")
         self.focus()
         self.select_all()

@@ -1,12 +1,6 @@
-"""The four ways to look at a message.
+"""The four views of a message, and the path and value under the cursor.
 
-Owns what each view is made of. Makes only the one that is looked at.
-
-What stands under the cursor: its path, its value, its text.
-
-Owns the words for the clipboard and for the line below the message. JSON is
-given as it was sent; text that is none is made inert, as a shell it is pasted
-into might obey it. Pure.
+JSON is copied as it was sent; other text is sanitized, as a shell might obey it.
 """
 
 from __future__ import annotations
@@ -37,18 +31,16 @@ _BLANK: Piece = ("", None)
 
 
 class FormattedJson(BodyLines):
-    """JSON, laid out and in colours."""
-
     def spans(self, line: int, shown: str) -> list[StyledSpan]:
         return spans(shown)
 
     def fitted(self, width: int, most: int) -> FormattedJson:
-        """Return itself: of JSON, what is too wide to be measured is cut."""
+        """Return itself: too many wide lines of JSON are cut instead."""
         return self
 
 
 def tabs(current: str) -> list[Piece]:
-    """Return the names of the views; which is on is said by brackets."""
+    """Return the names of the views, the active one in brackets."""
     return [
         (f"[{number} {view}]", "title") if view == current else (f" {number} {view} ", "quiet")
         for number, view in enumerate(VIEWS, 1)
@@ -62,7 +54,7 @@ def sections(document: Document, view: str) -> list[list[Section]]:
 
 
 def renewed(shown: list[list[Section]], before: Document, now: Document, view: str) -> list[list[Section]]:
-    """Return the sections of a document of which only what is said has changed, or a part has come."""
+    """Return the sections of a document of which only headers changed or a part was added."""
     if view == HEADERS:
         return sections(now, view)
     kept = [
@@ -74,13 +66,13 @@ def renewed(shown: list[list[Section]], before: Document, now: Document, view: s
 
 
 def stacked(parts: list[list[Section]]) -> list[Section]:
-    """Return parts under each other, with room between them."""
+    """Return parts below each other, separated by a blank line."""
     first, *others = parts
     return [*first, *(s for [top, *rest] in others for s in (top._replace(head=[_BLANK, *top.head]), *rest))]
 
 
 def json_section(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
-    """Return JSON laid out; of anything else, the text it is."""
+    """Return JSON laid out, and other text as it is."""
     body = FormattedJson(data)
     if body.is_json:
         return Section(head, body, Folds(body), pointer)
@@ -118,23 +110,23 @@ _BUILDERS = {PRETTY: _pretty, TEXT: _text, RAW: _raw}
 WHOLE = "the whole message"
 
 INSIDE = " # "
-"""Stands between the path of a string and a path in the JSON that the string holds."""
+"""Separates the path of a string from a path in the JSON that the string holds."""
 
 
 def path(section: Section, line: int) -> str:
-    """Return where in the message a line stands, as a JSON pointer."""
+    """Return the JSON pointer of a line in its message."""
     return section.pointer if section.is_nested else section.pointer + _inner(section, line)
 
 
 def breadcrumbs(section: Section, line: int) -> str:
-    """Return the path as it is shown; in a string that holds JSON, what it leads to there as well."""
+    """Return the path as shown; in a string that holds JSON, with the path inside it."""
     if section.is_nested:
         return section.pointer + INSIDE + (_inner(section, line) or "/")
     return path(section, line) or WHOLE
 
 
 def copied(section: Section, line: int) -> str:
-    """Return the value of a line; of text, all of it; of what is only said, the words."""
+    """Return the value of a line; in a text, all of it; in a header, its lines."""
     if section.folds is not None and line >= 0:
         found = value(section.folds.outline, line)
         text = string(found)
@@ -145,7 +137,7 @@ def copied(section: Section, line: int) -> str:
 
 
 def opened(section: Section, line: int) -> Section | None:
-    """Return the string of a line as a section of its own, None if there is none."""
+    """Return the string of a line as a section, None if there is none."""
     if section.folds is None or line < 0:
         return None
     text = string(value(section.folds.outline, line))

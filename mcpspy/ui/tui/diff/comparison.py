@@ -1,18 +1,7 @@
-"""What is compared: two sessions from their files, or two exchanges of one log.
+"""Comparison of two sessions, or of two exchanges of one session, in a background thread.
 
-Owns reading both, whole, and where in a session a difference stands, as a row.
-What differs is `analysis.diff`'s to say.
-
-Long work beside the screen, in a thread that nobody has to wait for.
-
-Owns that the event loop goes on meanwhile, and that neither leaving the screen
-nor the end of the program waits for the work: `asyncio.to_thread` would have
-both wait, for a comparison that takes a minute.
-
-Which two exchanges of a session are compared.
-
-Owns what marks mean to that, and the search for the exchange before that is
-like this one.
+The thread is a daemon, so that neither leaving the screen nor quitting waits
+for it: `asyncio.to_thread` would, and a comparison can take a minute.
 """
 
 from __future__ import annotations
@@ -53,11 +42,10 @@ from mcpspy.ui.tui.session.labels import moment
 T = TypeVar("T")
 
 MayContinue = Callable[[], bool]
-"""Asked by the work now and then: whether anybody still waits for it."""
+"""Polled by the work: whether its result is still wanted."""
 
 
 async def run_in_thread(work: Callable[[MayContinue], T]) -> T:
-    """Return what the work returns, or raise what it raises; if this is cancelled, the work is told."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -85,42 +73,38 @@ async def run_in_thread(work: Callable[[MayContinue], T]) -> T:
 
 
 COMPARISON_SLICE = 2000
-"""Entries, or rows, between two looks whether it is still wanted."""
+"""Entries, or rows, between two polls whether the result is still wanted."""
 
 Rows = dict[ChangePosition, int]
-"""Where a change stands → the row of its session."""
 
 
 class ComparisonRun(NamedTuple):
-    """A difference, and the way from it to both sides."""
+    """A difference, with the rows of its changes on both sides."""
 
     difference: SessionDiff
     old: Rows
     new: Rows
     warning: str = ""
-    """What is to be said of the files."""
+    """Problems with the files."""
 
 
 class ComparablePair(Protocol):
-    """Two things that can be compared."""
-
     progress: str
-    """How far it is."""
 
     @property
     def titles(self) -> tuple[str, str]:
-        """What the old one and the new one are called; inert."""
+        """Sanitized names of the old and the new one."""
 
     @property
     def summaries(self) -> tuple[Summary, Summary] | None:
-        """The two sessions; None if both are in the session below."""
+        """The two sessions; None if both exchanges are in the session below."""
 
     @property
     def reversed(self) -> ComparablePair:
-        """The same, the other way round."""
+        """The pair with old and new swapped."""
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
-        """Compare, beside the screen; raise McpspyError if one of them cannot be read."""
+        """Compare in a thread; raise McpspyError if one of them cannot be read."""
 
 
 class SessionPair:
@@ -132,7 +116,6 @@ class SessionPair:
 
     @property
     def titles(self) -> tuple[str, str]:
-        """Name, id and when it began."""
         now = datetime.now().astimezone()
         old, new = (
             f"{sanitize(one.header.name) or 'session'} {sanitize(one.header.id[:8])} · {moment(one.header.started, now)}"
@@ -143,7 +126,6 @@ class SessionPair:
 
     @property
     def reversed(self) -> SessionPair:
-        """The same, the other way round."""
         old, new = self.summaries
         return SessionPair(new, old)
 
@@ -171,7 +153,7 @@ class SessionPair:
             raise CannotStart(f"{summary.path}: {error.strerror}") from None
 
     def _read(self, summary: Summary, may_continue: MayContinue) -> tuple[Session, str]:
-        """Return a session as far as it goes, and what is amiss with its file."""
+        """Return a session as far as it can be read, and the problems with its file."""
         name = sanitize(summary.header.name) or "session"
         recording = Recording(summary.path)
         session = Session(recording.header)
@@ -190,7 +172,7 @@ class SessionPair:
 
 
 class ExchangePair:
-    """Two exchanges of one log, by the rows of their requests."""
+    """Two exchanges of one session, by the rows of their requests."""
 
     summaries = None
 
@@ -201,7 +183,6 @@ class ExchangePair:
 
     @property
     def titles(self) -> tuple[str, str]:
-        """When each began, and its id."""
         index = self._model.index
         old, new = (
             f"at {rows.moment(index.at[row])} s, id {sanitize((index.id(row) or 'null')[:40])}"
@@ -211,7 +192,6 @@ class ExchangePair:
 
     @property
     def reversed(self) -> ExchangePair:
-        """The same, the other way round."""
         return ExchangePair(self._model, self._new, self._old)
 
     async def compare(self, options: DiffOptions) -> ComparisonRun:
@@ -226,8 +206,8 @@ class ExchangePair:
         )
 
     async def _whole(self, row: int) -> Exchange:
-        """Return an exchange with all of its progress, of which a log keeps the last alone."""
-        # Not in the thread: whoever draws reads the same file.
+        """Return an exchange with all of its progress; the model keeps only the last."""
+        # Not in the thread: the screen reads the same file while drawing.
         model, index = self._model, self._model.index
         change = model.get(row)
         exchange = None if change is None else change.exchange
@@ -247,9 +227,9 @@ class ExchangePair:
 
 
 def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCase:
-    """Return what differs in two exchanges; in what was answered even if something else was asked for.
+    """Return the differences of two exchanges; of their results even if the requests differ.
 
-    Between sessions that is left out, as nobody chose the two; here a person did.
+    Between sessions those are left out, as the pair was matched automatically; here the user chose it.
     """
     case = compare_exchanges(old, new, options)
     asked = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
@@ -263,7 +243,7 @@ def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCas
 
 
 def _rows_of(session: Session, places: Iterable[ChangePosition | None]) -> Rows:
-    """Return the rows of places: a row is a change of the session, and those of a batch share a line."""
+    """Return the rows of positions; the messages of a batch share a line."""
     wanted: dict[int, list[ChangePosition]] = {}
     for place in places:
         if place is not None:
@@ -282,20 +262,19 @@ def _rows_of(session: Session, places: Iterable[ChangePosition | None]) -> Rows:
 
 
 CHOICE_SLICE = 20_000
-"""Rows that are looked at before a key gets its turn."""
+"""Rows searched between two turns of the event loop."""
 
 
 async def choose_exchanges(
     model: SessionModel, row: int | None, marked: Collection[int]
 ) -> tuple[int, int] | str:
-    """Return the rows of two requests, the earlier first; or the words for why there are none.
+    """Return the rows of two requests, the earlier first, or the reason why there are none.
 
-    Two that are marked; the one that is marked and this one; this one and the
-    one before of the same side, method and subject.
+    These are two marked ones; the marked one and this one; or this one and the previous one like it.
     """
     index = model.index
     here = None if row is None else index.request(row)
-    rows = (one for one in marked if one < len(index))  # The file may have begun anew.
+    rows = (one for one in marked if one < len(index))  # The file may have begun again.
     others = {request for one in rows if (request := index.request(one)) is not None}
     if len(others) > 2:
         return f"{len(others)} exchanges are marked, and two are compared (m takes a mark away)"
@@ -313,7 +292,7 @@ async def choose_exchanges(
 
 
 async def _before(model: SessionModel, here: int) -> int | None:
-    """Return the last request before this one that is like it."""
+    """Return the last request before this one with the same side, method and subject."""
     index = model.index
     what, methods, subjects = index.what, index.method, index.subject
     side, method, subject = index.side(here), methods[here], subjects[here]
@@ -328,6 +307,6 @@ async def _before(model: SessionModel, here: int) -> int | None:
             ):
                 return row
         await asyncio.sleep(0)
-        if model.index is not index:  # The file began anew.
+        if model.index is not index:  # The file began again.
             return None
     return None

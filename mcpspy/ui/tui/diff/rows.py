@@ -1,13 +1,7 @@
-"""The lines of a difference: what was compared, what changed, from what to what.
+"""The lines of a difference, and the list that shows them.
 
-Owns their order, their roles, what a filter leaves of them, and how much of a
-value has room in a width. The words are those of every report (`ui.report`).
-Pure.
-
-The list of what differs.
-
-Owns that the cursor stays on its change when the lines are made anew, and the
-way from one change to the next. The words are `diff_rows`'.
+Owns their order, roles and filter, and how much of a value fits. The wording is
+`ui.report.diff_text`'s.
 """
 
 from __future__ import annotations
@@ -33,18 +27,15 @@ TONES = {
 MARKS = {diff_text.OLD: rows.BAD, diff_text.NEW: rows.OK, diff_text.SAME: rows.QUIET}
 
 KINDS = max(map(len, ChangeKind))
-"""Columns of the longest kind."""
-
 WEIGHTS = max(map(len, ChangeSeverity))
 
 POINTER = 24
-"""Columns that a pointer keeps beside what is said of it."""
+"""Columns kept for a pointer beside its description."""
 
 COUNT = 16
-"""Columns of the words behind a value that is cut: `… 123456789 more`."""
+"""Columns of the note after a cut value: `… 123456789 more`."""
 
 INDENT = 6
-"""Columns before a value, its mark not counted."""
 
 
 class DiffRow(NamedTuple):
@@ -53,11 +44,10 @@ class DiffRow(NamedTuple):
     pieces: list[Piece]
     case: ComparedCase
     change: DiffChange | None = None
-    """None of the line that says what was compared."""
+    """None in the line that names what was compared."""
     begins: bool = False
-    """Whether it is the first line of a change."""
     mark: str = ""
-    """Of a line of a value: `-`, `+`, or a blank."""
+    """In a line of a value: `-`, `+`, or a space."""
 
     @property
     def text(self) -> str:
@@ -65,7 +55,7 @@ class DiffRow(NamedTuple):
 
 
 def diff_rows(difference: SessionDiff, width: int, wanted: str = "") -> list[DiffRow]:
-    """Return the lines of what changed, as far as it is wanted."""
+    """Return the lines of the changes that match the filter."""
     tests = _tests(wanted)
     found: list[DiffRow] = []
     for case in difference.changed:
@@ -78,7 +68,7 @@ def diff_rows(difference: SessionDiff, width: int, wanted: str = "") -> list[Dif
 
 
 def whole(row: DiffRow) -> str:
-    """Return what a line is about, however long: the value that it shows a part of, else the line; inert."""
+    """Return all of what a line shows in part: the whole value, else the line; sanitized."""
     change = row.change
     if (
         change is None
@@ -91,7 +81,7 @@ def whole(row: DiffRow) -> str:
 
 
 def tally(difference: SessionDiff) -> list[Piece]:
-    """Return how much of what there is: `1 breaking · 2 notes · 14 of 17 alike`."""
+    """Return the counts: `1 breaking · 2 notes · 14 of 17 alike`."""
     said: list[Piece] = []
     for severity, count in difference.counts.items():
         if count:
@@ -154,7 +144,7 @@ def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[Diff
 
 
 def _body(change: DiffChange, room: int) -> list[tuple[str, str]]:
-    """Return the lines of both values; of one that is cut, the words for how much is gone have room, too."""
+    """Return the lines of both values, with room for the note after a cut value."""
     found = list(diff_text.body(change, room))
     return (
         found if all(len(line) <= room for _, line in found) else list(diff_text.body(change, room - COUNT))
@@ -162,7 +152,7 @@ def _body(change: DiffChange, room: int) -> list[tuple[str, str]]:
 
 
 def _beside(change: DiffChange, room: int) -> list[Piece] | None:
-    """Return both values for the line of the change itself, if they have room there."""
+    """Return both values for the line of the change itself, if they fit."""
     if room < POINTER // 2 or _is_long(change.old) or _is_long(change.new):
         return None
     old, new = diff_text.values(change, room)
@@ -172,12 +162,11 @@ def _beside(change: DiffChange, room: int) -> list[Piece] | None:
 
 
 def _is_long(value: Any) -> bool:
-    """Whether a value is a text of several lines, or has parts: none of them is read at a glance."""
+    """Return whether a value is multi-line or structured, and so cannot be read at a glance."""
     return isinstance(value, dict | list) or (isinstance(value, str) and "\n" in value)
 
 
 BETWEEN = 3
-"""Columns between the two titles."""
 
 
 class DiffList(VirtualList):
@@ -189,7 +178,7 @@ class DiffList(VirtualList):
         super().__init__(id="diff")
         self.rows: list[DiffRow] = []
         self.titles = ("", "")
-        """The old one and the new one; inert."""
+        """Old and new; sanitized."""
 
     @property
     def room(self) -> int:
@@ -201,7 +190,7 @@ class DiffList(VirtualList):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """One, whose head says which is which."""
+        """Return one column, headed by both titles."""
         old, new = self.titles
         room = max(self.room - BETWEEN - 4, 2)
         half = max(room // 2, room - cell_len(new))
@@ -215,7 +204,6 @@ class DiffList(VirtualList):
         return [(self.rows[index].text, None)]
 
     def fill(self, rows: list[DiffRow]) -> None:
-        """Show these; the cursor stays with what it is on, if that is among them."""
         held = self.selected
         self.rows = rows
         self.sync(len(rows))
@@ -225,7 +213,7 @@ class DiffList(VirtualList):
         self.refresh()
 
     def following(self, place: int, step: int) -> int | None:
-        """Return the place of the next change, or of the one before."""
+        """Return the place of the next or previous change."""
         places = range(place + 1, len(self.rows)) if step > 0 else range(place - 1, -1, -1)
         return next((there for there in places if self.rows[there].begins), None)
 

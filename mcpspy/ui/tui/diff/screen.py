@@ -1,9 +1,4 @@
-"""What differs between two, on a screen.
-
-Owns the list, its filter and its keys, and what is said while both are read,
-where they are the same, and if one of them cannot be read. What is compared is
-`compared`'s, how it reads `diff_rows`'.
-"""
+"""The screen that shows the differences between two sessions or two exchanges."""
 
 from __future__ import annotations
 
@@ -34,16 +29,12 @@ from mcpspy.ui.tui.widgets.columns import Piece, cut_middle
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 TICK = 0.1
-"""Seconds between two words on how far it is."""
-
 FLASH = 2.5
-"""Seconds that the answer to a key is read."""
-
 PLACE = 24
-"""Columns of the last line that are not for the pointer."""
+"""Columns of the status line that are not for the pointer."""
 
 NARROW = 60
-"""Columns below which lines say only what is on their left."""
+"""Columns below which lines show only their left part."""
 
 EXAMPLE = "breaking tools/call -description"
 
@@ -58,7 +49,7 @@ _COMMANDS = {binding.action.partition("(")[0] for binding in DIFF_KEYS if isinst
 
 
 class DiffScreen(Screen[int | None]):
-    """A difference; of two exchanges of the session below, dismissed with the row that is wanted there."""
+    """A difference. For two exchanges of the session below, dismissed with a row to go to."""
 
     # Not CSS: for that Textual would read all styles again.
     DEFAULT_CSS = """
@@ -75,7 +66,7 @@ class DiffScreen(Screen[int | None]):
     def __init__(
         self, pair: ComparablePair, opened: Callable[[Summary, int], None] = lambda session, row: None
     ) -> None:
-        """`opened` shows a row of one of two sessions."""
+        """`opened` shows a row of one of the two sessions."""
         super().__init__()
         self._pair = pair
         self._opened = opened
@@ -84,7 +75,6 @@ class DiffScreen(Screen[int | None]):
         self._trouble: list[Piece] = []
         self._tally: list[Piece] = []
         self._left = ""
-        """How many changes the filter leaves."""
         self._title = SplitLine(id="title")
         self._list = DiffList()
         self._filter = FilterInput()
@@ -106,11 +96,10 @@ class DiffScreen(Screen[int | None]):
         self.action_reload()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a filter is typed, a letter is no command, and the last line does not say so."""
+        """Disable the keys of the screen while a filter is typed, and hide them from the footer."""
         return not self._filter.has_focus or action not in _COMMANDS
 
     def on_resize(self) -> None:
-        """Make the lines anew: what has room in them is another."""
         self.call_after_refresh(self._fill)
 
     def on_virtual_list_moved(self, event: VirtualList.Moved) -> None:
@@ -126,7 +115,6 @@ class DiffScreen(Screen[int | None]):
         self._fill()
 
     def on_filter_input_left(self, event: FilterInput.Left) -> None:
-        """Keep the filter, or have none."""
         event.stop()
         self._filter.keep()
         if event.clear or not self._filter.value.strip():
@@ -154,7 +142,7 @@ class DiffScreen(Screen[int | None]):
             self._list.move_to(place)
 
     def action_open(self, side: str) -> None:
-        """Go to what is under the cursor, on one side; of what that lacks, on the other."""
+        """Go to the change under the cursor on one side, or on the other if it is missing there."""
         row = self._list.selected
         if row is None or self._compared is None:
             return
@@ -187,7 +175,7 @@ class DiffScreen(Screen[int | None]):
         self._fill()
 
     def action_copy(self) -> None:
-        """Put the value on this line on the clipboard (OSC 52), whole; else the line."""
+        """Copy the whole value on this line (OSC 52), else the line."""
         if self._list.selected is not None:
             self.run_worker(self._copy(), group="copy", exclusive=True)
 
@@ -216,14 +204,13 @@ class DiffScreen(Screen[int | None]):
         self._fill()
 
     def _fill(self) -> None:
-        """Show what there is, in the width there is."""
         wanted = (self._compared, self._trouble, self._list.room, self._filter.value)
         if wanted != self._shown and not self._is_filling:
             self._is_filling = True
             self.run_worker(self._fill_all())
 
     async def _fill_all(self) -> None:
-        """Make the lines in a thread: of a large difference that takes a while."""
+        """Build the lines in a thread: for a large difference that is slow."""
         while (wanted := (self._compared, self._trouble, self._list.room, self._filter.value)) != self._shown:
             compared, trouble, room, text = wanted
             if compared is None:
@@ -271,7 +258,7 @@ class DiffScreen(Screen[int | None]):
         self._status.set_text([below], [(place, rows.QUIET)] if place and is_wide else [])
 
     def _status_line(self) -> Piece:
-        """Return what is to be said at the bottom: how far it is, what is amiss, where the cursor is."""
+        """Return the progress, the warning, or the pointer under the cursor."""
         if self._compared is None:
             return ("" if self._trouble else self._pair.progress), rows.QUIET
         if self._compared.warning:

@@ -1,14 +1,7 @@
-"""The way from a screen into the session it shows.
+"""The connection from a screen to its live session, and the messages held there.
 
-Owns the connection: that there is one as soon as the session can be reached,
-what is held meanwhile, and what our own requests were answered. Orders raise
-McpspyError with the one line that says why not.
-
-A message that is held: what the session says of it.
-
-Owns reading the events of docs/control.md and the two clocks of a held
-message, its age and the time until it goes on by itself. Pure: time is an
-argument.
+Reconnects until the session ends. Commands raise McpspyError with the reason.
+See docs/control.md for the events.
 """
 
 from __future__ import annotations
@@ -24,39 +17,35 @@ from mcpspy.errors import CannotStart, McpspyError
 
 
 class HeldMessage(NamedTuple):
-    """A held message."""
-
     ticket: int
     side: str
-    """Who said it."""
     at: float
-    """When, in seconds since the start of the session."""
+    """Seconds since the start of the session."""
     method: str
-    """Of an answer, that of its request; empty if it has none."""
+    """A response has the method of its request; empty if unknown."""
     subject: str
-    """Which tool, resource, prompt …"""
+    """Name of the tool, resource or prompt."""
     id: str | None
-    """JSON text."""
     is_request: bool
     data: bytes
-    """What goes on if it is accepted."""
+    """What is forwarded if it is accepted."""
     viewer: str
-    """Whose query holds it; empty if a rule does."""
+    """Viewer whose filter holds it; empty if a rule does."""
     rule: str
     since: float
-    """On our clock."""
+    """By the local clock, as is `until`."""
     until: float
-    """When it goes on by itself, on our clock."""
+    """When it is released automatically."""
 
     @property
     def name(self) -> str:
-        """What to call it; as the peer said it."""
+        """A name as the peer sent it."""
         what = f"{self.method} {self.subject}".strip() or "message"
         return what if self.is_request or self.id is None else f"answer to {what}"
 
 
 def read_held(fields: dict[str, Any], now: float) -> HeldMessage | None:
-    """Return a held message from what a session says of it now; None if that makes no sense."""
+    """Return a held message from a control event; None if the event is malformed."""
     try:
         data = a2b_base64(fields["b64"]) if "b64" in fields else fields["text"].encode()
         at, age = float(fields["at"]), float(fields.get("age", 0.0))
@@ -87,17 +76,17 @@ def _has_method(data: bytes) -> bool:
 
 
 RETRY = 0.5
-"""Seconds between two tries to reach a session, which may have begun a moment ago."""
+"""Seconds between two attempts to connect, as a session may have just begun."""
 
 NAME = "tui"
-"""What the session and its recording call us; a number follows if there are several of us."""
+"""Viewer name in the session and its recording; mcpspy appends a number if it is taken."""
 
 
 class InterceptConnection:
-    """Into one live session."""
+    """A connection to one live session."""
 
     def __init__(self, path: Path, released: Callable[[HeldMessage, str], None]) -> None:
-        """`released` is called with what is held no more, and why; not if we wanted it so."""
+        """`released` is called with messages that are released for other reasons than a command from here."""
         self._path = path
         self._released = released
         self._client: Any = None
@@ -106,24 +95,23 @@ class InterceptConnection:
         self._decided: set[int] = set()
         self.viewer = ""
         self.held: dict[int, HeldMessage] = {}
-        """Ticket → message, in the order they came."""
+        """Ticket → message, in order of arrival."""
         self.query: str | None = None
-        """What we hold; None: nothing."""
+        """The filter of the messages held from here; None holds nothing."""
         self.answers: dict[str, dict[str, Any]] = {}
-        """Id of a request of ours, JSON text → what came of it: `message`, or `error` with the words for why not."""
+        """Id of an injected request (JSON text) → its `message`, or `error` with the reason."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the session hears us."""
+        """Return whether the session is connected."""
         return self._client is not None
 
     @property
     def held_here(self) -> list[HeldMessage]:
-        """What goes on when we leave."""
+        """The messages that are released when this viewer leaves."""
         return [held for held in self.held.values() if self.viewer and held.viewer == self.viewer]
 
     async def keep(self, is_live: Callable[[], bool]) -> None:
-        """Stay connected while the session is live."""
         try:
             while is_live():
                 try:
@@ -139,7 +127,7 @@ class InterceptConnection:
             await self.leave()
 
     async def leave(self) -> None:
-        """End the connection: what we hold goes on."""
+        """Close the connection; the session releases what was held from here."""
         client, self._client = self._client, None
         self.query, self.viewer = None, ""
         self.held.clear()
@@ -148,7 +136,7 @@ class InterceptConnection:
             await client.close()
 
     async def hold(self, query: str | None) -> None:
-        """Hold what a filter wants; None: nothing any more, and what we held goes on."""
+        """Hold messages that match a filter; None releases what was held from here."""
         self._decided |= {held.ticket for held in self.held_here} if query is None else set()
         await self._command("hold", query=query)
         self.query = query
@@ -157,7 +145,7 @@ class InterceptConnection:
         await self._decide("release", held)
 
     async def accept_all(self) -> int:
-        """Let all go on, in the order they came; return how many."""
+        """Release all messages in their order; return how many."""
         self._decided |= set(self.held)
         return int((await self._command("release", tickets="all"))["released"])
 
@@ -171,7 +159,7 @@ class InterceptConnection:
         await self._decide("answer", held, error={"code": code, "message": message})
 
     async def request(self, to: str, method: str, params: Any, stream: str | None) -> str:
-        """Send a request of ours; return its id, JSON text."""
+        """Inject a request; return its id, JSON text."""
         return str((await self._command("request", **_fields(to, method, params, stream)))["id"])
 
     async def notify(self, to: str, method: str, params: Any, stream: str | None) -> None:

@@ -1,23 +1,7 @@
-"""An edited message: as text to edit, and what is wrong with it.
+"""The message editor: validation, drafts, and `$EDITOR`.
 
-Owns the difference between what is no JSON, which has a line and a column, and
-what is JSON that the protocol does not have: somebody who tests a peer may want
-to send that. Pure.
-
-The screen in which a message is edited before it goes on, or is sent.
-
-Owns the text, what is said of it while it is typed, and that nothing is sent by
-accident: what is no JSON goes only when asked for twice. Who sends it, and what
-is wrong with it, comes from outside.
-
-Texts that are edited, and what was typed and not sent.
-
-Owns opening the editor with what was typed there before.
-
-A text in the editor of a person's own choice.
-
-Owns which one that is, and the file it edits: nobody else can read it, and it
-is gone afterwards.
+Text that is not JSON is sent only if the user asks twice. JSON that breaks the
+protocol causes a warning: people who test a peer may want to send it.
 """
 
 from __future__ import annotations
@@ -50,18 +34,15 @@ from mcpspy.ui.tui.widgets.columns import Piece
 
 
 class ValidationProblem(NamedTuple):
-    """Something that is wrong."""
-
     text: str
     is_json: bool = True
-    """Whether it can be read at all."""
+    """True if the text can be parsed at all."""
 
 
 def editable(data: bytes) -> str | None:
-    r"""Return a message as text to edit; None if that cannot be: it is not UTF-8.
+    r"""Return a message as text to edit, laid out if it is JSON; None if it is not UTF-8.
 
-    JSON is laid out. What a terminal might obey is escaped, as JSON escapes it:
-    `\u009b` is the same character.
+    Characters that a terminal might obey are escaped, as `\u009b`.
     """
     try:
         text = lay_out(data, indent=2).decode()
@@ -78,7 +59,7 @@ def editable(data: bytes) -> str | None:
 
 
 def problems(text: str, side: str, original: bytes = b"") -> list[ValidationProblem]:
-    """Return what is wrong with a message of this side; `original` is what goes on otherwise."""
+    """Return the problems of a message from this side; `original` is what it replaces."""
     try:
         json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -105,7 +86,7 @@ def problems(text: str, side: str, original: bytes = b"") -> list[ValidationProb
 
 
 def request_problems(text: str) -> list[ValidationProblem]:
-    """Return what is wrong with a request that is to be sent: an object of method and params."""
+    """Return the problems of a request to be sent: an object of method and params."""
     found = problems(text, "client")
     if found and not found[0].is_json:
         return found
@@ -119,7 +100,7 @@ def request_problems(text: str) -> list[ValidationProblem]:
 
 
 def _compared(data: bytes, original: bytes, side: str) -> list[str]:
-    """Return what a message does to a conversation that went on with another one."""
+    """Return the problems of replacing the original message in its conversation."""
     if not original:
         return []
     new, old = _shape(data, side), _shape(original, side)
@@ -145,7 +126,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 class Drafts:
-    """What was typed, by what it was to become."""
+    """Unsent texts, by the key of what was edited."""
 
     def __init__(self, screen: SessionBase) -> None:
         self._screen = screen
@@ -159,7 +140,7 @@ class Drafts:
         check: Callable[[str], Sequence[ValidationProblem]],
         send: Callable[[str], Awaitable[None]],
     ) -> None:
-        """Have a text edited; see `EditorScreen`. What is not sent is there again under the same key."""
+        """Open the editor; an unsent text appears again under the same key. See `EditorScreen`."""
 
         def left(text: str | None) -> None:
             self.forget(key)
@@ -174,12 +155,12 @@ class Drafts:
 
 
 def editor(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the command of the editor; empty if none was chosen."""
+    """Return the editor command; empty if none is set."""
     return environ.get("VISUAL", "").strip() or environ.get("EDITOR", "").strip()
 
 
 def edit_outside(command: str, text: str, suspended: Callable[[], AbstractContextManager[None]]) -> str:
-    """Return the text as it was saved; raise CannotStart. `suspended` gives the terminal away, and takes it back."""
+    """Return the saved text; raise CannotStart. `suspended` hands the terminal to the editor."""
     descriptor, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".json")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
@@ -202,13 +183,11 @@ LARGEST = 64_000
 """Characters that are edited here: each key takes longer the more there are."""
 
 TICK = 0.25
-"""Seconds between two looks at the clocks."""
-
 HINT = "ctrl-s sends it, esc leaves it as it is"
 
 
 class EditorScreen(Screen[str | None]):
-    """A text; dismissed with what was not sent, None if it was."""
+    """A text editor; dismissed with the unsent text, or None if it was sent."""
 
     DEFAULT_CSS = """
     EditorScreen TextArea { height: 1fr; border: none; padding: 0; background: $background; }
@@ -240,7 +219,7 @@ class EditorScreen(Screen[str | None]):
         send: Callable[[str], Awaitable[None]],
         draft: str | None = None,
     ) -> None:
-        """`heading` is asked again and again; `send` raises McpspyError; `draft` is what was typed before."""
+        """`heading` is polled; `send` raises McpspyError; `draft` is what was typed before."""
         super().__init__()
         self._heading = heading
         self._original = original
@@ -254,7 +233,7 @@ class EditorScreen(Screen[str | None]):
         self._hint_line = Static(id="said", markup=False)
         self._is_bad = False
         self._insists: str | None = None
-        """The text that is sent although it is no JSON, once asked for again."""
+        """The invalid text that is sent if the user asks again."""
 
     def compose(self) -> ComposeResult:
         yield self._title
@@ -274,7 +253,6 @@ class EditorScreen(Screen[str | None]):
         return self._draft if self._is_large else self._area.text
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Say what is wrong, as it is typed."""
         event.stop()
         self._insists = None
         self._validate()

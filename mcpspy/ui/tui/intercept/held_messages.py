@@ -1,13 +1,4 @@
-"""What is held in the session that is shown: which rows it is in, and which the cursor is on.
-
-Owns the marks in the list, and the line that says what is held. How the
-session is reached is `reach`'s, what a person makes of it `decisions`'.
-
-What a person makes of messages that are held.
-
-Owns holding and letting go, and what each of the keys on a held message asks
-before it does it. What is held is `holds`', the way there is `reach`'s.
-"""
+"""Held messages on the screen: their rows, the status line, and the actions of the keys."""
 
 from __future__ import annotations
 
@@ -30,18 +21,17 @@ from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 
 CLOCK = 0.5
-"""Seconds between two words on how much time is left."""
 
 
 class HeldRows:
-    """What is held, as the screen shows it."""
+    """The held messages as the screen shows them."""
 
     def __init__(self, loader: SessionLoader, view: FilteredView, listing: MessageList) -> None:
         self._loader = loader
         self._view = view
         self._listing = listing
         self.connection: InterceptConnection | None = None
-        """The way into the session; None if it cannot be reached, because it is over or is several."""
+        """None if the session is over, or several are shown."""
         self.bar = SplitLine(id="held")
         self.bar.display = False
         self._said_at = 0.0
@@ -49,7 +39,7 @@ class HeldRows:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is something to say, by its change or by the clock."""
+        """Return whether something changed, or the clock needs an update."""
         if self.connection is None:
             return False
         is_due = bool(self.connection.held) and time.monotonic() > self._said_at + CLOCK
@@ -57,7 +47,7 @@ class HeldRows:
 
     @property
     def leave_question(self) -> str:
-        """What to ask before the screen is left; empty if nothing depends on it."""
+        """The question before leaving; empty if nothing is held from here."""
         held_here = [] if self.connection is None else self.connection.held_here
         if not held_here:
             return ""
@@ -70,7 +60,7 @@ class HeldRows:
 
     @property
     def here(self) -> HeldMessage | None:
-        """The held message under the cursor: in its own row, or in the note that says that it is held."""
+        """The held message under the cursor: in its own row, or in its note."""
         row, model = self._listing.row, self._loader.model
         if self.connection is None or not self.connection.held or row is None or row >= len(model):
             return None
@@ -82,19 +72,19 @@ class HeldRows:
         return None
 
     def row_of(self, held: HeldMessage) -> int | None:
-        """Return the row that tells of it: that of its request, where each exchange has one row; None if it is to come."""
+        """Return the row of a held message, or of its request if exchanges are shown; None if it is not read yet."""
         index = self._loader.model.index
         row = index.held.get(held.ticket)
         request = None if row is None or not self._view.options.exchanges else index.request(row)
         return row if request is None else request
 
     def host_timeout_of(self, held: HeldMessage) -> Piece | None:
-        """Return when the host gives up on it; None if that is not known."""
+        """Return when the host gives up on it; None if unknown."""
         index = self._loader.model.index
         return host_timeout(index, index.held.get(held.ticket), self._loader.now)
 
     def show(self) -> bool:
-        """Mark the rows, and say what is held; return whether other keys count now."""
+        """Mark the rows and update the line; return whether other keys apply now."""
         connection, now = self.connection, time.monotonic()
         if connection is None:
             return False
@@ -119,7 +109,7 @@ class HeldRows:
         return stood != self._last_snapshot
 
     def _snapshot(self, connection: InterceptConnection) -> object:
-        """Return what differs once there is something else to say, or to do."""
+        """Return a value that changes whenever something else must be shown."""
         here = self.here
         return (
             connection.query,
@@ -133,15 +123,13 @@ _ALL = "Hold which messages? A filter, as in tool:write_file; nothing holds all:
 
 
 class HeldActions:
-    """What becomes of them."""
-
     def __init__(self, screen: SessionBase, held_rows: HeldRows, drafts: Drafts) -> None:
         self._screen = screen
         self._held_rows = held_rows
         self._drafts = drafts
 
     def hold(self) -> None:
-        """Hold what the filter wants, from now on; or nothing any more."""
+        """Hold messages that match the filter, or stop holding."""
         from mcpspy.ui.tui.widgets.prompts import TextPrompt
 
         connection, screen = self._held_rows.connection, self._screen
@@ -220,7 +208,7 @@ class HeldActions:
         )
 
     def released(self, held: HeldMessage, why: str) -> None:
-        """Say that a message is not held any more, and nobody here wanted it so."""
+        """Report a message that was released for other reasons than a key here."""
         self._drafts.forget(held.ticket)
         self._screen.flash_message(f"{short_name(held)} {RELEASED.get(why, 'is not held any more')}")
 

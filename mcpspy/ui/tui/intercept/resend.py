@@ -1,12 +1,7 @@
-"""Requests of the past that are sent again, and the way from one to its first.
+"""Sending a recorded request again, and finding its response.
 
-Owns the two keys for that, and what is said until the answer is there. What is
-sent is `again`'s.
-
-A request of the past as one to be sent, and its exchange once that is there.
-
-Owns what is taken from the recording, method and parameters; ids, progress
-tokens and what a client says of itself are the session's to give anew.
+Method and params are taken from the recording; the session assigns the id and
+the progress token.
 """
 
 from __future__ import annotations
@@ -29,14 +24,12 @@ from mcpspy.ui.tui.session.labels import BETWEEN
 from mcpspy.ui.tui.widgets.columns import Piece
 
 LOOK = 0.05
-"""Seconds between two looks whether the answer is in the recording."""
+"""Seconds between two checks whether the response is recorded."""
 
 
 class ResendRequest(NamedTuple):
-    """What is sent."""
-
     row: int
-    """Of the original."""
+    """Row of the original."""
     to: str
     method: str
     params: Any
@@ -45,18 +38,18 @@ class ResendRequest(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """It as text to edit; None if that cannot be."""
+        """The request as text to edit; None if it has a lone surrogate."""
         said = {"method": self.method} | ({} if self.params is None else {"params": self.params})
         return editable(json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
     def edited(self, text: str) -> ResendRequest:
-        """Return it with another text, which is JSON of the right shape."""
+        """Return it with method and params of a valid edited text."""
         said = loads(text.encode())
         return self._replace(method=said["method"], params=said.get("params"))
 
 
 def resend_request(model: SessionModel, row: int | None) -> ResendRequest | str:
-    """Return what to send for the request of a row, or for its notification; or the words for why there is none."""
+    """Return the request or notification of a row to send again, or the reason why there is none."""
     if row is None or row >= len(model):
         return "there is no row to send again"
     index = model.index
@@ -75,10 +68,9 @@ def resend_request(model: SessionModel, row: int | None) -> ResendRequest | str:
 async def wait_for_response(
     model: SessionModel, id_text: str, begin: int, failed: Callable[[], str | None]
 ) -> int | str:
-    """Return the row of our request once its answer is in the log; or the words for why none will be.
+    """Return the row of an injected request once it has a response, or the reason why it will not get one.
 
-    `begin` is how many rows there were when it was sent; `failed` says whether
-    the session has given up on it.
+    `begin` is the number of rows when it was sent; `failed` returns the session's error, if any.
     """
     generation, row = model.generation, None
     while model.generation == generation:
@@ -100,14 +92,14 @@ async def wait_for_response(
 
 
 class Resend:
-    """What was sent again from this screen."""
+    """The requests sent again from this screen."""
 
     def __init__(self, screen: SessionBase, held_rows: HeldRows, drafts: Drafts) -> None:
         self._screen = screen
         self._held_rows = held_rows
         self._drafts = drafts
         self._originals: dict[int, int] = {}
-        """Row of a request that was sent again → that of the original."""
+        """Row of a resent request → row of the original."""
 
     def resend(self) -> None:
         if (wanted := self._wanted()) is not None:
@@ -133,14 +125,14 @@ class Resend:
         self._drafts.edit(key, lambda: heading, original, request_problems, send)
 
     def pair(self, row: int | None) -> tuple[int, int] | None:
-        """Return the original of what was sent again, and that; None if a row is nothing of the kind."""
+        """Return the rows of the original and of a resent request; None for other rows."""
         request = None if row is None else self._screen.loader.model.index.request(row)
         if request not in self._originals or self._screen.listing.marked:
             return None
         return self._originals[request], request
 
     def _wanted(self) -> ResendRequest | None:
-        """Return what to send again; None if that was answered in words."""
+        """Return what to send again, or None after showing the reason."""
         screen = self._screen
         is_connected = self._held_rows.connection is not None
         wanted = (

@@ -1,12 +1,7 @@
-"""What a server offers: its tools, resources, templates and prompts, as it listed them.
+"""The tools, resources, templates and prompts that a server listed, and how the lists changed.
 
-Owns which pages make a listing, and what changed from one to the next. Reading
-a page is apart, so that it can be done in a thread. Pure.
-
-A JSON schema in the words of a table: what there is to give, of which type.
-
-Owns reading the properties of objects, those within them by dotted names.
-Refuses to validate: a schema is shown as far as it can be read. Pure.
+Pages are read separately, so that a thread can do it. JSON schemas become rows
+of fields, with dotted names for nested objects; they are not validated. Pure.
 """
 
 from __future__ import annotations
@@ -25,18 +20,15 @@ from mcpspy.core.session.columns import RESULT
 from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild
 
 DEEP = 3
-"""Objects within objects that are looked into."""
+"""Depth of nested objects that are shown."""
 
 MOST = 300
-"""Properties that are shown of one schema."""
+"""Fields that are shown of one schema."""
 
 TYPE_WIDTH = 120
-"""Characters of a type."""
 
 
 class SchemaField(NamedTuple):
-    """One thing that can be given. Its texts are as they were sent."""
-
     name: str
     type: str
     required: bool
@@ -119,7 +111,7 @@ LISTS = {
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
 }
-"""Methods that list something → the member of the result that it is in."""
+"""List methods → member of the result that holds the list."""
 
 TITLES = {
     "tools/list": "tools",
@@ -129,49 +121,45 @@ TITLES = {
 }
 
 NAMED_BY = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}
-"""Methods whose things are told apart by something else than their names."""
+"""Methods whose items are identified by another member than the name."""
 
 LARGE = 32_000_000
-"""Bytes of a page that is not read."""
+"""Bytes from which a page is not read."""
 
 LARGE_THING = 2_000_000
-"""Bytes of one tool of which only the name is read."""
+"""Bytes from which only the texts of an item are read."""
 
 TEXT_WIDTH = 1000
-"""Characters of a text that are shown in one line."""
-
 KEPT = 50
-"""Listings of a method that are compared: of a server that is asked every second, the last ones."""
+"""Listings per method that are compared: a server may be asked every second."""
 
 _member_decoder = Decoder(dict[str, Raw])
 _item_decoder = Decoder(list[Raw])
 
 
 class ListPage(NamedTuple):
-    """The answer to one request for a list."""
-
     row: int
     at: float
     method: str
     stream: str
     begins: bool
-    """Whether it was asked for without a cursor."""
+    """True if it was requested without a cursor."""
 
 
 class Capability(NamedTuple):
     """A tool, a resource, a template or a prompt."""
 
     key: str
-    """What tells it from others, as it was sent."""
+    """Its identity, as it was sent."""
     name: str
-    """Inert, like type and line: that is done in the thread, of thousands at once."""
+    """Sanitized, like type and line: the thread does that for thousands at once."""
     type: str
     line: str
-    """The beginning of what is said of it."""
+    """The beginning of the description."""
     need: str
-    """How much must be given to it."""
+    """How many arguments are required."""
     about: str
-    """All that is said of it, as it was sent."""
+    """The description, as it was sent."""
     details: list[SchemaField]
     """As they were sent."""
     data: bytes
@@ -179,24 +167,20 @@ class Capability(NamedTuple):
 
 
 class PageContents(NamedTuple):
-    """What a page holds."""
-
     capabilities: list[Capability]
     has_more: bool
-    """Whether there is another page."""
     trouble: str = ""
     """Why it could not be read."""
 
 
 class CapabilityListing(NamedTuple):
-    """A list, as far as its pages came."""
+    """A list, as far as its pages arrived."""
 
     method: str
     stream: str
     at: float
     capabilities: list[Capability]
     begins: bool
-    """Whether its first page is there."""
     has_more: bool
     trouble: str
 
@@ -206,18 +190,16 @@ class CapabilityListing(NamedTuple):
 
 
 class ListingChange(NamedTuple):
-    """How a list differs from the one before it."""
-
     at: float
     method: str
     added: list[str]
     removed: list[str]
     changed: list[tuple[str, list[str]]]
-    """What it is called, and which of its keys are others."""
+    """Key of the item, and its changed members."""
 
 
 class ListPages(IncrementalBuild):
-    """The answers of a session that list something."""
+    """The responses of a session that list something."""
 
     def _begin(self) -> None:
         self.pages: list[ListPage] = []
@@ -235,7 +217,7 @@ class ListPages(IncrementalBuild):
 
 
 def recent_pages(pages: Sequence[ListPage]) -> list[ListPage]:
-    """Return the pages but those of listings that are long past."""
+    """Return the pages without those of old listings."""
     begun: dict[str, int] = {}
     kept = []
     for page in reversed(pages):
@@ -246,7 +228,7 @@ def recent_pages(pages: Sequence[ListPage]) -> list[ListPage]:
 
 
 def read(line: bytes, item: int, method: str) -> PageContents:
-    """Return what a page holds, from its line of the recording. May take a while."""
+    """Return the contents of a page from its line of the recording. May take a while."""
     if len(line) > LARGE:
         return PageContents([], False, f"{len(line):,} bytes: too large to be read here")
     entry = read_entry(line)
@@ -263,13 +245,9 @@ def read(line: bytes, item: int, method: str) -> PageContents:
 
 
 class Capabilities:
-    """All that was listed, the last listing of each method and how they changed."""
-
     def __init__(self) -> None:
         self.last: dict[str, CapabilityListing] = {}
-        """Method → its last listing."""
         self.counts: dict[str, int] = {}
-        """Method → how many listings there were."""
         self.streams: set[str] = set()
         """The HTTP sessions that listings came from."""
         self._changes: list[ListingChange] = []
@@ -279,7 +257,7 @@ class Capabilities:
 
     @property
     def changes(self) -> list[ListingChange]:
-        """How each list differs from the one before it, oldest first."""
+        """How each list differs from the previous one, oldest first."""
         now = [self._change_to(listing) for listing in self.last.values()]
         return sorted([*self._changes, *(change for change in now if change)], key=lambda change: change.at)
 
@@ -304,7 +282,7 @@ class Capabilities:
         self._of_stream[key] = listing
 
     def _settle(self, listing: CapabilityListing) -> None:
-        """Have a listing that another has followed: what the next ones are compared with."""
+        """Record the changes of a listing that another one has followed."""
         if (change := self._change_to(listing)) is not None:
             self._changes.append(change)
             del self._changes[:-KEPT]
@@ -371,7 +349,7 @@ def _read_capability(raw: bytes, method: str) -> Capability:
 
 
 def _only_texts(raw: bytes) -> dict[str, Any]:
-    """Return what a table says of something very large."""
+    """Return the short texts of a very large item."""
     try:
         members = _member_decoder.decode(raw)
     except (DecodeError, RecursionError):

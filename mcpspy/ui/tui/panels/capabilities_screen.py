@@ -1,11 +1,6 @@
-"""The lines that say who the two are and what the server offers.
+"""The server panel: peers, capabilities, lists, and changes between lists.
 
-Owns their order, what is folded, and that all of it is inert. Pure.
-
-What the server offers: who the two are, tools and the rest, and what changed.
-
-Owns the list, its folds and its keys, and that pages are read in a thread,
-one after the other. What they hold is `server`'s, how it reads `server_rows`'.
+Pages are read in a thread, one after the other.
 """
 
 from __future__ import annotations
@@ -38,38 +33,32 @@ from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, wrap
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
 LONG = 4000
-"""Characters of a text that are shown."""
-
 NAMES = 20
-"""Names that a line of changes counts up."""
 
 Key = tuple[str, int]
-"""What can be folded: a method and the place of a thing in its list; the list itself is -1."""
+"""What can be folded: a method and the place of an item in its list, or -1 for the list."""
 
 
 class CapabilityRow(NamedTuple):
-    """One line."""
-
     name: str
     type: str = ""
     need: str = ""
     about: str = ""
     role: str | None = None
     key: Key | None = None
-    """What it is about, if that can be folded."""
     capability: Capability | None = None
     is_text: bool = False
-    """Whether the name is a text that has the whole line."""
+    """True if the name takes the whole line."""
 
 
 Kept = dict[str, tuple[CapabilityListing, list[CapabilityRow]]]
-"""Method → its list, and the lines of that while all is folded."""
+"""Method → its list, and its lines while all are folded."""
 
 
 def lines(
     index: Index, offer: Capabilities, opened: Collection[Key], width: int, kept: Kept
 ) -> list[CapabilityRow]:
-    """Return all lines; of things only those that are opened say more than one."""
+    """Return all lines; only opened items take more than one."""
     return [
         *_peers(index),
         *(row for method in LISTS for row in _listing(method, offer, opened, width, kept)),
@@ -221,10 +210,10 @@ def _clean(text: str) -> str:
 
 
 CLIPBOARD = 256_000
-"""Bytes that terminals take through OSC 52; tmux 3.3a refused 900 kB."""
+"""Bytes that terminals accept through OSC 52; tmux 3.3a refused 900 kB."""
 
 UNFOLDED = 2000
-"""Lines that come at once."""
+"""Lines that are unfolded at once."""
 
 CAPABILITIES_COLUMNS = (
     Column("name", "name", 18, 44, 0),
@@ -235,8 +224,6 @@ CAPABILITIES_COLUMNS = (
 
 
 class CapabilitiesList(VirtualList, inherit_bindings=False):
-    """Lines of which some can be folded."""
-
     COLUMNS: ClassVar[tuple[Column, ...]] = CAPABILITIES_COLUMNS
 
     # A blank folds here, and is no page down.
@@ -269,8 +256,6 @@ class CapabilitiesList(VirtualList, inherit_bindings=False):
 
 
 class CapabilitiesScreen(PanelScreen[None]):
-    """What the server offers."""
-
     NAME = "server"
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -299,7 +284,7 @@ class CapabilitiesScreen(PanelScreen[None]):
         self._shown: object = None
 
     def show(self) -> None:
-        """Show what is known, and have read what is not."""
+        """Show what is known, and start reading what is not."""
         pages = self._pages
         if pages.generation != self._generation:
             self._generation, self._taken, self._offer, self._shown = (
@@ -325,7 +310,6 @@ class CapabilitiesScreen(PanelScreen[None]):
         self.set_lines(right, [below], [(f"{self._list.cursor + 1:,}/{self._list.count:,}", rows.QUIET)])
 
     def opened(self) -> None:
-        """Fold what the cursor is in, or unfold it."""
         row = self._list.selected
         if row is not None and row.key is not None:
             self._fold(row.key, {row.key} ^ (self._opened & {row.key}))
@@ -355,7 +339,6 @@ class CapabilitiesScreen(PanelScreen[None]):
             self._flash_message(f"unfolded the first {len(self._opened):,}: all at once would be too much")
 
     def action_copy(self) -> None:
-        """Put the JSON of what the cursor is in on the clipboard (OSC 52)."""
         row = self._list.selected
         capability = row.capability if row is not None else None
         if capability is None:
@@ -375,11 +358,10 @@ class CapabilitiesScreen(PanelScreen[None]):
         super().on_virtual_list_moved(event)
 
     def on_resize(self) -> None:
-        """Break texts anew."""
         self.call_after_refresh(self._fill)
 
     async def _read(self) -> None:
-        """Read the pages that came, one after the other."""
+        """Read the new pages, one after the other."""
         generation, offer = self._generation, self._offer
         pages = recent_pages(self._pages.pages[self._taken :])
         self._taken = len(self._pages.pages)
@@ -396,7 +378,7 @@ class CapabilitiesScreen(PanelScreen[None]):
         self.show()
 
     def _line(self, page: ListPage) -> bytes:
-        # Here and not in the thread: whoever draws reads the same file.
+        # Not in the thread: the screen reads the same file while drawing.
         where = self._model.index.where(page.row)
         return self._model.read(where.part, where.offset, where.length)
 
@@ -419,7 +401,6 @@ class CapabilitiesScreen(PanelScreen[None]):
         self._go(key)
 
     def _go(self, key: Key) -> None:
-        """Put the cursor on the first line of something."""
         for place, row in enumerate(self._list.lines):
             if row.key == key:
                 self._list.move_to(place)

@@ -1,13 +1,7 @@
-"""What the screens that are put over a session have in common.
+"""The base of the panels over a session, and of the models they show.
 
-Owns catching up with the log in slices of time, looking at it ten times a
-second, and leaving. What is computed and shown is a subclass's.
-
-A fold over the rows of a log, a portion at a time.
-
-Owns how far it has come, that it begins anew with the log, and that it stops
-when its time is up. What is made of the rows is a subclass's. Pure: the clock
-is the caller's.
+A panel processes the rows of the session in slices of time and looks for new
+rows ten times a second.
 """
 
 from __future__ import annotations
@@ -31,16 +25,15 @@ from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 PORTION = 512
-"""Rows that are taken between two looks at the clock."""
+"""Rows processed between two looks at the clock."""
 
 
 class IncrementalBuild:
-    """Something made of all rows so far."""
+    """A model built from all rows so far."""
 
     def __init__(self, model: SessionModel) -> None:
         self._model = model
         self.generation = 0
-        """How often it began anew."""
         self._processed = 0
         self._restart()
 
@@ -50,16 +43,14 @@ class IncrementalBuild:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the log began anew meanwhile: nothing here is true of it."""
+        """True if the session began again: nothing here is valid any more."""
         return self._model_generation != self._model.generation
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something to do."""
         return self.is_replaced or self._processed < len(self._model)
 
     def advance(self, may_continue: Callable[[], bool]) -> None:
-        """Take the rows that have come, while there is time for it."""
         if self.is_replaced:
             self._restart()
         while self._processed < len(self._index):
@@ -83,17 +74,15 @@ class IncrementalBuild:
 
 
 TICK = 0.1
-"""Seconds between two looks at the log."""
-
 SLICE = 0.004
-"""Seconds of catching up at a time: a key waits so long, at most."""
+"""Seconds of processing at a time, which a key waits at most."""
 
 NARROW = 60
-"""Columns below which lines say only what is on their left."""
+"""Columns below which lines show only their left part."""
 
 
 def leaving(name: str) -> list[BindingType]:
-    """Return the keys that each of these screens has."""
+    """Return the keys that all panels have."""
     return [
         help_key(name),
         Binding("escape,q", "back", "back", tooltip="back to the session", id=f"{name}.back"),
@@ -101,12 +90,12 @@ def leaving(name: str) -> list[BindingType]:
 
 
 class PanelScreen(Screen[ScreenResultType]):
-    """A list that is made from all rows of a session."""
+    """A list built from all rows of a session."""
 
     NAME = ""
 
     source: IncrementalBuild
-    """What is made of the rows, a portion at a time."""
+    """The model of the list."""
 
     def __init__(self, model: SessionModel, listing: VirtualList) -> None:
         super().__init__()
@@ -156,7 +145,7 @@ class PanelScreen(Screen[ScreenResultType]):
         self._status.set_text(below, [] if is_narrow else beside)
 
     def progress(self, processed: int) -> Piece:
-        """Return how far the computing is, if it is not done."""
+        """Return the progress of the model; empty if it is complete."""
         count = len(self._model)
         share = processed * 100 // count if count else 100
         return (f"reading … {share} %", rows.QUIET) if processed < count else ("", None)
@@ -182,7 +171,6 @@ class PanelScreen(Screen[ScreenResultType]):
         self.show()
 
     def _slice(self) -> bool:
-        """Compute for a moment; return whether all is done."""
         until = time.perf_counter() + SLICE
         self.advance(lambda: time.perf_counter() < until)
         return not self.is_behind

@@ -1,12 +1,4 @@
-"""What was called how often, how long that took, how much went over the wire.
-
-Owns the groups that calls are counted in, their order, and the filter that
-shows a group's rows. Pure.
-
-The numbers of a session: counts, errors, times and bytes by method and tool.
-
-Owns the table, its order and its keys. What is counted is `numbers`'.
-"""
+"""The statistics panel: counts, errors, latencies and bytes by method and tool."""
 
 from __future__ import annotations
 
@@ -27,15 +19,14 @@ from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 BY_SUBJECT = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "uri"}
-"""Methods that are counted by what they are about, and the filter's word for that."""
+"""Methods that are counted by subject, and the filter's field for that."""
 
 MOST = 2000
-"""Groups there may be: a session that reads a million resources is counted all the same, in one line a side."""
+"""Maximum number of groups: any further ones are counted in one group per side."""
 
 FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED, State.UNANSWERED})
 
 SORT_COLUMNS = ("what", "count", "errors", "pending", "p50", "p95", "most", "sent", "back", "progress")
-"""What groups can be sorted by."""
 
 
 class StatsGroup:
@@ -45,15 +36,14 @@ class StatsGroup:
         self.side = side
         self.kind = kind
         self.method = method
-        """Empty: of every method."""
+        """Empty in groups of every method."""
         self.subject = subject
         self.what = name or sanitize(f"{method} {subject}".rstrip())
-        """What it is called."""
         self.count = self.errors = self.pending = self.progress = 0
         self.sent = self.back = 0
-        """Bytes of the messages themselves, and of their answers."""
+        """Bytes of the messages and of their responses."""
         self.answers = Distribution()
-        """Seconds to each answer."""
+        """Latencies in seconds."""
         self.p50 = self.p95 = 0.0
 
     @property
@@ -61,13 +51,11 @@ class StatsGroup:
         return self.answers.most
 
     def settle(self) -> None:
-        """Compute what is too dear to be computed at every answer."""
+        """Compute what is too slow to compute for every response."""
         self.p50, self.p95 = self.answers.quantiles(0.5, 0.95)
 
 
 class StatsModel(IncrementalBuild):
-    """The groups of a session."""
-
     def _begin(self) -> None:
         self.totals = {
             side: StatsGroup(side, RowKind.REQUEST, name="all requests") for side in (CLIENT, SERVER)
@@ -76,15 +64,14 @@ class StatsModel(IncrementalBuild):
         self._groups: dict[tuple[int, int, int], StatsGroup] = {}
         self._stale: set[StatsGroup] = set()
         self._open: dict[int, bool] = {}
-        """Rows of requests of which more may come, and whether they are pending."""
+        """Rows of requests that may still change → whether they are pending."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something to do."""
         return super().is_behind or bool(self._stale) or (self._index.is_over and bool(self._open))
 
     def advance(self, may_continue: Callable[[], bool]) -> None:
-        """Take the rows that have come, and settle the groups that they changed, while there is time for it."""
+        """Process new rows and update the changed groups, while there is time."""
         super().advance(may_continue)
         # What the end left without an answer says so only now.
         while self._index.is_over and self._open and not super().is_behind:
@@ -97,13 +84,12 @@ class StatsModel(IncrementalBuild):
                 return
 
     def ordered(self, column: str, *, reverse: bool) -> list[StatsGroup]:
-        """Return the totals, and below them the groups in the order of a column."""
         groups = sorted(self._groups.values(), key=lambda group: group.what)
         groups.sort(key=lambda group: getattr(group, column), reverse=reverse)
         return [*(total for total in self.totals.values() if total.count), *groups]
 
     def filter(self, group: StatsGroup) -> str:
-        """Return the filter that shows a group's rows, and no others where that can be typed."""
+        """Return the narrowest filter for a group's rows that can be typed."""
         parts, method = [f"is:{group.kind.name.lower()}"], group.method
         field = BY_SUBJECT.get(method)
         if method and (field in (None, "uri") or not group.subject):
@@ -154,7 +140,7 @@ class StatsModel(IncrementalBuild):
                 self.totals[index.side(request)].progress += 1
 
     def _settle(self, request: int) -> None:
-        """Count what became of a request; if that may still change, keep it in mind."""
+        """Count the outcome of a request; keep it in mind if that may still change."""
         index = self._index
         was_pending = self._open.pop(request, True)
         state, answer = index.state(request), index.pair(request)
@@ -190,7 +176,7 @@ class StatsModel(IncrementalBuild):
 
 
 def _wanted(field: str, text: str) -> str:
-    """Return the part of a filter that wants this text; of one that cannot be shown, the longest part that can."""
+    """Return the filter term for a text, or for the longest part of it that can be shown."""
     part, op = text, "="
     if sanitize(text) != text:
         shown = (character if sanitize(character) == character else "\n" for character in text)
@@ -202,8 +188,6 @@ def _wanted(field: str, text: str) -> str:
 
 
 LONG = 400
-"""Characters of a cell that are looked at."""
-
 STATS_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
     Column("what", "what", 20, 60, 1),
@@ -222,23 +206,20 @@ STATS_COLUMNS = (
 SORTABLE = [column.name for column in STATS_COLUMNS[1:-1]]
 
 DOWN, UP = "▾", "▴"
-"""Marks of the column that rules the order: the largest first, or the least."""
+"""Marks of the sorted column: descending, ascending."""
 
 
 class StatsList(VirtualList):
-    """Groups of calls, the totals first."""
-
     HELP_NAME = "in the table"
 
     def __init__(self) -> None:
         super().__init__(id="numbers")
         self.groups: list[StatsGroup] = []
         self.order = ("count", True)
-        """The column that rules, and whether the largest comes first."""
+        """The sorted column, and whether the largest comes first."""
 
     @property
     def columns(self) -> Sequence[Column]:
-        """The columns; the one that rules is marked."""
         ruling, reverse = self.order
         mark = DOWN if reverse else UP
         return [
@@ -251,7 +232,6 @@ class StatsList(VirtualList):
         return [(_cell(group, column.name), _role(group, column.name)) for column, _ in placed]
 
     def fill(self, groups: list[StatsGroup]) -> None:
-        """Show these; the cursor stays with its group."""
         held = self.groups[self.cursor] if self.cursor < len(self.groups) and self.cursor else None
         self.groups = groups
         self.sync(len(groups))
@@ -261,7 +241,7 @@ class StatsList(VirtualList):
 
 
 class StatsScreen(PanelScreen[str | None]):
-    """How much of what; dismissed with the filter that shows it."""
+    """The statistics; dismissed with the filter of a group."""
 
     NAME = "numbers"
 
@@ -281,12 +261,12 @@ class StatsScreen(PanelScreen[str | None]):
         super().__init__(model, self._list)
 
     def look(self) -> None:
-        """See what has come, and put it in order."""
+        """Process new rows and sort them."""
         super().look()
         self._fill()
 
     def show(self) -> None:
-        """Say what the table is about."""
+        """Update the lines around the table."""
         numbers, listing = self.numbers, self._list
         calls = sum(total.count for total in numbers.totals.values())
         counted = (
@@ -301,7 +281,6 @@ class StatsScreen(PanelScreen[str | None]):
         self.set_lines([(counted, None)], below, [(order, rows.QUIET)])
 
     def opened(self) -> None:
-        """Filter the session by what is under the cursor."""
         groups = self._list.groups
         self.dismiss(self.numbers.filter(groups[self._list.cursor]) if groups else None)
 

@@ -1,18 +1,4 @@
-"""Which calls overlap: every exchange of a session, and how many were in flight with it.
-
-Owns when an exchange was over, and the count of those that were not as the
-next one began. How that is drawn is `axis`'. Pure.
-
-A stretch of time as columns of the terminal.
-
-Owns the window that is looked at, moving and zooming it, the labels over it,
-and the bars in it. Pure: numbers in, text out.
-
-The timeline of a session: its exchanges as bars over a common axis.
-
-Owns the list, which window of time it shows, and its keys. When an exchange
-began and ended is `timeline`'s, what a bar looks like `axis`'.
-"""
+"""The timeline panel: exchanges as bars over a time axis, and how many were in flight."""
 
 from __future__ import annotations
 
@@ -40,16 +26,15 @@ class Timeline(IncrementalBuild):
 
     def _begin(self) -> None:
         self.rows = array("I")
-        """The row of each exchange's request."""
         self.depths = array("I")
-        """How many were in flight once it had begun, itself included."""
+        """How many were in flight when each began, itself included."""
         self.peak = 0
-        """The most there ever were in flight."""
+        """The maximum number in flight."""
         self.peak_place = 0
-        """The exchange whose beginning made it so many."""
+        """The exchange whose beginning reached the maximum."""
         self._open: set[int] = set()
         self._stopped: dict[int, int] = {}
-        """Row of a request that ended without an answer → row of what ended it."""
+        """Row of a request that ended without a response → row of what ended it."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -62,7 +47,7 @@ class Timeline(IncrementalBuild):
         return self._index.at[self.rows[place]]
 
     def end_of(self, place: int) -> float | None:
-        """Return when an exchange was over; None while it is not."""
+        """Return when an exchange ended; None while it is open."""
         index, row = self._index, self.rows[place]
         last = index.pair(row)
         if last is None:
@@ -101,22 +86,19 @@ class Timeline(IncrementalBuild):
 
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
-"""A cell that is filled from the left, by eighths."""
+"""A cell filled from the left, by eighths."""
 
 RIGHT_HALF, RIGHT_EIGHTH = "▐", "▕"
 
 GOES_ON, EARLIER, LATER = "▸", "◂", "▹"
-"""Ends of bars: not over; and what lies on this side of the window, or on that."""
+"""Ends of bars: still open; before the window; after it."""
 
 LEAST = 2e-5
-"""Seconds of the narrowest window."""
-
 APART = 12
-"""Columns between two labels, at least."""
 
 
 class TimeWindow(NamedTuple):
-    """What is looked at."""
+    """A span of time that is shown."""
 
     left: float
     span: float
@@ -127,42 +109,40 @@ class TimeWindow(NamedTuple):
         return self.left + self.span
 
     def zoomed(self, factor: float, around: float, total: float) -> TimeWindow:
-        """Return one whose span is so many times as long; what is around a moment stays in place."""
+        """Return a window with another span in which the moment `around` stays in place."""
         around = min(max(around, self.left), self.right)
         share = (around - self.left) / self.span
         span = min(max(self.span * factor, LEAST), max(total, LEAST))
         return TimeWindow(around - span * share, span).within(total)
 
     def moved(self, share: float, total: float) -> TimeWindow:
-        """Return one that lies so many spans later."""
         return TimeWindow(self.left + self.span * share, self.span).within(total)
 
     def within(self, total: float) -> TimeWindow:
-        """Return one that lies in the session."""
         span = min(self.span, max(total, LEAST))
         return TimeWindow(max(min(self.left, total - span), 0.0), span)
 
     def showing(self, moment: float, total: float) -> TimeWindow:
-        """Return one that holds a moment: this one if it does."""
+        """Return a window that contains a moment."""
         if self.left <= moment <= self.right:
             return self
         return TimeWindow(moment - self.span / 10, self.span).within(total)
 
 
 def around(begin: float, end: float, total: float) -> TimeWindow:
-    """Return a window in which a stretch can be seen whole, with some room."""
+    """Return a window that shows a whole period with some margin."""
     span = max((end - begin) * 1.25, LEAST)
     return TimeWindow(begin - span / 10, span).within(total)
 
 
 def label(moment: float, span: float) -> str:
-    """Return a moment, as exact as a window of this span needs: `12.4 s`."""
+    """Return a moment as exactly as the span needs: `12.4 s`."""
     digits = min(max(2 - floor(log10(max(span, LEAST))), 0), 6)
     return f"{moment:.{digits}f} s"
 
 
 def labels(window: TimeWindow, width: int) -> str:
-    """Return the line over the bars: each label stands behind its tick."""
+    """Return the axis: each label is behind its tick."""
     if width < 2:
         return " " * width
     step = _step(window.span * APART / width)
@@ -177,7 +157,7 @@ def labels(window: TimeWindow, width: int) -> str:
 
 
 def bar(window: TimeWindow, width: int, begin: float, end: float | None) -> str:
-    """Return the bar of what began and ended; without an end it goes on beyond the window."""
+    """Return the bar of a period; one without an end extends beyond the window."""
     if width < 1:
         return ""
     scale = width / window.span
@@ -205,11 +185,9 @@ def _step(least: float) -> float:
 
 
 SHORT = 60.0
-"""Seconds of a session that is shown whole at first; of a longer one, a page of its requests."""
+"""Seconds of a session that is shown whole at first; of a longer one, a page of requests is."""
 
 LONG = 200
-"""Characters of a cell that are looked at."""
-
 _MARKS = {
     State.PENDING: ("▸", rows.OPEN),
     State.OK: (" ", rows.OK),
@@ -218,7 +196,7 @@ _MARKS = {
     State.CANCELLED: ("x", rows.QUIET),
     State.LATE: ("x", rows.ODD),
 }
-"""What became of it → its mark and its tone; of anything else, that it is bad."""
+"""State → mark and role; any other state is an error."""
 
 TIMELINE_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
@@ -230,8 +208,6 @@ TIMELINE_COLUMNS = (
 
 
 class TimelineList(VirtualList):
-    """Exchanges, in the order in which they began."""
-
     HELP_NAME = "in the timeline's list"
 
     def __init__(self, model: SessionModel, timeline: Timeline) -> None:
@@ -239,11 +215,10 @@ class TimelineList(VirtualList):
         self._model = model
         self._timeline = timeline
         self.window = TimeWindow(0.0, 1.0)
-        """What the bars show."""
 
     @property
     def columns(self) -> Sequence[Column]:
-        """The columns; the last one's head is the axis."""
+        """Return the columns; the head of the last one is the axis."""
         room = self.scrollable_content_region.width - MARGIN
         last = share(TIMELINE_COLUMNS, room)[-1]
         return (*TIMELINE_COLUMNS[:-1], last.column._replace(head=labels(self.window, last.width)))
@@ -259,7 +234,7 @@ class TimelineList(VirtualList):
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         timeline, columns = self._timeline, self._model.index
-        if index >= len(timeline) or timeline.is_replaced:  # It begins anew, and the rows are still to go.
+        if index >= len(timeline) or timeline.is_replaced:  # It begins again, and the old rows are still shown.
             return [("", None)]
         row = timeline.rows[index]
         state = columns.state(row) or State.PENDING
@@ -311,12 +286,12 @@ class TimelineScreen(PanelScreen[int | None]):
     HELP_NAME = "the timeline"
 
     def __init__(self, model: SessionModel, row: int | None = None) -> None:
-        """Begin at the request that this row is, or is about."""
+        """Begin at the request of this row."""
         self.source = self.timeline = Timeline(model)
         self._list = TimelineList(model, self.timeline)
         super().__init__(model, self._list)
         self._is_whole: bool | None = None
-        """Whether all of the session is shown; not decided until it was read once."""
+        """True if the whole session is shown; None until it was read once."""
         self._wanted = row
         self._followed = 0
         self._drawn: object = None
@@ -327,7 +302,6 @@ class TimelineScreen(PanelScreen[int | None]):
         return self._list.window
 
     def show(self) -> None:
-        """Show the exchanges there are, and where the cursor is."""
         timeline, listing = self.timeline, self._list
         listing.can_follow = not self._model.is_over
         listing.follow &= listing.can_follow
@@ -352,11 +326,9 @@ class TimelineScreen(PanelScreen[int | None]):
         self._update_status()
 
     def opened(self) -> None:
-        """Go to the request under the cursor."""
         self.dismiss(self.timeline.rows[self._list.cursor] if len(self.timeline) else None)
 
     def action_zoom(self, factor: float) -> None:
-        """Show less time, or more; the cursor's request stays where it is."""
         self._look_at(self.window.zoomed(factor, self._moment, self._total))
 
     def action_pan(self, share: float) -> None:
@@ -386,7 +358,7 @@ class TimelineScreen(PanelScreen[int | None]):
         return self.timeline.begin_of(self._list.cursor) if len(self.timeline) else 0.0
 
     def _begin(self) -> None:
-        """Put the cursor where it was wanted, and choose how much to show."""
+        """Put the cursor on the wanted row, and choose the window."""
         index, wanted = self._model.index, self._wanted
         if wanted is not None and wanted < len(index):
             request = index.request(wanted)

@@ -1,14 +1,7 @@
-"""What is wrong with the rows of a log, looked for while nobody waits.
+"""Background work on the rows of a session: filtering and linting, a slice of time each.
 
-Owns the linter's pass over what was read, in slices as short as the caller
-says. What is kept of its findings is `log`'s. Reads the file again; keeps no
-message. Several recordings merged are linted each by itself.
-
-What is done with the rows of a session while nobody waits for it.
-
-Owns when rows are judged by the filter, when they are looked at for what is
-wrong, and for how long at a time: a key comes first. Which rows are shown is
-`view`'s, what is wrong `findings`'.
+The linter reads the file again and keeps no message; merged recordings are
+linted one by one.
 """
 
 from __future__ import annotations
@@ -32,7 +25,7 @@ LARGE = 1 << 17
 
 
 def prepare() -> None:
-    """Import what the pass needs, for a thread: it takes longer than a slice."""
+    """Import what the linter needs; run in a thread, as it takes longer than a slice."""
     import jsonschema_rs  # noqa: F401 - Imported by `analysis.lint.schemas` with the first schema.
 
     from mcpspy.analysis.lint import Linter
@@ -41,7 +34,7 @@ def prepare() -> None:
 
 
 class _Source:
-    """One recording on its way through the rules."""
+    """The state of linting one recording."""
 
     def __init__(self, header: Header) -> None:
         from mcpspy.analysis.lint import Linter, StreamingSession
@@ -49,14 +42,12 @@ class _Source:
         self.session: StreamingSession = StreamingSession(header)
         self.linter: Linter = Linter(header)
         self.rows = array("I")
-        """Of each change, its row."""
+        """Change number → row."""
 
 
 class LintPass:
-    """The pass over a log."""
-
     def __init__(self, model: SessionModel, origin: Callable[[int], tuple[int, Header]]) -> None:
-        """`origin`: the number of a file → which recording that belongs to, and its header."""
+        """`origin`: number of a file → number of its recording, and the header of that."""
         self._model = model
         self._origin = origin
         self._news: list[int] = []
@@ -71,11 +62,11 @@ class LintPass:
 
     @property
     def is_large(self) -> bool:
-        """Whether the next line takes longer than a slice: it is best looked at in a thread."""
+        """True if the next line takes longer than a slice, and so needs a thread."""
         return self.done < len(self._model) and self._model.index.where(self.done).length > LARGE
 
     def advance(self, seconds: float) -> list[int]:
-        """Look at lines for so long, at one at least and at no large one more; return the rows with something new."""
+        """Lint for some seconds, at least one line and at most one large one; return the rows with new findings."""
         end = time.perf_counter() + seconds
         if self._generation != self._model.generation:
             self._begin()
@@ -95,13 +86,12 @@ class LintPass:
     def _begin(self) -> None:
         self._generation = self._model.generation
         self.done = 0
-        """Rows that were looked at."""
         self._is_over = False
         self._sources: dict[int, _Source] = {}
         self._news.clear()
 
     def _look(self) -> None:
-        """Take the line of the next row; a batch has several rows."""
+        """Lint the line of the next row; a batch has several rows."""
         row, model = self.done, self._model
         where = model.index.where(row)
         self.done = row + 1
@@ -125,14 +115,14 @@ class LintPass:
 
 
 LINTED = 50_000
-"""Rows up to which what is wrong with them is looked for unasked: that takes some ten seconds."""
+"""Rows up to which a session is linted without a request: that takes some ten seconds."""
 
 SLICE = 0.004
-"""Seconds that rows are judged, or looked at, at a time: a key waits no longer."""
+"""Seconds of work at a time, which a key waits at most."""
 
 
 class BackgroundTasks:
-    """Two tasks that never end, each a slice at a time."""
+    """Two endless tasks that work in slices."""
 
     def __init__(
         self,
@@ -143,7 +133,7 @@ class BackgroundTasks:
         processed: Callable[[], None],
         found: Callable[[], None],
     ) -> None:
-        """`judged` is called when the rows have caught up with the log, `found` when there are findings."""
+        """`processed` is called when the filter has caught up, `found` when there are findings."""
         self._loader = loader
         self._view = view
         self._lint_pass = lint_pass
@@ -152,10 +142,10 @@ class BackgroundTasks:
         self._is_behind = asyncio.Event()
         self._is_unlinted = asyncio.Event()
         self._is_forced = False
-        """Whether findings are wanted of a session of any length."""
+        """True if to lint a session of any length."""
 
     async def filter_rows(self) -> None:
-        """Keep the rows that are shown up with the log."""
+        """Filter new rows."""
         while True:
             self._is_behind.clear()
             was_behind = self._view.is_behind
@@ -168,7 +158,7 @@ class BackgroundTasks:
             await self._is_behind.wait()
 
     async def lint(self) -> None:
-        """Look for what is wrong in what was read, once nothing else is to be done."""
+        """Lint the rows that were read, while nothing else is to do."""
         lint_pass = self._lint_pass
         while True:
             self._is_unlinted.clear()
@@ -188,31 +178,30 @@ class BackgroundTasks:
             await asyncio.sleep(0)
 
     def filter_slice(self) -> None:
-        """Judge now, for a slice; the rest follows by itself."""
+        """Filter for one slice, and schedule the rest."""
         end = time.perf_counter() + SLICE
         self._view.advance(lambda: time.perf_counter() < end)
         if self._view.is_behind:
             self._is_behind.set()
 
     def look(self) -> None:
-        """See whether there is something to look for."""
         if self._may_lint:
             self._is_unlinted.set()
 
     def force_lint(self) -> None:
-        """Look for what is wrong, however long the session is."""
+        """Lint the session, however long it is."""
         self._is_forced = True
         self._is_unlinted.set()
 
     @property
     def lint_share(self) -> str:
-        """How much was looked at; empty if it was all."""
+        """The share that was linted; empty if all was."""
         lint_pass = self._lint_pass
         return f"{lint_pass.done * 100 // max(len(self._loader.model), 1)} %" if lint_pass.is_behind else ""
 
     @property
     def _may_lint(self) -> bool:
-        """Whether there is something to look at, and nobody waits for anything else."""
+        """True if there is something to lint, and nothing more urgent to do."""
         is_short = len(self._loader.model) <= LINTED
         busy = self._loader.is_behind or self._view.is_behind
         return self._lint_pass.is_behind and not busy and (is_short or self._is_forced)

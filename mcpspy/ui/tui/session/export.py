@@ -1,8 +1,7 @@
-"""Rows of a session as a file of their own: a recording, or Markdown.
+"""Export of rows as a recording or as Markdown.
 
-Owns which lines a part of a recording needs to be read as the whole is; how a
-message looks in a document is `analysis.export`'s. Both come in pieces, so that
-whoever writes them may look up in between.
+Knows which other lines a partial recording needs. Both formats are produced in
+pieces, so that the writer can yield to other tasks.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.loader import SessionLoader
 
 PAUSE = 4096
-"""Rows that are looked at between two pieces, though there is nothing to say."""
+"""Rows examined between two pieces."""
 
 _HEADER = ("id", "started", "transport", "command", "upstream", "cwd", "name", "pid")
 
@@ -30,7 +29,7 @@ _HTTP = ("http", "http-end")
 
 
 def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
-    """Yield a recording of these rows, of all that belongs to their exchanges, and of how the session ended."""
+    """Yield a recording of these rows, of their whole exchanges, and of the end of the session."""
     index = model.index
     yield _header(model.header)
     wanted, requests, carriers = set(rows), set[int](), set[int]()
@@ -61,13 +60,13 @@ def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
 def markdown(
     model: SessionModel, rows: Iterable[int], notes: Mapping[int, str] | None = None
 ) -> Iterator[str]:
-    """Yield a document: a section for each row, and below it what a person noted there."""
+    """Yield a document: a section for each row, with the user's note below it."""
     found = ((model.get(row), (notes or {}).get(row, "")) for row in rows)
     return document(model.header, ((change, note) for change, note in found if change is not None))
 
 
 async def saved(loader: SessionLoader, path: Path, rows: Sequence[int], notes: Mapping[int, str]) -> str:
-    """Save rows, in the format that the name says; return what came of it. Raises CannotStart."""
+    """Save rows in the format of the suffix; return the result. Raises CannotStart."""
     if path.suffix == ".md":
         pieces: Iterable[bytes | str] = markdown(loader.model, rows, notes)
     elif path.suffix == ".jsonl" and len(loader.paths) == 1:
@@ -86,11 +85,11 @@ def _header(header: Header) -> bytes:
 
 
 def _stands_around(index: Index, row: int, carriers: set[int]) -> bool:
-    """Whether it is a note without which the exchanges, or the session, would be said to have ended otherwise."""
+    """Return whether a note is needed for the outcome of the exchanges or of the session."""
     note = _note(index, row)
     return note == "exit" or (note in _HTTP and index.http(row) in carriers)
 
 
 def _note(index: Index, row: int) -> str:
-    """Return the kind of a note; of a message it is empty."""
+    """Return the kind of a note; empty for a message."""
     return index.texts[index.method[row]] if index.what[row] & 7 == NOTE else ""

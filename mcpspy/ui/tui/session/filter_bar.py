@@ -1,9 +1,4 @@
-"""The line in which a filter is typed.
-
-Owns what is typed, what is wrong with it, and the filters before it. What a
-filter lets through is `view`'s; a bad one changes nothing, so that a word may
-be typed letter by letter.
-"""
+"""The filter line of a session. An invalid filter is reported and changes nothing."""
 
 from __future__ import annotations
 
@@ -22,14 +17,12 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.tui.widgets.base import SplitLine
 
 SETTLE = 0.1
-"""Seconds after a letter before rows are filtered: a million of them are not judged for each."""
+"""Seconds after a letter before filtering: a million rows are not filtered for each."""
 
 EXAMPLE = "tool:echo status:err >200ms size>10kb -word"
 
 
 class FilterInput(Input):
-    """The input itself."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "enter,tab,down", "done", "rows", key_display="enter", tooltip="to the rows", id="filter.done"
@@ -41,7 +34,7 @@ class FilterInput(Input):
     HELP_NAME = "in the filter"
 
     class Left(Message):
-        """The rows are wanted again; `clear`: all of them."""
+        """The filter was closed; `clear`: without keeping it."""
 
         def __init__(self, *, clear: bool) -> None:
             super().__init__()
@@ -72,8 +65,6 @@ class FilterInput(Input):
 
 
 class FilterLine(Horizontal):
-    """The line: a sign, the input, and what is wrong with the filter."""
-
     DEFAULT_CSS = """
     FilterLine { height: 1; display: none; background: $surface; }
     FilterLine > #slash { width: 3; background: $surface; }
@@ -102,10 +93,10 @@ class FilterLine(Horizontal):
 
 
 class FilterBar(FilterLine):
-    """A filter being typed, or in force."""
+    """A filter that is typed or active."""
 
     class Changed(Message):
-        """Another filter is wanted."""
+        """Another filter is active."""
 
         def __init__(self, query: Query) -> None:
             super().__init__()
@@ -146,14 +137,13 @@ class FilterBar(FilterLine):
         self._send()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter by what is typed, once it rests."""
+        """Filter once typing pauses."""
         event.stop()
         if self._settling is not None:
             self._settling.stop()
         self._settling = self.set_timer(SETTLE, self._send)
 
     def on_filter_input_left(self, event: FilterInput.Left) -> None:
-        """Keep the filter, or none."""
         event.stop()
         if event.clear or not self._input.value.strip():
             self.clear()

@@ -1,16 +1,4 @@
-"""What the lines around the lists say.
-
-Owns titles, counts, states and the sentences for what can be amiss, and which
-parts go when a line gets narrow. Takes values and the time, returns inert
-text. Pure.
-
-The line at the end of a session's screen: how it stands, or the answer to a key.
-
-What the detail pane says about a message before it shows the message.
-
-Owns the words: who said it to whom, when, what it answers or waits for, what
-is wrong with it. Returns text already made inert, and the body. Pure.
-"""
+"""Texts around the list: title, status line, and the header of a message. Pure, except StatusBar."""
 
 from __future__ import annotations
 
@@ -48,7 +36,7 @@ TONES: dict[RecordingState, str | None] = {
 
 
 def moment(started: str, now: datetime) -> str:
-    """Return when a session began, as short as today allows; local time."""
+    """Return when a session began, as short as possible; local time."""
     try:
         at = datetime.fromisoformat(started).astimezone(now.tzinfo)
     except ValueError:
@@ -59,7 +47,7 @@ def moment(started: str, now: datetime) -> str:
 
 
 def state_label(state: RecordingState, session: Index) -> Piece:
-    """Return how a session stands, with its glyph."""
+    """Return the state of a session, with its glyph."""
     if state is RecordingState.LIVE:
         return f"{GLYPHS[state]} LIVE", rows.OK
     if state is RecordingState.DIED:
@@ -69,7 +57,7 @@ def state_label(state: RecordingState, session: Index) -> Piece:
 
 
 def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
-    """Return the title of a session: who and how it stands on the left, counts on the right."""
+    """Return the title: names and state on the left, counts on the right."""
     model, session = loader.model, loader.model.index
     parts: list[tuple[int, Piece]] = [
         (0, (sanitize(model.header.name) or "session", "title")),
@@ -95,7 +83,7 @@ def title(loader: SessionLoader, width: int) -> tuple[list[Piece], list[Piece]]:
 
 
 def sentence(loader: SessionLoader) -> Piece:
-    """Return the one line that says how a session is, or what is amiss."""
+    """Return the state of the session, or its problem, as a sentence."""
     model, session = loader.model, loader.model.index
     if loader.trouble:
         return sanitize(loader.trouble), rows.BAD
@@ -124,7 +112,7 @@ def sentence(loader: SessionLoader) -> Piece:
 def position(
     loader: SessionLoader, view: FilteredView, cursor: int, *, follows: bool, new: int
 ) -> list[Piece]:
-    """Return where the cursor is, how much the filter leaves, and whether what comes is followed."""
+    """Return the position of the cursor, the filter's progress, and whether new rows are followed."""
     count = len(view)
     text = f"{cursor + 1:,}/{count:,}" if count else ""
     if view.options.query.text:
@@ -161,11 +149,10 @@ def _exit_tone(note: Note | None) -> str | None:
 
 
 FLASH = 2.5
-"""Seconds that the answer to a key is read."""
 
 
 class StatusBar(SplitLine):
-    """A line that is lent to answers."""
+    """A status line that can show a message for a while."""
 
     def __init__(self) -> None:
         super().__init__(id="status", classes="-soft")
@@ -174,29 +161,25 @@ class StatusBar(SplitLine):
 
     @property
     def is_flashing(self) -> bool:
-        """Whether there is an answer on it, which has to go in time."""
+        """True if a message is shown, which has to expire."""
         return bool(self._flash)
 
     def flash(self, text: str) -> None:
-        """Have an answer said with the next words, and for a while."""
+        """Show a message for a while, from the next update on."""
         self._flash, self._until = text, time.monotonic() + FLASH
 
     def show_status(self, sentence: Piece, where: list[Piece]) -> None:
-        """Say how things stand, if no answer is being read, and where the cursor is."""
+        """Show the status, unless a message is shown, and the position."""
         if time.monotonic() > self._until:
             self._flash = ""
         self.set_text([(self._flash, None)] if self._flash else [sentence], where)
 
 
 TITLE = "title"
-"""Role of the first line."""
-
 CLIPBOARD = 256_000
-"""Bytes that terminals are known to take: tmux took 500 kB, and not 900."""
+"""Bytes that terminals are known to accept: tmux took 500 kB, and not 900."""
 
 SEVERITY_ROLES = {"error": rows.BAD, "warning": rows.OPEN, "info": rows.QUIET}
-"""Severity of a finding → its tone."""
-
 _KINDS = {
     Request: "request",
     Notification: "notification",
@@ -207,7 +190,7 @@ _KINDS = {
 
 
 def message_header(change: Change, found: Sequence[RowFinding] = ()) -> list[Piece]:
-    """Return the lines above the body, each with its role; what was found wrong is the last of them."""
+    """Return the header lines of a message, findings last."""
     lines = _header_lines(change)
     lines[-1:-1] = [
         (sanitize(f"{each.code} {each.severity}: {each.message}"), SEVERITY_ROLES[each.severity])
@@ -249,7 +232,7 @@ def _header_lines(change: Change) -> list[Piece]:
 
 
 def replacement(note: Note) -> tuple[list[Piece], bytes]:
-    """Return what is said of the text that went on in place of a message, and that text."""
+    """Return the header and the text of what was sent instead of a message."""
     try:
         encoded = str(note.fields.get("sent_b64", ""))
         sent = a2b_base64(encoded) if encoded else str(note.fields.get("sent", "")).encode()
@@ -259,7 +242,7 @@ def replacement(note: Note) -> tuple[list[Piece], bytes]:
 
 
 def headers(note: Note) -> list[Piece]:
-    """Return the heads of an HTTP exchange, as far as the recording keeps them."""
+    """Return the recorded headers of an HTTP exchange."""
     fields = note.fields
     lines: list[Piece] = [(sanitize(f"{fields.get('method')} {fields.get('path')}"), TITLE)]
     for name, heading in (("request", None), ("response", f"HTTP {fields.get('status')}")):
@@ -274,7 +257,7 @@ def headers(note: Note) -> list[Piece]:
 
 
 def content(change: Change) -> bytes:
-    """Return the bytes that are shown and copied: the peer's own; of a note, what it holds."""
+    """Return the bytes that are shown and copied: the peer's own, or the content of a note."""
     what = change.what
     if not isinstance(what, Note):
         return what.data
@@ -284,7 +267,7 @@ def content(change: Change) -> bytes:
 
 
 def clipboard_text(change: Change) -> tuple[str | None, str]:
-    """Return what goes to the clipboard, None if it is too much; and what to say of it."""
+    """Return the text for the clipboard, None if it is too long; and the message for the user."""
     text = copy_text(change)
     length = len(text.encode())
     if length > CLIPBOARD:
@@ -293,11 +276,7 @@ def clipboard_text(change: Change) -> tuple[str | None, str]:
 
 
 def copy_text(change: Change) -> str:
-    """Return what goes to the clipboard: JSON as it was on the wire, anything else made inert.
-
-    Text that is no JSON may hold control characters, which a shell it is
-    pasted into would obey.
-    """
+    """Return the text for the clipboard: JSON as it was on the wire, other text sanitized, as a shell might obey it."""
     data = content(change)
     if BodyLines(data).is_json:
         return data.decode("utf-8", "backslashreplace")

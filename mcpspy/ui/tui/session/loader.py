@@ -1,14 +1,8 @@
-"""A recording, read into a log while the screen goes on.
+"""Reading one recording, or several merged by time, into a session model.
 
-Owns the slices of time in which a long file is taken in, and what became of
-the file meanwhile: torn, deleted, replaced, unreadable. Following it is
-`io.recording.tail`'s; nothing here knows of the screen.
-
-Several recordings, read as one by time.
-
-Owns the order of their entries, and what tells them apart: each is a stream of
-its own, with its session's name. Waits for a file that may still have earlier
-entries, and for none that has nothing new.
+Takes long files in slices and notices files that are torn, deleted, replaced or
+unreadable. A merged session names its streams after the recordings, and waits
+for any file that may still have an earlier entry.
 """
 
 from __future__ import annotations
@@ -31,66 +25,62 @@ from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.time_format import began
 
 PORTION = 256
-"""Lines that are taken at a time, in some 2 ms. A key takes several turns of the event loop, and waits so long in each."""
+"""Lines per turn of the event loop, about 2 ms. A key takes several turns."""
 
 BLINK = 1_000_000
-"""Bytes that are read before anybody would read that they are."""
+"""Bytes that are read before anyone could notice the progress."""
 
 NAME_EVERY = 1.0
-"""Seconds between two looks whether the file still has its name."""
+"""Seconds between two checks whether the file was deleted."""
 
 
 class SessionLoader:
-    """The reading of one recording."""
-
     def __init__(self, summary: Summary) -> None:
         self.path = summary.path
         self.paths = [summary.path]
         self.lines = LineReader()
         self.model = SessionModel(summary.header, self.lines.read)
         self.size = summary.size
-        """Bytes there were to read when it was opened."""
+        """Bytes to read when it was opened; `done` counts those that were read."""
         self.done = 0
-        """Bytes of them that have been read."""
         self.trouble = ""
-        """Why it cannot be read any more, if so."""
+        """Why it cannot be read any more."""
         self.is_deleted = False
-        """Whether the file lost its name."""
         self.torn = 0
-        """Bytes of a last line that never got its end."""
+        """Bytes of an incomplete last line."""
         self._at_first = summary.state
         self._began = began(summary.header.started)
 
     @property
     def state(self) -> RecordingState:
-        """How the session stands, as far as it was read."""
+        """The state of the session, as far as it was read."""
         if not self.model.is_over or self.trouble:
             return self._at_first
         return RecordingState.DIED if self.model.index.exit is None else RecordingState.ENDED
 
     @property
     def now(self) -> float:
-        """Seconds since the start; of what is over, when it ended."""
+        """Seconds since the start; after the end, when that was."""
         if self._began is None or not self.is_live:
             return self.model.index.last_at
         return max(time.time() - self._began.timestamp(), self.model.index.last_at)
 
     @property
     def is_live(self) -> bool:
-        """Whether more may come."""
+        """True if more rows may come."""
         return self.state is RecordingState.LIVE and not self.trouble
 
     @property
     def is_behind(self) -> bool:
-        """Whether it takes a while until all that is in the file has been read."""
+        """True if reading the rest of the file takes a while."""
         return not self.model.is_over and self.size - self.done > BLINK
 
     def origin(self, _: int) -> tuple[int, Header]:
-        """Return which recording a file belongs to, by its number, and the header of that."""
+        """Return the recording that a file belongs to, by number, and its header."""
         return 0, self.model.header
 
     async def read(self) -> None:
-        """Feed the recording to the log, to its end."""
+        """Read the recording into the model, to its end."""
         try:
             await self._read()
         except (McpspyError, OSError) as error:
@@ -105,7 +95,7 @@ class SessionLoader:
             await asyncio.sleep(NAME_EVERY)
 
     def close(self) -> None:
-        """Let go of the file. Its rows stay, their messages are gone."""
+        """Close the file: its rows stay, their messages are gone."""
         self.lines.close()
 
     async def _read(self) -> None:
@@ -134,7 +124,7 @@ class SessionLoader:
             await asyncio.sleep(0)
 
     def _begin_again(self) -> None:
-        """Take the header of the file that has the name now, if it has one."""
+        """Take the header of the file that now has the name, if it has one."""
         header = self.model.header
         with suppress(McpspyError):
             header = read_header_of(self.path)
@@ -144,7 +134,7 @@ class SessionLoader:
 
 
 HTTP_NUMBERS = 1 << 20
-"""HTTP exchanges are counted from 1 in every file: here each file has so many numbers of its own."""
+"""Offset between files for numbers of HTTP exchanges, which begin at 1 in each."""
 
 
 class MergedSource:
@@ -158,7 +148,7 @@ class MergedSource:
         """Seconds by which it began after the first."""
         self.state = summary.state
         self.pending: deque[tuple[Entry, int, int]] = deque()
-        """Entries that wait for their turn, each with its place and length in the file."""
+        """Entries to be merged, each with its offset and length in the file."""
         self.part: Path | None = None
         self.file = 0
         self.is_quiet = False
@@ -166,13 +156,11 @@ class MergedSource:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether an entry of it may come that is earlier than all the others have."""
+        """True if it may still have an entry that is earlier than all others."""
         return not (self.pending or self.is_quiet or self.is_over)
 
 
 class MergedLoader(SessionLoader):
-    """The reading of several recordings."""
-
     def __init__(self, summaries: Sequence[Summary]) -> None:
         ordered = sorted(summaries, key=lambda summary: summary.order)
         super().__init__(ordered[0])
@@ -191,7 +179,7 @@ class MergedLoader(SessionLoader):
 
     @property
     def state(self) -> RecordingState:
-        """How they stand together: live while one is."""
+        """The common state: live while one of them is."""
         states = {source.state for source in self._sources}
         return next(
             state
@@ -200,7 +188,6 @@ class MergedLoader(SessionLoader):
         )
 
     def origin(self, file: int) -> tuple[int, Header]:
-        """See `Feed`."""
         source = self._owners[file]
         return source.number, source.summary.header
 
@@ -244,7 +231,7 @@ class MergedLoader(SessionLoader):
         self.done += offset - block.offset
 
     async def _merge(self) -> None:
-        """Give the log all entries that none can come before."""
+        """Add all entries that none can precede."""
         count, part = 0, -1
         while not any(source.is_awaited for source in self._sources):
             ready = [source for source in self._sources if source.pending]
@@ -272,7 +259,7 @@ class MergedLoader(SessionLoader):
 
     @staticmethod
     def _adopt(entry: Entry, source: MergedSource) -> Entry:
-        """Return an entry of one recording as one among those of others."""
+        """Return an entry as part of the merged session."""
         if isinstance(entry, Damaged):
             return entry
         shift = source.number * HTTP_NUMBERS
@@ -295,7 +282,7 @@ def _next(blocks: AsyncGenerator[LineBlock, None]) -> asyncio.Task[LineBlock]:
 
 
 def _names(summaries: Sequence[Summary]) -> list[str]:
-    """Return a name for each session; those of one name are told apart by their ids."""
+    """Return a name for each session; those of one name get their ids."""
     names = [summary.header.name or "session" for summary in summaries]
     return [
         name if names.count(name) == 1 else f"{name}-{summary.header.id[:4]}"
@@ -304,5 +291,5 @@ def _names(summaries: Sequence[Summary]) -> list[str]:
 
 
 def open_loader(summaries: Sequence[Summary]) -> SessionLoader:
-    """Return the reading of one recording, or of several."""
+    """Return the loader for one recording, or for several."""
     return MergedLoader(summaries) if len(summaries) > 1 else SessionLoader(summaries[0])

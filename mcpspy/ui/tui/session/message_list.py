@@ -1,20 +1,7 @@
-"""The list of a session's exchanges, or of its messages.
+"""The list of exchanges or messages, the navigation in it, and its updates.
 
-Owns what a row shows, at which width, and that the cursor stays on its row
-whatever comes or goes above it. Which rows there are is `view`'s, the words
-are `analysis.rows`'.
-
-Rows that have come, and when the list is given them.
-
-Owns that what arrives out of sight waits, because each new height is a new
-layout, and how much of it a person has not seen.
-
-Where the keys lead that go from row to row.
-
-Owns what the next of something is, in the order that is shown; a row of an
-exchange stands for both of its messages. Pure: numbers of rows in and out.
-
-What single keys change about the rows that are shown, and what is said of it. Pure.
+The cursor stays on its row whatever is added or removed above it. New rows that
+are out of view are added in batches, as each new height costs a layout.
 """
 
 from __future__ import annotations
@@ -41,28 +28,28 @@ from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, Column, Piece, Pl
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 OTHER = "▹"
-"""Mark of the row that the one under the cursor belongs to."""
+"""Mark of the row that belongs to the one under the cursor."""
 
 MARKED = "*"
 
 LETTERS = {"error": "E", "warning": "W", "info": "i"}
-"""Severity of a finding, the gravest first → how the row is marked."""
+"""Severity of a finding, the worst first → mark of its row."""
 
 KEPT = 2000
-"""Rows whose text is kept: a few screens."""
+"""Rows whose text is cached: a few screens."""
 
 LONG = 1000
-"""Characters of a cell that are looked at: no screen is wider."""
+"""Characters of a cell that are shown: no screen is wider."""
 
 MAY_CHANGE = (State.PENDING, State.CANCELLED)
-"""States that an answer changes: those of requests that wait for one, or no longer do."""
+"""States that a response changes."""
 
 BAR_FROM = 140
-"""Columns from which there is room for the bar."""
+"""Columns from which there is room for the latency bar."""
 
 
 class MessageList(VirtualList):
-    """Rows of a view."""
+    """The rows of a view."""
 
     COLUMNS: ClassVar[tuple[Column, ...]] = EXCHANGES
 
@@ -73,27 +60,25 @@ class MessageList(VirtualList):
         self.view = view
         self.time = TimeFormat.RELATIVE
         self.marked: set[int] = set()
-        """Rows of the log that a person marked."""
         self.notes: dict[int, str] = {}
-        """What a person wrote on rows, which are marked by that."""
+        """The user's notes on rows; a row with a note is marked."""
         self.held: Mapping[int, HeldMessage] = {}
-        """Rows whose message is held."""
         self._row = 0
-        """The row that the cursor is on, or is meant to be on once it is shown again."""
+        """The row the cursor is on, or moves to once that is shown again."""
         self._above = 0
         """Lines between the top of the list and the cursor."""
         self._is_settled = True
-        """Whether the cursor is where it is meant to be."""
+        """True if the cursor is on its row."""
         self._generation = view.generation
-        """That of the view when its rows were last taken."""
+        """Generation of the view at the last sync."""
         self._version = view.version
         self._said: dict[object, rows.Row] = {}
         self._waiting: set[int] = set()
-        """Places that were drawn with a request whose answer may come."""
+        """Places drawn with a request whose response may come."""
 
     @property
     def row(self) -> int | None:
-        """The row of the log that is selected; None if the list is empty."""
+        """The selected row of the model; None if the list is empty."""
         if self._is_settled and self._generation == self.view.generation:
             return self._under
         # Its place is not known yet, or only where it was.
@@ -105,7 +90,7 @@ class MessageList(VirtualList):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """The columns; the time is as wide as the latest one, and clients are told apart where there are several."""
+        """The columns; the time is as wide as needed, and rare columns appear only with content."""
         index = self._model.index
         wide = width(self.time, index.last_at)
         columns = EXCHANGES if self.view.options.exchanges else MESSAGES
@@ -137,7 +122,6 @@ class MessageList(VirtualList):
         return cells
 
     def mark(self, index: int) -> str:
-        """Mark the row under the cursor, the one it belongs to, and those a person marked."""
         row = self.view.rows[index] if index < len(self.view) else -1
         own = MARKED if row in self.marked else " "
         if index != self.cursor and (here := self.row) is not None and self._model.other(here) == row:
@@ -145,7 +129,7 @@ class MessageList(VirtualList):
         return super().mark(index) + own
 
     def sync(self, count: int) -> None:
-        """Show as many rows as the view has now; the cursor stays on its row, and that where it is on the screen."""
+        """Show the rows that the view has now; the cursor stays on its row, and the row on its line."""
         view = self.view
         if self._is_settled:
             self._above = self.cursor - self.scroll_offset.y
@@ -162,14 +146,13 @@ class MessageList(VirtualList):
         if self._version != view.version:
             self._version = view.version
             self.refresh()
-        # While rows are still judged, the one that is meant may be yet to come.
+        # While rows are still filtered, the wanted one may be yet to come.
         row = self._under
         is_past = row is not None and not view.options.is_sorted and row >= self._row
         self._is_settled = row is not None and (self.follow or is_past or not view.is_behind)
         self._remember()
 
     def move_to(self, index: int) -> None:
-        """Put the cursor on a row."""
         if self._generation != self.view.generation:
             self.sync(len(self.view))
         before = self.cursor
@@ -179,18 +162,18 @@ class MessageList(VirtualList):
         self._remember()
 
     def go_to(self, row: int) -> None:
-        """Put the cursor on a row of the log, or the next that is shown."""
+        """Put the cursor on a row of the model, or the next one shown."""
         self._row = row
         self.move_to(self.view.place_of(row))
 
     def hold(self, rows: Mapping[int, HeldMessage]) -> None:
-        """Mark these rows, whose message is held, and no others."""
+        """Mark these rows, and no others, as held."""
         if rows != self.held:
             self.held = rows
             self.refresh()
 
     def renew(self) -> None:
-        """Draw again what waits for an answer: its clock runs, and it may have come."""
+        """Draw rows again that wait for a response: their clock runs."""
         waiting, self._waiting = self._waiting, set()
         for index in waiting:
             super()._repaint(index)
@@ -232,7 +215,7 @@ class MessageList(VirtualList):
         return cut_middle(text, wide) if name == "method" else text, _role(name, said)
 
     def _said_of(self, row: int) -> rows.Row:
-        """Return what a row says. It changes with the state of its request, and while that waits, with the clock."""
+        """Return the texts of a row, cached by what they depend on; a waiting request has a running clock."""
         index = self._model.index
         state = index.state(row)
         pair = index.pair(row)
@@ -265,33 +248,31 @@ def _role(column: str, said: rows.Row) -> str | None:
 
 
 PAUSED = 0.5
-"""Seconds between two growths of a list whose end is not in view."""
+"""Seconds between two growths of a list whose end is not visible."""
 
 SORTED_EVERY = 1.0
-"""Seconds between two times that a growing list is sorted."""
 
 
 class ListUpdates:
-    """From the view to the list."""
+    """Updates of the list from the view."""
 
     def __init__(self, loader: SessionLoader, view: FilteredView, listing: MessageList) -> None:
         self._loader = loader
         self._view = view
         self._listing = listing
         self._seen = 0
-        """Rows of the session that were there when it was last followed."""
+        """Rows of the session at the time it was last followed."""
         self._shown_at = 0.0
         self._sorted_at = 0.0
         self._generation = 0
 
     @property
     def unseen(self) -> int:
-        """How many rows came since it was followed; those that a filter lets in again are not new."""
+        """How many rows are new since then; rows that a filter lets in again are not new."""
         view = self._view
         return 0 if view.options.is_sorted else len(view) - bisect_left(view.rows, self._seen)
 
     def show(self, *, at_once: bool = False) -> None:
-        """Give the list the rows that arrived."""
         view, listing, now = self._view, self._listing, time.monotonic()
         listing.can_follow = self._loader.is_live and not view.options.is_sorted
         if view.is_stale and now > self._sorted_at + SORTED_EVERY:
@@ -312,7 +293,7 @@ class ListUpdates:
 
 
 class Navigation:
-    """Ways from the row under the cursor to another; None where there is none. A step is 1 or -1."""
+    """Rows to move to from the cursor, None where there is none. A step is 1 or -1."""
 
     def __init__(self, model: SessionModel, view: FilteredView, listing: MessageList) -> None:
         self._model = model
@@ -320,7 +301,7 @@ class Navigation:
         self._listing = listing
 
     def next_of(self, some: Iterable[int], step: int) -> int | None:
-        """Return the next row that is one of some, or whose answer is. It may be the answer of a request further up."""
+        """Return the next row in a set, or whose response is, which may belong to a request further up."""
         index, exchanges = self._model.index, self._view.options.exchanges
         wanted = set(some)
         for row in self._rows_from_cursor(step) if wanted else ():
@@ -329,7 +310,7 @@ class Navigation:
         return None
 
     def same_target(self, step: int) -> int | None:
-        """Return the next row about the same tool, or method."""
+        """Return the next row of the same tool or method."""
         index, here = self._model.index, self._listing.row
         if here is None:
             return None
@@ -340,7 +321,6 @@ class Navigation:
         )
 
     def marked(self, step: int) -> int | None:
-        """Return the next row that a person marked."""
         here = self._listing.row
         if here is None:
             return None
@@ -351,32 +331,32 @@ class Navigation:
         )
 
     def linked(self, step: int) -> int | None:
-        """Return the request that answers the question of this one's answer; or the one whose question it answers."""
+        """Return the request that answers this one's `input_required`, or the one it answers."""
         index, here = self._model.index, self._listing.row
         request = None if here is None else index.request(here)
         links = index.continued_by if step > 0 else index.continues
         return None if request is None else links.get(request)
 
     def _rows_from_cursor(self, step: int) -> Iterable[int]:
-        """Return the rows that are shown below the cursor, or above it, the nearest first."""
+        """Return the rows below or above the cursor, the nearest first."""
         rows, cursor = self._view.rows, self._listing.cursor
         places = range(cursor + step, len(rows) if step > 0 else -1, step)
         return (rows[place] for place in places)
 
 
 MOST_SORTED = 200_000
-"""Rows that can be sorted: more would keep keys waiting."""
+"""Rows that can be sorted without delaying keys."""
 
 ROW_KINDS = {
     "notifications": "notifications",
     "events": "stderr and other asides",
     "http": "HTTP exchanges",
 }
-"""Members of a wish that let rows in, and what these are."""
+"""Fields of ViewOptions that let rows in, and their labels."""
 
 
 def changed_options(options: ViewOptions, what: str, count: int) -> tuple[ViewOptions, str]:
-    """Return a wish with something else about it, of so many rows, and the words for that."""
+    """Return options with one change, and the message about it; `count` is the number of rows."""
     if what in ROW_KINDS:
         on = not getattr(options, what)
         return replace(options, **{what: on}), f"{ROW_KINDS[what]} are {'shown' if on else 'hidden'}"

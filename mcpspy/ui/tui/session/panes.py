@@ -1,7 +1,7 @@
-"""The list and the message beside it, or below.
+"""The list and the detail pane beside or below it.
 
-Owns how the two share the room, which of them has the focus, what of a row is
-laid out as a document, and when: once the cursor rests.
+Decides how they share the space and when a row's document is built: once the
+cursor rests.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ SETTLE_LIVE = 0.3
 """The same while the cursor follows the end."""
 
 NOTHING = Document([DocumentPart("message", [("", None)], b"")])
-"""What there is to read if no row is shown."""
+"""The document shown if there is no row."""
 
 
 class Panes(Container):
-    """Two panes, one session."""
-
     DEFAULT_CSS = """
     Panes { height: 1fr; layout: vertical; }
     Panes > * { height: 1fr; width: 1fr; }
@@ -66,13 +64,12 @@ class Panes(Container):
         return self.has_class("-list") or self.has_class("-detail")
 
     def zoom(self, *, on: bool) -> None:
-        """Give the pane with the focus all the room, or share it again."""
         detail = self.is_reading
         self.set_class(on and detail, "-detail")
         self.set_class(on and not detail, "-list")
 
     def swap(self) -> None:
-        """Move the focus to the other pane; a zoom goes with it."""
+        """Move the focus, and the zoom with it, to the other pane."""
         zoomed = self.is_zoomed
         self.zoom(on=False)
         (self.detail if self.listing.has_focus else self.listing).focus()
@@ -89,7 +86,7 @@ class Panes(Container):
         self.detail.focus()
 
     def look(self) -> None:
-        """See whether the message that is shown has changed, by its answer for one."""
+        """Update the document if the message has changed, such as by its response."""
         if self._settling is None:
             self._show()
 
@@ -119,10 +116,7 @@ class Panes(Container):
 
 
 def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") -> Document:
-    """Return what there is to read about a row, and what a person noted there.
-
-    An exchange has two parts, and what went on in place of a message is one more.
-    """
+    """Return the document of a row, with the user's note; of an exchange, with both messages and their replacements."""
     index = model.index
     answer = index.pair(row) if exchanges and index.kind(row) is RowKind.REQUEST else None
     shown = [row] if answer is None else [row, answer]

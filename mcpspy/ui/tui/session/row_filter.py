@@ -1,8 +1,7 @@
-"""Which rows of a log a list shows, and in which order.
+"""The rows of a session that the list shows, and their order.
 
-Owns the two ways to read a session, one row an exchange or one row a message,
-what else is let in, and the filter; judges rows in portions, as many at a time
-as the caller's clock allows. Pure: numbers of rows in, numbers of rows out.
+Rows are filtered in portions, for as long as the caller's clock allows. Pure:
+row numbers in, row numbers out.
 """
 
 from __future__ import annotations
@@ -22,30 +21,27 @@ from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.time_format import Cycle
 
 PORTION = 512
-"""Rows that are judged between two looks at the clock; of those that cost a read, a tenth."""
+"""Rows filtered between two looks at the clock; a tenth of it if text has to be read."""
 
 HTTP = ("http", "http-end", "sse")
 """Kinds of the notes about HTTP exchanges."""
 
 
 class SortOrder(Cycle):
-    """By what rows are sorted."""
-
     TIME = "time"
     LATENCY = "latency"
     SIZE = "size"
 
 
 class ViewOptions(Struct, frozen=True):
-    """What a person wants to see."""
+    """What the user wants to see."""
 
     exchanges: bool = True
-    """One row a request with its answer, in place of one row a message."""
+    """One row per exchange instead of one per message."""
     notifications: bool = True
     events: bool = True
-    """What nobody said: stderr, signals, the exit."""
+    """Stderr, signals, the exit."""
     http: bool = False
-    """The HTTP exchanges that carried the messages."""
     query: Query = parse("")
     only_marked: bool = False
     order: SortOrder = SortOrder.TIME
@@ -54,12 +50,10 @@ class ViewOptions(Struct, frozen=True):
 
     @property
     def is_sorted(self) -> bool:
-        """Whether the rows are in another order than that of the wire."""
         return self.order is not SortOrder.TIME or self.reverse
 
     @property
     def is_all(self) -> bool:
-        """Whether it leaves no row out."""
         return (
             not (self.exchanges or self.query.text or self.only_marked or self.is_sorted)
             and self.notifications
@@ -69,17 +63,16 @@ class ViewOptions(Struct, frozen=True):
 
 
 class FilteredView:
-    """The rows that a wish lets through, in order."""
+    """The rows that the options let through, in order."""
 
     def __init__(self, model: SessionModel, options: ViewOptions = ViewOptions()) -> None:  # noqa: B008 - it is frozen.
         self._model = model
         self.options = options
         self.marked: Collection[int] = ()
-        """Rows that a person marked."""
         self.held: AbstractSet[int] = frozenset()
-        """Rows that wait for a person: they are shown, whatever else is."""
+        """Rows with held messages: always shown."""
         self.generation = 0
-        """How often it began anew."""
+        """How often it began again."""
         self._was_over = False
         self._processed = self._length = self._fresh = self._changes = 0
         self._begin()
@@ -89,7 +82,7 @@ class FilteredView:
 
     @property
     def rows(self) -> Sequence[int]:
-        """The rows, as numbers of the log."""
+        """The rows, as row numbers of the model."""
         return range(self._processed) if self._is_all else self._sorted if self._is_sorted else self._rows
 
     @property
@@ -98,7 +91,7 @@ class FilteredView:
 
     @property
     def version(self) -> tuple[int, int]:
-        """Another one once a place shows another row."""
+        """Changes whenever a place shows another row."""
         return self.generation, self._changes
 
     @property
@@ -115,11 +108,10 @@ class FilteredView:
 
     @property
     def is_stale(self) -> bool:
-        """Whether rows have come, or say something else, since they were sorted."""
+        """True if rows came or changed since the last sort."""
         return self.options.is_sorted and self._sorted_at != (self._length, self._changes)
 
     def sort(self) -> None:
-        """Put the rows in the order that is wanted, if it is another than that of the wire."""
         if self.options.is_sorted:
             self._sorted = array("I", sorted(self._rows, key=self._key(), reverse=self._is_downward))
             self._changes += 1
@@ -137,7 +129,7 @@ class FilteredView:
         return place < len(self) and self.rows[place] == row
 
     def advance(self, may_continue: Callable[[], bool]) -> bool:
-        """Look at rows that have come, while there is time for it; return whether what is shown has changed."""
+        """Filter new rows while there is time; return whether the shown rows have changed."""
         if self._model_generation != self._model.generation:
             self._begin()
             return True
@@ -166,7 +158,7 @@ class FilteredView:
         return len(self) != before or self._changes != changes
 
     def reconsider(self, rows: Iterable[int]) -> None:
-        """Look again at rows of which something new is known, and at the requests of those that are answers."""
+        """Filter rows again that have changed, and the requests of those that are responses."""
         index = self._model.index
         for row in () if self.options.is_all else rows:
             for one in {row, index.pair(row) if index.is_answer(row) else None}:
@@ -211,7 +203,7 @@ class FilteredView:
                     add(row)
             elif shows(row):
                 add(row)
-            # A row that came after an earlier one was judged may change what that says.
+            # A new row may change the text of an earlier one.
             if fresh and (request := index.request(row)) is not None and request < fresh:
                 self._reevaluate(request)
 
@@ -270,7 +262,7 @@ class FilteredView:
         return float
 
     def _is_told(self, row: int) -> bool:
-        """Whether a notification is told by its request's row: progress and cancellation, where nothing is wrong."""
+        """Return whether its request's row shows a notification: progress or cancellation without problems."""
         index = self._model.index
         method = index.texts[index.method[row]]
         return (

@@ -1,9 +1,4 @@
-"""The screen of one session.
-
-Owns how the list, the message, the filter and the lines work together, live,
-and what each key does. Reading is `feed`'s, which rows there are `view`'s,
-where a key leads `jumps`', what is held and sent again `ui.tui.intercept`'s.
-"""
+"""The screen of one session: what each key does, and how its parts work together."""
 
 from __future__ import annotations
 
@@ -42,28 +37,23 @@ from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 WIDE = 110
-"""Columns from which the message stands beside the list."""
+"""Columns from which the message is beside the list."""
 
 TICK = 0.1
-"""Seconds between two looks at the log: more often than an eye can use costs a core."""
+"""Seconds between two polls: more often costs a core and is not visible."""
 
 READING = 0.3
-"""Seconds between two looks while a long file is read, which each of them delays."""
+"""Seconds between two updates while a long file is read, which each of them delays."""
 
 COMMANDS = {
     binding.action.partition("(")[0]
     for binding in [*bindings.INTERCEPT_KEYS, *SESSION_KEYS]
     if isinstance(binding, Binding)
 }
-"""What the keys of this screen do."""
-
 WAY = {1: "below", -1: "above"}
-"""Where a step leads."""
 
 
 class SessionScreen(SessionBase):
-    """One session, from its file."""
-
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - typed so by Screen.
 
     # Not CSS: for that Textual would read all styles again.
@@ -79,7 +69,7 @@ class SessionScreen(SessionBase):
     HELP_NAME = "the session"
 
     def __init__(self, *summaries: Summary, row: int | None = None) -> None:
-        """Show a session, or several as one; begin with the cursor on this row of its log."""
+        """Show a session, or several merged; begin with the cursor on `row`."""
         super().__init__()
         self._wanted = row
         self.loader = open_loader(summaries)
@@ -101,7 +91,7 @@ class SessionScreen(SessionBase):
         self._title = SplitLine(id="title")
         self._status = StatusBar()
         self._filter_off = ""
-        """The filter that was put aside."""
+        """The filter that was switched off."""
         self._ticked = 0.0
         self._last_snapshot: object = None
 
@@ -115,7 +105,7 @@ class SessionScreen(SessionBase):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Begin to read; reach into the session, if it is one and goes on."""
+        """Start reading, and connect to the session if it is live."""
         loader = self.loader
         self.listing.can_follow = self.listing.follow = loader.is_live
         self.listing.focus()
@@ -130,7 +120,7 @@ class SessionScreen(SessionBase):
         self._tick()
 
     def on_screen_resume(self) -> None:
-        """Show what has come while another screen was over this one."""
+        """Show what came while another screen was open."""
         self._tick()
 
     async def on_unmount(self) -> None:
@@ -146,7 +136,6 @@ class SessionScreen(SessionBase):
         self._tick()
 
     def on_filter_bar_changed(self, event: FilterBar.Changed) -> None:
-        """Show what another filter lets through."""
         event.stop()
         row, model = self.listing.row, self.loader.model
         if (
@@ -156,10 +145,7 @@ class SessionScreen(SessionBase):
         self.want(replace(self.view.options, query=event.query))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a filter is typed, a letter is no command, and the last line does not say so.
-
-        The keys of held messages are for those, and for no other row.
-        """
+        """Disable keys while a filter is typed, and those for held messages on other rows."""
         if self.filter.is_typed and action in COMMANDS:
             return False
         if action == "decide":
@@ -170,7 +156,7 @@ class SessionScreen(SessionBase):
 
     @property
     def leave_question(self) -> str:
-        """What to ask before it is left; empty if nothing depends on it."""
+        """The question before leaving; empty if nothing is held from here."""
         return self.held_rows.leave_question
 
     @property
@@ -203,7 +189,7 @@ class SessionScreen(SessionBase):
         self.run_worker(done())
 
     def want(self, options: ViewOptions) -> None:
-        """Show other rows; the cursor stays on its row, or the next that is shown."""
+        """Show other rows; the cursor stays on its row, or the next one shown."""
         self.listing.follow &= not options.is_sorted
         if options.query.asks_findings:
             self.background.force_lint()
@@ -238,11 +224,10 @@ class SessionScreen(SessionBase):
         )
 
     def action_same(self, step: int) -> None:
-        """Go to the next row about the same tool, or method; or the one before."""
         self.go(self._navigation.same_target(step), f"nothing of the same {WAY[step]}")
 
     def action_other(self) -> None:
-        """Go from a request to its answer, and back; from progress to its call."""
+        """Go from a request to its response and back, or from progress to its request."""
         row, index = self.listing.row, self.loader.model.index
         if row is None:
             return
@@ -283,7 +268,7 @@ class SessionScreen(SessionBase):
         self.flash_message(f"time {self.listing.time}")
 
     def action_mark(self) -> None:
-        """Mark the row, or no longer; go to the next."""
+        """Toggle the mark of the row; go to the next."""
         if (row := self.listing.row) is not None:
             self.listing.marked ^= {row}
             self.view.marked = self.listing.marked
@@ -304,7 +289,7 @@ class SessionScreen(SessionBase):
         self.panes.detail.action_view(view)
 
     def action_copy(self) -> None:
-        """Put the message on the clipboard (OSC 52)."""
+        """Copy the message (OSC 52)."""
         row = self.listing.row
         change = None if row is None else self.loader.model.get(row)
         if change is None:
@@ -323,7 +308,6 @@ class SessionScreen(SessionBase):
         self.flash_message(f"copied: {command}")
 
     def action_hold(self) -> None:
-        """Hold what the filter wants, from now on; or nothing any more."""
         self.held_actions.hold()
 
     def action_next_held(self) -> None:
@@ -358,7 +342,7 @@ class SessionScreen(SessionBase):
             await self.action_back()
 
     async def action_back(self) -> None:
-        """Go to the list of sessions; ask first if that lets go of something."""
+        """Go to the list of sessions, after a confirmation if messages are held from here."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 
         async def sure(yes: bool | None) -> None:
@@ -373,11 +357,10 @@ class SessionScreen(SessionBase):
     # What is new.
 
     def _found(self) -> None:
-        """Mark the rows that something was found wrong with."""
         self.listing.refresh()
 
     def _poll(self) -> None:
-        """Show what is new, if anything is, and if this can be seen."""
+        """Update the screen if something is new and visible."""
         self.background.look()
         top, listing = self.app.screen, self.listing
         if self.loader.is_behind and not listing.has_room and time.monotonic() < self._ticked + READING:
@@ -393,7 +376,7 @@ class SessionScreen(SessionBase):
             self._tick()
 
     def _snapshot(self) -> object:
-        """Return what differs once there is more to show."""
+        """Return a value that changes whenever there is more to show."""
         loader, view, model = self.loader, self.view, self.loader.model
         rows = (
             model.generation,

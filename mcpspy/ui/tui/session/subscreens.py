@@ -1,8 +1,4 @@
-"""What keys open over the screen of a session: other screens, and questions.
-
-Owns what each of them is given, and what is done with what was chosen there.
-Imports a screen with the first key that asks for it.
-"""
+"""Screens and prompts that keys open over a session. Each is imported on first use."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ def timeline(screen: SessionBase) -> None:
 
 
 def numbers(screen: SessionBase) -> None:
-    """Show what each tool cost; the one that is chosen there is filtered by."""
+    """Open the statistics; filter by the group chosen there."""
     from mcpspy.ui.tui.panels.stats import StatsScreen
 
     def chosen(text: str | None) -> None:
@@ -32,14 +28,14 @@ def numbers(screen: SessionBase) -> None:
 
 
 def server(screen: SessionBase) -> None:
-    """Show what the two can do."""
+    """Open the capabilities of both peers."""
     from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
 
     screen.app.push_screen(CapabilitiesScreen(screen.loader.model))
 
 
 def diff(screen: SessionBase) -> None:
-    """Show what differs between this exchange and another: the one marked, else the one before like it."""
+    """Compare this exchange with the marked one, else with the previous one like it."""
 
     async def chosen() -> None:
         from mcpspy.ui.tui.diff.comparison import choose_exchanges
@@ -55,7 +51,6 @@ def diff(screen: SessionBase) -> None:
 
 
 def show_comparison(screen: SessionBase, old: int, new: int) -> None:
-    """Show what differs between two exchanges."""
     from mcpspy.ui.tui.diff.comparison import ExchangePair
     from mcpspy.ui.tui.diff.screen import DiffScreen
 
@@ -63,7 +58,7 @@ def show_comparison(screen: SessionBase, old: int, new: int) -> None:
 
 
 def note(screen: SessionBase) -> None:
-    """Let a note be written on the row; an empty one is none."""
+    """Edit the note on the row; an empty one is removed."""
     from mcpspy.ui.tui.widgets.prompts import TextPrompt
 
     listing = screen.listing
@@ -85,7 +80,7 @@ def note(screen: SessionBase) -> None:
 
 
 def export(screen: SessionBase) -> None:
-    """Save the marked rows, else all that are shown, under a name that is asked for."""
+    """Save the marked rows, else all that are shown, under a name the user types."""
     from mcpspy.ui.tui.session.export import saved
     from mcpspy.ui.tui.widgets.prompts import TextPrompt
 
@@ -104,7 +99,7 @@ def export(screen: SessionBase) -> None:
 
 
 def _to_row(screen: SessionBase) -> Callable[[int | None], None]:
-    """Return what goes to the row that was chosen on another screen."""
+    """Return a callback that goes to the row chosen on another screen."""
 
     def chosen(row: int | None) -> None:
         if row is not None:

@@ -1,9 +1,4 @@
-"""The screen of all sessions.
-
-Owns looking at the folder, about every second and in a thread, counting
-between two looks, and what the keys do. What is deleted and how is
-`io.recording.reader`'s.
-"""
+"""The screen of all sessions: watches the folder, about every second, in a thread."""
 
 from __future__ import annotations
 
@@ -35,15 +30,10 @@ from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 EVERY = 1.0
-"""Seconds between two looks at the folder."""
-
 FLASH = 4.0
-"""Seconds that the answer to a key is read."""
 
 
 class SessionsScreen(Screen[None]):
-    """Every session of a folder."""
-
     BINDINGS: ClassVar[list[BindingType]] = SESSIONS_KEYS
 
     HELP_NAME = "the sessions"
@@ -78,14 +68,14 @@ class SessionsScreen(Screen[None]):
         self.run_worker(self._look())
 
     async def on_unmount(self) -> None:
-        """Leave no demo behind."""
+        """Cancel the demo."""
         if self._demo is not None:
             self._demo.cancel()
             with suppress(WorkerError):
                 await self._demo.wait()
 
     def on_screen_resume(self) -> None:
-        """Look at once when the screen is shown again."""
+        """Look at the folder at once."""
         self._wanted.set()
 
     def action_open(self) -> None:
@@ -102,7 +92,7 @@ class SessionsScreen(Screen[None]):
             self._list.unmark()
 
     def action_diff(self) -> None:
-        """Compare the two that are marked; else this one with the one chosen before, or with one to be chosen."""
+        """Compare two marked sessions, or this one with the one chosen before, or choose it."""
         here, marked = self._list.chosen, self._list.marked
         other = next((one for one in self._sessions if one.path == self._list.compared), None)
         if len(marked) > 2:
@@ -124,11 +114,11 @@ class SessionsScreen(Screen[None]):
         self._choose(None)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Have `escape` forget what is to be compared, if anything is, before it does anything else."""
+        """Let `escape` cancel a comparison before anything else."""
         return action != "forget" or self._list.compared is not None
 
     def _choose(self, session: Summary | None) -> None:
-        """Have a session wait for the one that it is compared with."""
+        """Remember a session to compare with the next one."""
         self._list.compared = None if session is None else session.path
         self._list.refresh()
         self.refresh_bindings()
@@ -206,7 +196,7 @@ class SessionsScreen(Screen[None]):
             self._wanted.clear()
 
     async def _count(self, until: float) -> None:
-        """Count what is in view, and then the rest, as long as nothing else is to be done."""
+        """Count the visible sessions and then the rest, while nothing else is to do."""
         is_done = False
         while not is_done and time.monotonic() < until and not self._wanted.is_set():
             before = self._counts.news
@@ -262,7 +252,7 @@ class SessionsScreen(Screen[None]):
         self._status.set_text([self._status_line()], [] if is_choosing else about(self._list.chosen))
 
     def _status_line(self) -> Piece:
-        """Return what is to be said at the bottom: the answer to a key, what is amiss, what goes on."""
+        """Return the message, the problem, or the activity to show."""
         if self._flash is not None and time.monotonic() < self._flash_until:
             return self._flash
         if self._catalog.trouble:

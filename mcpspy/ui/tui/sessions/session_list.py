@@ -1,18 +1,6 @@
-"""The list of sessions.
+"""The list of sessions, and the texts around it.
 
-Owns that the cursor and the marks stay on their sessions when others come, go
-or change places, and which sessions are looked at just now. The words are
-`session_row`'s.
-
-What a row of the list of sessions says.
-
-Owns the words and tones of its cells. Pure: values and the time in, inert text
-out.
-
-What the lines around the list of sessions say, and its questions.
-
-Owns titles, the sentences for an empty list, and what is asked before a
-deletion. Takes values, returns inert text. Pure.
+Cursor and marks stay on their sessions when others appear, vanish or move.
 """
 
 from __future__ import annotations
@@ -36,15 +24,13 @@ from mcpspy.ui.tui.widgets.columns import SESSIONS, Column, Piece, PlacedColumn,
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 UNKNOWN = "…"
-"""Of what is still to be counted."""
+"""For counts that are not known yet."""
 
 NEVER = "?"
-"""Of what is not counted: the session is too large."""
+"""For counts of a session that is too large."""
 
 
 class SessionRow(NamedTuple):
-    """One session of the list."""
-
     state: str
     name: str
     server: str
@@ -56,11 +42,10 @@ class SessionRow(NamedTuple):
     pending: str
     exit: str
     tones: dict[str, str | None]
-    """Cell → its tone."""
 
 
 def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -> SessionRow:
-    """Return the cells of one session; `counts` are None until they are known."""
+    """Return the cells of one session; `counts` is None until they are known."""
     header, note = summary.header, summary.exit
     messages, errors, pending = _counted(summary, counts)
     return SessionRow(
@@ -95,7 +80,7 @@ def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, str, 
 MARKED = "*"
 
 COMPARED = "±"
-"""Mark of the session that another is to be compared with."""
+"""Mark of the session to compare with another."""
 
 _MOVES = [
     replace(binding, key=binding.key.replace(",space", ""))
@@ -105,8 +90,6 @@ _MOVES = [
 
 
 class SessionList(VirtualList, inherit_bindings=False):
-    """Sessions, live ones first, then the newest."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         *_MOVES,
         Binding("space", "mark", "mark, for enter, d and delete", show=False, id="sessions.mark"),
@@ -120,7 +103,7 @@ class SessionList(VirtualList, inherit_bindings=False):
         self._sessions: list[Summary] = []
         self._marks: set[Path] = set()
         self.compared: Path | None = None
-        """The session that another is to be compared with."""
+        """The session to compare with another."""
 
     @property
     def chosen(self) -> Summary | None:
@@ -128,23 +111,22 @@ class SessionList(VirtualList, inherit_bindings=False):
 
     @property
     def marked(self) -> list[Summary]:
-        """The sessions that are marked, as far as they are shown."""
         return [summary for summary in self._sessions if summary.path in self._marks]
 
     @property
     def wanted(self) -> list[Summary]:
-        """Those that are marked, else the one under the cursor."""
+        """The marked sessions, else the one under the cursor."""
         return self.marked or ([self.chosen] if self.chosen else [])
 
     def by_interest(self) -> list[Summary]:
-        """Return the sessions shown: the one under the cursor, those in view, the others."""
+        """Return the sessions: the one under the cursor, those in view, the others."""
         top = self.scroll_offset.y
         view = self._sessions[top : top + self.size.height]
         ordered = [*([self.chosen] if self.chosen else []), *view, *self._sessions]
         return list({summary.path: summary for summary in ordered}.values())
 
     def show(self, sessions: list[Summary]) -> None:
-        """Show these; the cursor goes with its session."""
+        """Show sessions; the cursor stays on its session."""
         chosen, is_new = self.chosen, sessions != self._sessions
         self._sessions = sessions
         self.sync(len(sessions))
@@ -159,7 +141,6 @@ class SessionList(VirtualList, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def forget_all_but(self, sessions: list[Summary]) -> None:
-        """Drop the marks of sessions that are gone."""
         paths = {summary.path for summary in sessions}
         self._marks &= paths
         if self.compared not in paths:
@@ -179,7 +160,6 @@ class SessionList(VirtualList, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def mark(self, index: int) -> str:
-        """Mark the row under the cursor, and those a person marked."""
         path = self._sessions[index].path
         own = COMPARED if path == self.compared else MARKED if path in self._marks else " "
         return super().mark(index) + own
@@ -208,11 +188,11 @@ EMPTY: list[Piece] = [
 ]
 
 NAMED = 5
-"""Sessions that a question names; of more it says how many."""
+"""Sessions that a question names."""
 
 
 def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Piece], list[Piece]]:
-    """Return the title: what this is on the left, counts on the right."""
+    """Return the title on the left, counts on the right."""
     live = sum(summary.state is RecordingState.LIVE for summary in sessions)
     of = f"{shown:,} of " if shown != len(sessions) else ""
     counts: list[Piece] = [(f"{of}{plural(len(sessions), 'session')}", None)]
@@ -228,7 +208,7 @@ def nothing(sessions: int) -> list[Piece]:
 
 
 def about(summary: Summary | None) -> list[Piece]:
-    """Return what there is no column for, of the session under the cursor."""
+    """Return the details of a session that have no column."""
     if summary is None:
         return []
     large = "too large to be counted · " if is_too_large(summary) else ""
@@ -237,7 +217,7 @@ def about(summary: Summary | None) -> list[Piece]:
 
 
 def question(sessions: Sequence[Summary], files: int, live: int) -> str:
-    """Return what is asked before these are deleted; so many live ones are not among them."""
+    """Return the question before deleting; `live` sessions are not deleted."""
     stay = f" ({plural(live, 'live one')} will stay.)" if live else ""
     if len(sessions) == 1:
         (one,) = sessions
@@ -256,7 +236,6 @@ def refusal(live: Sequence[Summary]) -> str:
 
 
 def command(summary: Summary, sessions: Sequence[Summary], folder: str) -> str:
-    """Return what prints a session in a shell."""
     wanted = summary.header.id
     if [other.header.id for other in sessions].count(wanted) != 1:  # A copy lies beside it.
         return shlex.join(["mcpspy", "show", str(summary.path)])

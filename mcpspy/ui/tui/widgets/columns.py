@@ -1,14 +1,7 @@
-"""Text of a known width, for cells of a terminal.
+"""Text of a known width, and how columns share a line. Pure.
 
-Owns measuring, cutting and padding. Takes text that is inert already, and
-makes it steady: terminals disagree on the width of what joins or is invisible,
-and one wrong guess shifts all that stands to its right. Refuses to know about
-widgets and colours.
-
-How columns share the width there is.
-
-Owns which columns a list shows, in which order they go when it gets narrow,
-and how wide the others become. Pure: numbers in, numbers out.
+Text is made steady first: terminals disagree on the width of joining and
+invisible characters, and one wrong guess shifts everything to its right.
 """
 
 from __future__ import annotations
@@ -19,7 +12,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, get_character_cell_size
 
 Piece = tuple[str, str | None]
-"""Text, and the role that colours it."""
+"""Text and its role."""
 
 ELLIPSIS = "…"
 
@@ -36,7 +29,7 @@ _INVISIBLE = (
     *range(0xFE00, 0xFE0E),
     0xFFA0,
     *range(0xFFF9, 0xFFFC),
-    *range(0xE0000, 0xE0080),  # Tags: ASCII that nobody sees.
+    *range(0xE0000, 0xE0080),  # Tags: invisible ASCII.
     *range(0xE0100, 0xE01F0),
 )
 
@@ -48,7 +41,6 @@ _STEADY: dict[int, str | None] = {
 
 
 def steady(text: str) -> str:
-    r"""Return text that every terminal shows at the same width, invisible characters as `\u200b`."""
     return text if text.isascii() else text.translate(_STEADY)
 
 
@@ -57,7 +49,7 @@ def cells(text: str) -> int:
 
 
 def fit(text: str, start: int, width: int) -> int:
-    """Return where text that begins at `start` has filled `width` columns."""
+    """Return the index up to which text from `start` fits into `width` columns."""
     if text.isascii():
         return min(len(text), start + width)
     for index in range(start, len(text)):
@@ -68,7 +60,7 @@ def fit(text: str, start: int, width: int) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Return at most `width` columns of a text, with an ellipsis where something is gone."""
+    """Return at most `width` columns of a text, with an ellipsis if it is cut."""
     if width <= 0:
         return ""
     if len(text) <= width * 4 and cells(text) <= width:
@@ -77,7 +69,7 @@ def cut(text: str, width: int) -> str:
 
 
 def cut_middle(text: str, width: int) -> str:
-    """Cut where it hurts least: of `notifications/resources/updated` the end says more than the start."""
+    """Cut in the middle: the end of `notifications/resources/updated` says more than the start."""
     if width < 8 or not text.isascii() or len(text) <= width:
         return cut(text, width)
     tail = len(text) - text.find("/") if "/" in text else width
@@ -86,7 +78,7 @@ def cut_middle(text: str, width: int) -> str:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Return exactly `width` columns: the text cut, or filled with blanks."""
+    """Return exactly `width` columns: the text cut or padded."""
     if text.isascii() and len(text) <= width:
         return text.rjust(width) if right else text.ljust(width)
     text = cut(text, width)
@@ -95,9 +87,9 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def wrap(text: str, width: int, hang: int = 0) -> list[tuple[int, int]]:
-    """Return the stretches of a text that make its rows, all but the first `hang` columns narrower.
+    """Return the spans of a text that make its rows, all but the first `hang` columns narrower.
 
-    Breaks behind a blank, if there is one in the second half of the row.
+    Breaks after a space, if there is one in the second half of the row.
     """
     rows: list[tuple[int, int]] = []
     start = 0
@@ -138,16 +130,14 @@ class PlacedColumn(NamedTuple):
 GAP = 1
 WIDE_GAP = 2
 ROOMY = 100
-"""Width from which the gaps between columns are wide."""
 
 
 def gap_at(width: int) -> int:
-    """Return how many blanks stand between two columns."""
     return WIDE_GAP if width >= ROOMY else GAP
 
 
 def share(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
-    """Return the columns that fit and their widths; what is left over goes to those that can use it, evenly."""
+    """Return the columns that fit with their widths; the rest is shared evenly among those that can grow."""
     gap = gap_at(width)
     kept = list(columns)
     while len(kept) > 1 and sum(c.least for c in kept) + gap * (len(kept) - 1) > width:
@@ -169,7 +159,7 @@ def heading(columns: Sequence[Column], width: int) -> str:
 
 
 def joined(cells: Sequence[Piece], placed: Sequence[PlacedColumn], width: int) -> list[Piece]:
-    """Return a line of cells, each in its column; the last one may use all that is left."""
+    """Return a line of cells; the last one may use the rest of the width."""
     gap = " " * gap_at(width)
     pieces: list[Piece] = []
     for (text, role), (column, wide) in zip(cells[:-1], placed, strict=False):
@@ -179,7 +169,7 @@ def joined(cells: Sequence[Piece], placed: Sequence[PlacedColumn], width: int) -
 
 
 def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
-    """Return the pieces of a line, cut where there is no more room; that something is gone is seen."""
+    """Return the pieces of a line, with an ellipsis if they are cut."""
     kept: list[Piece] = []
     left = [(shown, role) for text, role in pieces if (shown := steady(text))]
     for place, (text, role) in enumerate(left, 1):

@@ -39,14 +39,14 @@ def parts(count: int, linted: int = 0) -> tuple[Any, FilteredView, Looked, list[
     file, found = File(), list[str]()
     file.add(*(ASK % (number, b"x") for number in range(count)))
     view, lint_pass = FilteredView(file.log), Looked(linted)
-    loader: Any = SimpleNamespace(log=file.log, is_behind=False)
+    loader: Any = SimpleNamespace(model=file.log, is_behind=False)
     some: Any = lint_pass
     return loader, view, lint_pass, found, _background(loader, view, some, found)
 
 
 def _background(loader: Any, view: FilteredView, lint_pass: Any, said: list[str]) -> BackgroundTasks:
     return BackgroundTasks(
-        loader, view, lint_pass, processed=lambda: said.append("judged"), found=lambda: said.append("found")
+        loader, view, lint_pass, processed=lambda: said.append("filtered"), found=lambda: said.append("found")
     )
 
 
@@ -67,7 +67,7 @@ async def test_rows_are_judged_a_portion_at_a_time_until_all_are(monkeypatch: py
     assert view.processed == PORTION, "no longer than a slice"
     await while_running(work.filter_rows())
     assert view.processed == 3 * PORTION
-    assert said == ["judged"], "at once, and once"
+    assert said == ["filtered"], "at once, and once"
     loader, _, _, said, work = parts(PORTION)
     loader.is_behind = True
     await while_running(work.filter_rows())

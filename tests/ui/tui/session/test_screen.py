@@ -197,20 +197,20 @@ async def test_nothing_is_said_again_while_nothing_happens(
     async with opened(live.path) as screen:
         await screen.until(lambda: screen.count == 3)
         beats, said = 0, 0
-        state_label, say = screen.session._standing, screen.session._say
+        snapshot, update = screen.session._snapshot, screen.session._update_status
 
-        def stands() -> object:
+        def counted_snapshot() -> object:
             nonlocal beats
             beats += 1
-            return state_label()
+            return snapshot()
 
-        def says() -> None:
+        def counted_update() -> None:
             nonlocal said
             said += 1
-            say()
+            update()
 
-        monkeypatch.setattr(screen.session, "_standing", stands)
-        monkeypatch.setattr(screen.session, "_say", says)
+        monkeypatch.setattr(screen.session, "_snapshot", counted_snapshot)
+        monkeypatch.setattr(screen.session, "_update_status", counted_update)
         await screen.until(lambda: beats > 5)
         before, quiet = said, beats
         await screen.until(lambda: beats > quiet + 3)
