@@ -251,9 +251,9 @@ class SessionModel:
         )
 
 
-def _flaws(said: str | None, what: AnyMessage | Note | Damaged) -> list[str]:
+def _flaws(text: str | None, what: AnyMessage | Note | Damaged) -> list[str]:
     """Return the problems of a row other than those of its message itself."""
-    if said is None or isinstance(what, Note | Damaged):
+    if text is None or isinstance(what, Note | Damaged):
         return []
     own = {*what.flaws, what.why} if isinstance(what, Malformed) else set(what.flaws)
-    return [flaw for flaw in said.split("; ") if flaw not in own]
+    return [flaw for flaw in text.split("; ") if flaw not in own]

@@ -78,12 +78,12 @@ class McpspyApp(App[None]):
     def get_css_variables(self) -> dict[str, str]:
         """Define mcpspy's variables for Textual's own themes."""
         variables = super().get_css_variables()
-        for ours, theirs in (
+        for own, builtin in (
             ("quiet", "foreground-muted"),
             ("cursor", "primary-muted"),
             ("cursor-away", "panel"),
         ):
-            variables.setdefault(ours, variables[theirs])
+            variables.setdefault(own, variables[builtin])
         return variables
 
     def get_default_screen(self) -> Screen[Any]:

@@ -52,7 +52,7 @@ BETWEEN = 4
 """Columns between the two halves of the page."""
 
 Group = tuple[str, Sequence[BindingType]]
-Said = tuple[str, str]
+KeyLine = tuple[str, str]
 
 
 def name(key: str) -> str:
@@ -61,9 +61,9 @@ def name(key: str) -> str:
     return "-".join([*held, NAMES.get(last, last)])
 
 
-def lines(groups: Iterable[Group]) -> list[Said]:
+def lines(groups: Iterable[Group]) -> list[KeyLine]:
     """Return rows of keys and descriptions; a heading has no keys, a blank line has neither."""
-    page: list[Said] = []
+    page: list[KeyLine] = []
     for heading, bindings in groups:
         page += [("", ""), ("", heading)] if page else [("", heading)]
         for binding in bindings:
@@ -92,24 +92,24 @@ def page(groups: Sequence[Group], room: int) -> Text:
     )
 
 
-def _keys_width(said: Sequence[Said]) -> int:
-    return max(cell_len(keys) for keys, _ in said) + 2
+def _keys_width(text: Sequence[KeyLine]) -> int:
+    return max(cell_len(keys) for keys, _ in text) + 2
 
 
-def _width(said: Sequence[Said]) -> int:
-    keys = _keys_width(said)
-    return max(cell_len(what) + (keys if shown else 0) for shown, what in said)
+def _width(text: Sequence[KeyLine]) -> int:
+    keys = _keys_width(text)
+    return max(cell_len(what) + (keys if shown else 0) for shown, what in text)
 
 
 def _widest(column: Sequence[Text]) -> int:
     return max(line.cell_len for line in column)
 
 
-def _drawn(said: Sequence[Said], width: int) -> list[Text]:
+def _drawn(text: Sequence[KeyLine], width: int) -> list[Text]:
     """Return lines of this width; descriptions are wrapped."""
-    indent = _keys_width(said)
+    indent = _keys_width(text)
     drawn: list[Text] = []
-    for keys, what in said:
+    for keys, what in text:
         if not keys:
             drawn.append(Text(what, "bold"))
             continue

@@ -74,9 +74,9 @@ _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 def describe_binary(kind: str, data: bytes) -> str:
     """Return a type, a size, and the dimensions if it is an image: `image/png, 12.3 kB, 640x480`."""
     blanks = data.count(b"=", -2) if len(data) > 1 else 0
-    said = f"{kind or 'unknown type'}, {byte_size(len(data) * 3 // 4 - blanks)}"
+    text = f"{kind or 'unknown type'}, {byte_size(len(data) * 3 // 4 - blanks)}"
     found = dimensions(head(data))
-    return f"{said}, {found[0]}x{found[1]}" if found else said
+    return f"{text}, {found[0]}x{found[1]}" if found else text
 
 
 def byte_size(count: int) -> str:
@@ -149,7 +149,7 @@ _ITEMS = msgspec.json.Decoder(list[Raw])
 class ContentBlock(NamedTuple):
     """Label lines, and a text if there is one."""
 
-    said: list[Piece]
+    label: list[Piece]
     text: bytes = b""
     kind: str = TEXT
     pointer: str = ""
@@ -165,13 +165,13 @@ def blocks(data: bytes) -> list[ContentBlock]:
     found: list[ContentBlock] = []
     if "method" in fields:
         found.append(ContentBlock([(_short(fields["method"]), "title")], pointer="/method"))
-    for name, read in (("params", _said), ("result", _said), ("error", _error)):
+    for name, read in (("params", _members), ("result", _members), ("error", _error)):
         if name in fields:
             found += read(bytes(fields[name]), f"/{name}")
-    return [block for block in found if block.said or block.text]
+    return [block for block in found if block.label or block.text]
 
 
-def _said(data: bytes, at: str) -> Iterator[ContentBlock]:
+def _members(data: bytes, at: str) -> Iterator[ContentBlock]:
     """Yield the content of params or of a result, then the other members."""
     fields = _fields(data)
     if fields is None:
@@ -257,10 +257,10 @@ def _value(name: str, data: bytes, at: str) -> ContentBlock:
 def _text(text: str, label: str, at: str) -> ContentBlock:
     """Return a text; laid out if it is JSON itself."""
     data = text.encode("utf-8", "backslashreplace")
-    said = f"{label} · {byte_size(len(data))}" if len(data) > 1000 else label
+    words = f"{label} · {byte_size(len(data))}" if len(data) > 1000 else label
     if re.match(r"\s*[\[{]", text) and _is_json(data):
-        return ContentBlock([(f"{said} · JSON", QUIET)], data, JSON, at, is_nested=True)
-    return ContentBlock([(said, QUIET)], data, TEXT, at)
+        return ContentBlock([(f"{words} · JSON", QUIET)], data, JSON, at, is_nested=True)
+    return ContentBlock([(words, QUIET)], data, TEXT, at)
 
 
 def _fields(data: bytes) -> _Fields | None:

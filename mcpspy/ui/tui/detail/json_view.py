@@ -160,11 +160,11 @@ class Folds:
         if closed - opened <= COUNTED:
             many = self.outline.members(start, end)
             kind = "member" if self.body.text[closed : closed + 1] == b"}" else "item"
-            said = f"{many:,} {kind}{'s' if many > 1 else ''}"
+            label = f"{many:,} {kind}{'s' if many > 1 else ''}"
         else:
-            said = f"{size(closed - opened)} bytes"
+            label = f"{size(closed - opened)} bytes"
         tail = self.body.text[closed : closed + 2].decode().rstrip("\n")
-        self._folds[line] = self.body.line_at(end), f" … {said} {tail}"
+        self._folds[line] = self.body.line_at(end), f" … {label} {tail}"
 
     def unfold(self, line: int) -> None:
         """Unfold one line; folds inside it stay."""

@@ -97,8 +97,8 @@ def _text(part: DocumentPart) -> list[Section]:
     found = [Section(part.head, LineSplit(b""))]
     had_text = False
     for block in blocks(part.data):
-        said = [_BLANK, *block.said] if had_text else block.said
-        made = (json_section if block.kind == JSON else text_section)(said, block.text, block.pointer)
+        label = [_BLANK, *block.label] if had_text else block.label
+        made = (json_section if block.kind == JSON else text_section)(label, block.text, block.pointer)
         found.append(made._replace(is_nested=block.is_nested))
         had_text = bool(block.text)
     return found
@@ -144,17 +144,17 @@ def opened(section: Section, line: int) -> Section | None:
     if text is None:
         return None
     where, data = path(section, line), text.encode("utf-8", "backslashreplace")
-    said: list[Piece] = [
+    parts: list[Piece] = [
         (f"{where} · {byte_size(len(data))}", "title"),
         ("esc closes it", "quiet"),
         ("", None),
     ]
     if dimensions(head(data[:100_000])):
-        said[1:1] = [(describe_binary("base64 of an image", data), "key")]
+        parts[1:1] = [(describe_binary("base64 of an image", data), "key")]
     made = (
-        json_section(said, data, where)
+        json_section(parts, data, where)
         if text.lstrip()[:1] in ("{", "[")
-        else text_section(said, data, where)
+        else text_section(parts, data, where)
     )
     return made if made.folds is None else made._replace(is_nested=True)
 

@@ -143,7 +143,7 @@ class SessionPair:
             difference,
             _rows_of(old, (case.old for case in changed)),
             _rows_of(new, (case.new for case in changed)),
-            "; ".join(said for said in (torn, torn_too) if said),
+            "; ".join(text for text in (torn, torn_too) if text),
         )
 
     def _whole(self, summary: Summary, may_continue: MayContinue) -> tuple[Session, str]:
@@ -220,9 +220,9 @@ class ExchangePair:
             if place % COMPARISON_SLICE == 0:
                 await asyncio.sleep(0)
             if index.what[place] & 7 == NOTIFICATION and index.pair(place) == row:
-                said = model.message(place)
-                if isinstance(said, Notification) and said.method != "notifications/cancelled":
-                    exchange.progress.append(said)
+                entry = model.message(place)
+                if isinstance(entry, Notification) and entry.method != "notifications/cancelled":
+                    exchange.progress.append(entry)
         return exchange
 
 
@@ -232,14 +232,14 @@ def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCas
     Between sessions those are left out, as the pair was matched automatically; here the user chose it.
     """
     case = compare_exchanges(old, new, options)
-    asked = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
-    if not asked or old.request.method != new.request.method:
+    request_changes = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
+    if not request_changes or old.request.method != new.request.method:
         return case
     # Of its method only, if that can be typed as a pattern: progress has params of its own.
     method = f"{new.request.method} " if new.request.method in METHODS else ""
     options = replace(options, ignored=(*options.ignored, ignored(f"{method}/params")))
-    answered = compare_exchanges(old, new, options)
-    return replace(answered, changes=asked + answered.changes)
+    result_diff = compare_exchanges(old, new, options)
+    return replace(result_diff, changes=request_changes + result_diff.changes)
 
 
 def _rows_of(session: Session, places: Iterable[ChangePosition | None]) -> Rows:

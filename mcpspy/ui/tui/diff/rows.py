@@ -82,15 +82,15 @@ def whole(row: DiffRow) -> str:
 
 def tally(difference: SessionDiff) -> list[Piece]:
     """Return the counts: `1 breaking · 2 notes · 14 of 17 alike`."""
-    said: list[Piece] = []
+    parts: list[Piece] = []
     for severity, count in difference.counts.items():
         if count:
             plural = "s" if severity is ChangeSeverity.NOTE and count > 1 else ""
-            said += [(f"{count:,} {severity}{plural}", TONES[severity]), (" · ", rows.QUIET)]
+            parts += [(f"{count:,} {severity}{plural}", TONES[severity]), (" · ", rows.QUIET)]
     compared = len(difference.cases)
     if compared == 1:
-        return said[:-1] or [("the same", rows.OK)]
-    return [*said, (f"{compared - len(difference.changed):,} of {compared:,} alike", None)]
+        return parts[:-1] or [("the same", rows.OK)]
+    return [*parts, (f"{compared - len(difference.changed):,} of {compared:,} alike", None)]
 
 
 def _tests(wanted: str) -> list[tuple[str, bool]]:
@@ -101,8 +101,8 @@ def _tests(wanted: str) -> list[tuple[str, bool]]:
 def _is_wanted(case: ComparedCase, change: DiffChange, tests: Sequence[tuple[str, bool]]) -> bool:
     if not tests:
         return True
-    said = f"{change.severity} {case.about} {change.kind} {change.pointer} {change.why}".lower()
-    return all((word in said) is is_in for word, is_in in tests)
+    text = f"{change.severity} {case.about} {change.kind} {change.pointer} {change.why}".lower()
+    return all((word in text) is is_in for word, is_in in tests)
 
 
 def _head(case: ComparedCase) -> list[Piece]:
@@ -121,16 +121,16 @@ def _head(case: ComparedCase) -> list[Piece]:
 
 
 def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[DiffRow]:
-    said = diff_text.said(change)
-    if said and change.pointer:
-        said = f"  {said}"
+    label = diff_text.said(change)
+    if label and change.pointer:
+        label = f"  {label}"
     weight = f"  ({change.severity})" if change.severity is not case.severity else ""
     begin = f"  {change.kind:{KINDS}}  "
-    room = max(width - len(begin) - len(said) - len(weight), POINTER)
+    room = max(width - len(begin) - len(label) - len(weight), POINTER)
     head: list[Piece] = [
         (begin, "word"),
         (cut_middle(diff_text.short(change.pointer), room), "key"),
-        (said, None),
+        (label, None),
         (weight, TONES[change.severity]),
     ]
     if (beside := _beside(change, width - sum(len(text) for text, _ in head))) is not None:

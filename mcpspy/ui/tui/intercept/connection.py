@@ -219,5 +219,5 @@ class InterceptConnection:
 
 
 def _fields(to: str, method: str, params: Any, stream: str | None) -> dict[str, Any]:
-    said = {"to": to, "method": method, "params": params, "stream": stream}
-    return {key: value for key, value in said.items() if value is not None}
+    fields = {"to": to, "method": method, "params": params, "stream": stream}
+    return {key: value for key, value in fields.items() if value is not None}

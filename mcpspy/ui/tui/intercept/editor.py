@@ -82,7 +82,7 @@ def problems(text: str, side: str, original: bytes = b"") -> list[ValidationProb
         found += message.flaws
     if not found:
         found += _compared(data, original, side)
-    return [ValidationProblem(said) for said in dict.fromkeys(found)]
+    return [ValidationProblem(label) for label in dict.fromkeys(found)]
 
 
 def request_problems(text: str) -> list[ValidationProblem]:
@@ -90,12 +90,12 @@ def request_problems(text: str) -> list[ValidationProblem]:
     found = problems(text, "client")
     if found and not found[0].is_json:
         return found
-    said = json.loads(text)
-    if not isinstance(said, dict) or not isinstance(said.get("method"), str) or not said["method"]:
+    fields = json.loads(text)
+    if not isinstance(fields, dict) or not isinstance(fields.get("method"), str) or not fields["method"]:
         return [ValidationProblem('an object with "method", a text', is_json=False)]
-    if not isinstance(said.get("params", {}), dict):
+    if not isinstance(fields.get("params", {}), dict):
         return [ValidationProblem('"params" has to be an object', is_json=False)]
-    others = ", ".join(sanitize(key) for key in said if key not in ("method", "params"))
+    others = ", ".join(sanitize(key) for key in fields if key not in ("method", "params"))
     return [ValidationProblem(f"left out when it is sent: {others}")] if others else []
 
 
@@ -305,8 +305,8 @@ class EditorScreen(Screen[str | None]):
         found = list(self._check(self.text))
         self._is_bad = any(not trouble.is_json for trouble in found)
         if found:
-            said = "; ".join(trouble.text for trouble in found)
-            self._show_hint(said + more, rows.BAD if self._is_bad else rows.OPEN)
+            label = "; ".join(trouble.text for trouble in found)
+            self._show_hint(label + more, rows.BAD if self._is_bad else rows.OPEN)
         else:
             self._show_hint(
                 f"nothing was changed; {HINT}" if self.text == self._original else HINT, rows.QUIET

@@ -39,13 +39,13 @@ class ResendRequest(NamedTuple):
     @property
     def text(self) -> str | None:
         """The request as text to edit; None if it has a lone surrogate."""
-        said = {"method": self.method} | ({} if self.params is None else {"params": self.params})
-        return editable(json.dumps(said, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        fields = {"method": self.method} | ({} if self.params is None else {"params": self.params})
+        return editable(json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
     def edited(self, text: str) -> ResendRequest:
         """Return it with method and params of a valid edited text."""
-        said = loads(text.encode())
-        return self._replace(method=said["method"], params=said.get("params"))
+        fields = loads(text.encode())
+        return self._replace(method=fields["method"], params=fields.get("params"))
 
 
 def resend_request(model: SessionModel, row: int | None) -> ResendRequest | str:

@@ -366,10 +366,10 @@ def _output(tool: dict[str, Any]) -> Iterable[SchemaField]:
 
 def _hints(tool: dict[str, Any]) -> Iterable[SchemaField]:
     hints = _dict(tool.get("annotations"))
-    said = (
+    parts = (
         f"{name}: {str(value).lower() if isinstance(value, bool) else value}" for name, value in hints.items()
     )
-    return [SchemaField("(annotations)", "", False, ", ".join(said)[:TEXT_WIDTH])] if hints else []
+    return [SchemaField("(annotations)", "", False, ", ".join(parts)[:TEXT_WIDTH])] if hints else []
 
 
 def _argument(argument: dict[str, Any]) -> SchemaField:

@@ -79,11 +79,11 @@ def _peers(index: Index) -> Iterator[CapabilityRow]:
 
 
 def _capabilities(capabilities: dict[str, Any]) -> str:
-    said = []
+    parts = []
     for name, value in capabilities.items():
         inner = ", ".join(key for key, on in value.items() if on) if isinstance(value, dict) else ""
-        said.append(f"{name} ({inner})" if inner else name)
-    return _clean(", ".join(said)) or "nothing that it said"
+        parts.append(f"{name} ({inner})" if inner else name)
+    return _clean(", ".join(parts)) or "nothing that it said"
 
 
 def _listing(
@@ -133,16 +133,16 @@ def _folded(listing: CapabilityListing, kept: Kept) -> list[CapabilityRow]:
 
 
 def _heading(listing: CapabilityListing, offer: Capabilities) -> str:
-    said = [f"{len(listing.capabilities):,}", f"listed at {rows.moment(listing.at)}"]
+    parts = [f"{len(listing.capabilities):,}", f"listed at {rows.moment(listing.at)}"]
     if (count := offer.counts[listing.method]) > 1:
-        said.append(f"{count:,} times listed")
+        parts.append(f"{count:,} times listed")
     if not listing.begins:
-        said.append("its beginning was not recorded")
+        parts.append("its beginning was not recorded")
     elif listing.has_more:
-        said.append("more pages were not asked for")
+        parts.append("more pages were not asked for")
     if len(offer.streams) > 1:
-        said.append(f"last asked by the HTTP session {_clean(listing.stream) or 'without a name'}")
-    return ", ".join(said)
+        parts.append(f"last asked by the HTTP session {_clean(listing.stream) or 'without a name'}")
+    return ", ".join(parts)
 
 
 def _opened(key: Key, capability: Capability, width: int) -> Iterator[CapabilityRow]:
@@ -177,15 +177,15 @@ def _changes(offer: Capabilities, width: int) -> Iterator[CapabilityRow]:
 
 
 def _change(change: ListingChange) -> str:
-    said = [f"at {rows.moment(change.at)} {TITLES[change.method]}:"]
+    parts = [f"at {rows.moment(change.at)} {TITLES[change.method]}:"]
     if change.added:
-        said.append(f"added {_names(change.added)};")
+        parts.append(f"added {_names(change.added)};")
     if change.removed:
-        said.append(f"removed {_names(change.removed)};")
+        parts.append(f"removed {_names(change.removed)};")
     if change.changed:
         differing = (f"{key} ({', '.join(keys)})" for key, keys in change.changed)
-        said.append(f"changed {_names(differing)};")
-    return " ".join(said).rstrip(";")
+        parts.append(f"changed {_names(differing)};")
+    return " ".join(parts).rstrip(";")
 
 
 def _names(names: Iterable[str]) -> str:
@@ -298,14 +298,14 @@ class CapabilitiesScreen(PanelScreen[None]):
             self._reading = "reading …"
             self.run_worker(self._read())
         self._fill()
-        said = sum(len(listing.capabilities) for listing in self._offer.last.values())
+        listed = sum(len(listing.capabilities) for listing in self._offer.last.values())
         right: list[Piece] = [(f"{len(pages.pages):,} answers with lists", None)]
         below: Piece = (self._notice, None)
         if self._reading:
             below = (self._reading, rows.QUIET)
         elif (behind := self.progress(pages.processed))[0]:
             below = behind
-        elif not below[0] and not said and not pages.pages:
+        elif not below[0] and not listed and not pages.pages:
             below = ("nothing was listed", rows.QUIET)
         self.set_lines(right, [below], [(f"{self._list.cursor + 1:,}/{self._list.count:,}", rows.QUIET)])
 

@@ -234,12 +234,14 @@ class TimelineList(VirtualList):
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         timeline, columns = self._timeline, self._model.index
-        if index >= len(timeline) or timeline.is_replaced:  # It begins again, and the old rows are still shown.
+        if (
+            index >= len(timeline) or timeline.is_replaced
+        ):  # It begins again, and the old rows are still shown.
             return [("", None)]
         row = timeline.rows[index]
         state = columns.state(row) or State.PENDING
         mark, tone = _MARKS.get(state, ("!", rows.BAD))
-        said: dict[str, Piece] = {
+        fields: dict[str, Piece] = {
             "arrow": (rows.FROM_CLIENT if columns.side(row) == CLIENT else rows.FROM_SERVER, None),
             "what": (self._what(row), None),
             "latency": (self._latency(index), tone if tone == rows.OPEN else None),
@@ -247,7 +249,7 @@ class TimelineList(VirtualList):
         }
         begin, end = timeline.begin_of(index), timeline.end_of(index)
         return [
-            said[column.name] if column.name in said else (bar(self.window, width, begin, end), tone)
+            fields[column.name] if column.name in fields else (bar(self.window, width, begin, end), tone)
             for column, width in placed
         ]
 
@@ -399,8 +401,8 @@ class TimelineScreen(PanelScreen[int | None]):
             peak = label(timeline.begin_of(timeline.peak_place), span)
             right = [(f"at most {timeline.peak:,} in flight (at {peak})", None), (" · ", rows.QUIET), *right]
             depth = timeline.depths[cursor]
-            said = f"{depth:,} in flight as it began" if depth > 1 else "nothing else in flight as it began"
-            below = [(f"at {label(timeline.begin_of(cursor), span)}: {said}", None)]
+            text = f"{depth:,} in flight as it began" if depth > 1 else "nothing else in flight as it began"
+            below = [(f"at {label(timeline.begin_of(cursor), span)}: {text}", None)]
         if (behind := self.progress(timeline.processed))[0]:
             below = [behind]
         whole = "the whole session" if self._is_whole is not False else f"of {label(self._total, span)}"

@@ -44,7 +44,7 @@ def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
             yield b""
         if model.index is not index:
             raise CannotStart("the recording was cut or replaced while it was exported", "try again")
-        if not (row in wanted or index.request(row) in requests or _stands_around(index, row, carriers)):
+        if not (row in wanted or index.request(row) in requests or _is_needed(index, row, carriers)):
             continue
         where = index.where(row)
         # All messages of a batch are in one line. And no reader shall look for another part beside this file.
@@ -84,7 +84,7 @@ def _header(header: Header) -> bytes:
     return encode.header(fields)
 
 
-def _stands_around(index: Index, row: int, carriers: set[int]) -> bool:
+def _is_needed(index: Index, row: int, carriers: set[int]) -> bool:
     """Return whether a note is needed for the outcome of the exchanges or of the session."""
     note = _note(index, row)
     return note == "exit" or (note in _HTTP and index.http(row) in carriers)

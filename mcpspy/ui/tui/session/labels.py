@@ -203,14 +203,19 @@ def _header_lines(change: Change) -> list[Piece]:
     what, exchange = change.what, change.exchange
     if isinstance(what, Damaged):
         return [("damaged line of the file", TITLE), (sanitize(what.why), rows.ODD), ("", None)]
-    said = rows.row(change)
+    row_text = rows.row(change)
     if isinstance(what, Note):
-        return [(f"note: {said.method}", TITLE), (f"at {said.time} s", rows.QUIET), ("", None)]
+        return [(f"note: {row_text.method}", TITLE), (f"at {row_text.time} s", rows.QUIET), ("", None)]
     way = "client → server" if what.side == CLIENT else "server → client"
-    title = f"{_KINDS[type(what)]} {said.method}"
-    if not isinstance(what, Malformed) and said.subject:
-        title += f" · {said.subject}"
-    where = [way, f"at {said.time} s", f"id {said.id}" if said.id else "", f"{len(what.data):,} bytes"]
+    title = f"{_KINDS[type(what)]} {row_text.method}"
+    if not isinstance(what, Malformed) and row_text.subject:
+        title += f" · {row_text.subject}"
+    where = [
+        way,
+        f"at {row_text.time} s",
+        f"id {row_text.id}" if row_text.id else "",
+        f"{len(what.data):,} bytes",
+    ]
     if what.index is not None:
         where.append(f"number {what.index + 1} of a batch")
     lines: list[Piece] = [(title, TITLE), (" · ".join(part for part in where if part), rows.QUIET)]

@@ -72,7 +72,7 @@ class MessageList(VirtualList):
         self._generation = view.generation
         """Generation of the view at the last sync."""
         self._version = view.version
-        self._said: dict[object, rows.Row] = {}
+        self._row_texts: dict[object, rows.Row] = {}
         self._waiting: set[int] = set()
         """Places drawn with a request whose response may come."""
 
@@ -113,12 +113,12 @@ class MessageList(VirtualList):
             return [("", None)]
         if row in self.held or self._model.index.state(row) in MAY_CHANGE:
             self._waiting.add(index)
-        said = self._said_of(row)
+        row_text = self._row_text(row)
         cells: list[Piece] = []
         for column, wide in placed:
-            if said.arrow == rows.ASIDE and column.name == "subject":
-                return [*cells, (f"{said.subject}  {said.status}".rstrip(), said.tone)]
-            cells.append(self._cell(column.name, wide, said, row, index))
+            if row_text.arrow == rows.ASIDE and column.name == "subject":
+                return [*cells, (f"{row_text.subject}  {row_text.status}".rstrip(), row_text.tone)]
+            cells.append(self._cell(column.name, wide, row_text, row, index))
         return cells
 
     def mark(self, index: int) -> str:
@@ -192,7 +192,7 @@ class MessageList(VirtualList):
         if row is not None and (other := self._model.other(row)) is not None and self.view.held_rows(other):
             super()._repaint(self.view.place_of(other))
 
-    def _cell(self, name: str, wide: int, said: rows.Row, row: int, place: int) -> Piece:
+    def _cell(self, name: str, wide: int, label: rows.Row, row: int, place: int) -> Piece:
         index = self._model.index
         if name == "time":
             if index.kind(row) is RowKind.DAMAGED:
@@ -208,13 +208,13 @@ class MessageList(VirtualList):
                 ((LETTERS[one], SEVERITY_ROLES[one]) for one in LETTERS if one in severities), ("", None)
             )
         if name == "bar":
-            return bar(index.latency(row)), said.tone
+            return bar(index.latency(row)), label.tone
         if name == "status" and row in self.held:
             return cell(self.held[row], time.monotonic())
-        text: str = getattr(said, name)
-        return cut_middle(text, wide) if name == "method" else text, _role(name, said)
+        text: str = getattr(label, name)
+        return cut_middle(text, wide) if name == "method" else text, _role(name, label)
 
-    def _said_of(self, row: int) -> rows.Row:
+    def _row_text(self, row: int) -> rows.Row:
         """Return the texts of a row, cached by what they depend on; a waiting request has a running clock."""
         index = self._model.index
         state = index.state(row)
@@ -222,14 +222,14 @@ class MessageList(VirtualList):
         done = index.effects.get(row), None if pair is None else index.effects.get(pair)
         key = (self._model.generation, row, self.view.options.exchanges, state, pair, done)
         waits = state is State.PENDING and index.kind(row) is RowKind.REQUEST and self.view.options.exchanges
-        said = None if waits else self._said.get(key)
-        if said is None:
-            if len(self._said) > KEPT:
-                self._said.clear()
-            said = rows.Row(*(cell[:LONG] for cell in self._row_of(row)))
+        text = None if waits else self._row_texts.get(key)
+        if text is None:
+            if len(self._row_texts) > KEPT:
+                self._row_texts.clear()
+            text = rows.Row(*(cell[:LONG] for cell in self._row_of(row)))
             if not waits:
-                self._said[key] = said
-        return said
+                self._row_texts[key] = text
+        return text
 
     def _row_of(self, row: int) -> rows.Row:
         index, change = self._model.index, self._model.shown(row)
@@ -237,14 +237,14 @@ class MessageList(VirtualList):
             answer = index.pair(row)
             sizes = index.size[row], None if answer is None else index.size[answer]
             return rows.exchange_row(change, sizes, self._loader.now)
-        said = rows.row(change)
-        return said if not said.size else said._replace(size=rows.size(index.size[row]))
+        row_text = rows.row(change)
+        return row_text if not row_text.size else row_text._replace(size=rows.size(index.size[row]))
 
 
-def _role(column: str, said: rows.Row) -> str | None:
-    if column == "status" or (column == "latency" and said.latency.endswith("…")):
-        return said.tone
-    return rows.QUIET if said.tone == rows.QUIET or column in ("id", "size") else None
+def _role(column: str, text: rows.Row) -> str | None:
+    if column == "status" or (column == "latency" and text.latency.endswith("…")):
+        return text.tone
+    return rows.QUIET if text.tone == rows.QUIET or column in ("id", "size") else None
 
 
 PAUSED = 0.5

@@ -108,10 +108,10 @@ class Panes(Container):
         found = model.findings.of_both(index, row, exchanges=exchanges)
         rows = (row, index.pair(row))
         done = [index.effects.get(one) for one in rows if one is not None]
-        stands = (note, index.state(row), index.answer(row), index.progress.get(request or 0), found, done)
-        if (place, stands) == self._shown:
+        state = (note, index.state(row), index.answer(row), index.progress.get(request or 0), found, done)
+        if (place, state) == self._shown:
             return
-        self._shown = (place, stands)
+        self._shown = (place, state)
         self.detail.show(document(model, row, exchanges=exchanges, note=note), place)
 
 
@@ -145,8 +145,8 @@ def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") 
         if (
             note_row is not None
             and note_row not in seen
-            and isinstance(said := model.message(note_row), Note)
+            and isinstance(entry := model.message(note_row), Note)
         ):
             seen.add(note_row)
-            heads += [*([("", None)] if heads else []), *headers(said)]
+            heads += [*([("", None)] if heads else []), *headers(entry)]
     return Document(parts, heads)

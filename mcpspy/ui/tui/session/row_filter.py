@@ -194,10 +194,10 @@ class FilteredView:
         )
         fresh = self._fresh if filters else 0
         # Of a million rows half are requests, and half their answers: not a call for each.
-        asked = None if options.only_marked else REQUEST
+        request_kind = None if options.only_marked else REQUEST
         leaves_out = options.exchanges and not fresh  # Else an answer may yet be news of its request.
         for row in index.leading(begin, end) if leaves_out else range(begin, end):
-            if what[row] & 7 == asked:
+            if what[row] & 7 == request_kind:
                 item.row = row
                 if not filters or matches(item) or row in held:
                     add(row)
@@ -239,7 +239,7 @@ class FilteredView:
             elif not options.events and note not in ("lost", "error"):
                 return False
         elif kind == NOTIFICATION and (
-            not options.notifications or (options.exchanges and self._is_told(row))
+            not options.notifications or (options.exchanges and self._is_shown_by_request(row))
         ):
             return False
         if not options.query.text:
@@ -261,7 +261,7 @@ class FilteredView:
             )
         return float
 
-    def _is_told(self, row: int) -> bool:
+    def _is_shown_by_request(self, row: int) -> bool:
         """Return whether its request's row shows a notification: progress or cancellation without problems."""
         index = self._model.index
         method = index.texts[index.method[row]]

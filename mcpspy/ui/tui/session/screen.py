@@ -80,7 +80,7 @@ class SessionScreen(SessionBase):
         self.view.marked = self.listing.marked
         self.filter = FilterBar()
         self.background = BackgroundTasks(
-            self.loader, self.view, self.lint_pass, processed=self._tick, found=self._found
+            self.loader, self.view, self.lint_pass, processed=self._tick, found=self._findings_added
         )
         self.held_rows = HeldRows(self.loader, self.view, self.listing)
         drafts = Drafts(self)
@@ -258,9 +258,9 @@ class SessionScreen(SessionBase):
             self.filter.put(self._filter_off)
 
     def action_change_view(self, what: str) -> None:
-        options, said = changed_options(self.view.options, what, len(self.view))
+        options, text = changed_options(self.view.options, what, len(self.view))
         self.want(options)
-        self.flash_message(said)
+        self.flash_message(text)
 
     def action_time(self) -> None:
         self.listing.time = self.listing.time.following
@@ -294,10 +294,10 @@ class SessionScreen(SessionBase):
         change = None if row is None else self.loader.model.get(row)
         if change is None:
             return
-        text, said = clipboard_text(change)
+        text, label = clipboard_text(change)
         if text is not None:
             self.app.copy_to_clipboard(text)
-        self.flash_message(said)
+        self.flash_message(label)
 
     def action_copy_command(self) -> None:
         words = ["mcpspy", "show", *map(str, self.loader.paths)]
@@ -356,7 +356,7 @@ class SessionScreen(SessionBase):
 
     # What is new.
 
-    def _found(self) -> None:
+    def _findings_added(self) -> None:
         self.listing.refresh()
 
     def _poll(self) -> None:

@@ -89,8 +89,8 @@ def _state(value: str, found: re.Match[str]) -> Test:
 
 def _all_of(summary: Summary) -> str:
     header = summary.header
-    said = (header.name, summary.server, summary.client, summary.revision, header.upstream)
-    return "\n".join([*(str(part or "") for part in said), " ".join(header.command or [])]).lower()
+    parts = (header.name, summary.server, summary.client, summary.revision, header.upstream)
+    return "\n".join([*(str(part or "") for part in parts), " ".join(header.command or [])]).lower()
 
 
 def _negated(test: Test) -> Test:

@@ -166,13 +166,13 @@ class SessionList(VirtualList, inherit_bindings=False):
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
         summary = self._sessions[index]
-        said = session_row(summary, self._counts.get(summary.path), datetime.now().astimezone())
+        row_text = session_row(summary, self._counts.get(summary.path), datetime.now().astimezone())
         cells: list[Piece] = []
         for column, width in placed:
-            text = getattr(said, column.name)
+            text = getattr(row_text, column.name)
             # The last cell of a row begins on the left; where room is short, that is a number.
             text = pad(text, width, right=True) if column.right else text
-            cells.append((text, said.tones.get(column.name)))
+            cells.append((text, row_text.tones.get(column.name)))
         return cells
 
 
