@@ -55,8 +55,6 @@ Adopt = Callable[[Entry, int], Entry]
 
 
 class RowFinding(NamedTuple):
-    """A finding without its place."""
-
     code: str
     severity: str
     message: str
@@ -109,7 +107,6 @@ class SessionModel:
         self._adopt = adopt
         self._sessions = sessions
         self.read = read
-        """Part, offset and length → bytes."""
         self._kept = lru_cache(KEPT)(self._small)
         self.generation = 0
         self.restarted = ""
@@ -117,7 +114,6 @@ class SessionModel:
         self.header = header
         self.index = Index(header, sessions)
         self.findings = Findings()
-        """The findings so far."""
 
     def __len__(self) -> int:
         return len(self.index)

@@ -24,9 +24,31 @@ from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, chosen_theme, wants_colour
 
 
-def _actions() -> type[Provider]:
+class ActionPalette(Provider):
+    async def discover(self) -> Hits:
+        for what, keys, active in self._actions():
+            yield DiscoveryHit(what, partial(self._run, active), help=keys)
 
-    return ActionPalette
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for what, keys, active in self._actions():
+            # Match the id, too: "wire" is only there.
+            score = max(matcher.match(what), matcher.match(active.binding.id or ""))
+            if score > 0:
+                yield Hit(score, matcher.highlight(what), partial(self._run, active), help=keys)
+
+    def _actions(self) -> Iterator[tuple[str, str, ActiveBinding]]:
+        seen: set[str] = set()
+        found = self.screen.active_bindings.values()
+        for active in sorted(found, key=lambda active: active.node is not self.screen):
+            binding = active.binding
+            what = binding.tooltip or binding.description
+            if binding.id and active.enabled and what not in seen:
+                seen.add(what)
+                yield what, name(binding.key), active
+
+    async def _run(self, active: ActiveBinding) -> None:
+        await self.app.run_action(active.binding.action, active.node)
 
 
 class McpspyApp(App[None]):
@@ -37,7 +59,7 @@ class McpspyApp(App[None]):
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
 
     TITLE = "mcpspy"
-    COMMANDS = {_actions}  # noqa: RUF012 - typed so by App.
+    COMMANDS = {ActionPalette}  # noqa: RUF012 - typed so by App.
     COMMAND_PALETTE_BINDING = ""
     ALLOW_SELECT = False
 
@@ -142,33 +164,6 @@ class McpspyApp(App[None]):
             self.fault = self._exception = error
             self._exception_event.set()
         self._close_messages_no_wait()
-
-
-class ActionPalette(Provider):
-    async def discover(self) -> Hits:
-        for what, keys, active in self._actions():
-            yield DiscoveryHit(what, partial(self._run, active), help=keys)
-
-    async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
-        for what, keys, active in self._actions():
-            # By its name, too: who looks for "wire" should find it.
-            score = max(matcher.match(what), matcher.match(active.binding.id or ""))
-            if score > 0:
-                yield Hit(score, matcher.highlight(what), partial(self._run, active), help=keys)
-
-    def _actions(self) -> Iterator[tuple[str, str, ActiveBinding]]:
-        seen: set[str] = set()
-        found = self.screen.active_bindings.values()
-        for active in sorted(found, key=lambda active: active.node is not self.screen):
-            binding = active.binding
-            what = binding.tooltip or binding.description
-            if binding.id and active.enabled and what not in seen:
-                seen.add(what)
-                yield what, name(binding.key), active
-
-    async def _run(self, active: ActiveBinding) -> None:
-        await self.app.run_action(active.binding.action, active.node)
 
 
 def keyed() -> tuple[type[DOMNode], ...]:

@@ -70,7 +70,9 @@ SESSION_KEYS: list[BindingType] = [
         "number_sign", "show('numbers')", "numbers: calls, errors and latencies of each tool", "numbers"
     ),
     _session_key("I", "show('server')", "the server: what it can do, and what it lists", "server"),
-    _session_key("i", "hold", "hold what the filter wants, from now on; or nothing any more", "hold", "hold"),
+    _session_key(
+        "i", "held('hold')", "hold what the filter wants, from now on; or nothing any more", "hold", "hold"
+    ),
     _session_key("r", "resend(False)", "send the request again, into the running session", "resend"),
     _session_key("R", "resend(True)", "edit the request, then send it", "resend-edited"),
     _session_key("x", "show('export')", "save the marked rows, else all that are shown", "export"),
@@ -172,12 +174,14 @@ DIFF_KEYS: list[BindingType] = [
 _intercept_key = partial(key, "held")
 
 INTERCEPT_KEYS: list[BindingType] = [
-    _intercept_key("enter", "decide('edit')", "a held message: edit it, then let it go on", "edit", "edit"),
-    _intercept_key("a", "decide('accept')", "a held message: let it go on as it came", "accept", "accept"),
-    _intercept_key("A", "accept_all", "let all held messages go on, in their order", "accept-all", "all"),
-    _intercept_key("d", "decide('drop')", "a held message: drop it", "drop", "drop"),
-    _intercept_key("e", "decide('refuse')", "a held request: answer it with an error", "answer", "answer"),
-    _intercept_key("H", "next_held", "go to the next held message", "next", "held"),
+    _intercept_key("enter", "held('edit')", "a held message: edit it, then let it go on", "edit", "edit"),
+    _intercept_key("a", "held('accept')", "a held message: let it go on as it came", "accept", "accept"),
+    _intercept_key(
+        "A", "held('accept_all')", "let all held messages go on, in their order", "accept-all", "all"
+    ),
+    _intercept_key("d", "held('drop')", "a held message: drop it", "drop", "drop"),
+    _intercept_key("e", "held('refuse')", "a held request: answer it with an error", "answer", "answer"),
+    _intercept_key("H", "held('next')", "go to the next held message", "next", "held"),
 ]
 
 
@@ -195,7 +199,6 @@ def before(keys: Iterable[BindingType]) -> list[BindingType]:
 
 
 def names(tables: Iterable[Iterable[BindingType]]) -> set[str]:
-    """Return the ids of remappable bindings."""
     return {
         binding.id for table in tables for binding in table if isinstance(binding, Binding) and binding.id
     }

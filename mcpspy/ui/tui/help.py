@@ -49,7 +49,6 @@ EDGE = 7
 """Columns of the box outside the text: border, padding, scrollbar."""
 
 BETWEEN = 4
-"""Columns between the two halves of the page."""
 
 Group = tuple[str, Sequence[BindingType]]
 KeyLine = tuple[str, str]

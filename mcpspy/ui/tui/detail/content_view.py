@@ -41,7 +41,6 @@ class Markdown:
         self._fences = [edge for match in fences for edge in (match.start(), match.end())]
 
     def __call__(self, start: int, line: str) -> list[StyledSpan]:
-        """Return the styled spans of the line that begins at an offset."""
         passed = bisect_right(self._fences, start)
         if passed % 2:
             return [StyledSpan(0, len(line), QUOTE)]
@@ -97,7 +96,7 @@ def head(data: bytes) -> bytes:
 def dimensions(data: bytes) -> tuple[int, int] | None:
     """Return width and height of a PNG, GIF, WebP or JPEG image."""
     if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
-        return _big(data[16:20]), _big(data[20:24])
+        return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
     if data.startswith((b"GIF87a", b"GIF89a")) and len(data) >= 10:
         return _little(data[6:8]), _little(data[8:10])
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP" and len(data) >= 30:
@@ -122,13 +121,9 @@ def _jpeg(data: bytes) -> tuple[int, int] | None:
     while marker := re.compile(rb"\xff+([^\xff\x00])").match(data, at):
         at, kind = marker.end(), marker.group(1)[0]
         if kind in _JPEG_SIZES and len(data) >= at + 7:
-            return _big(data[at + 5 : at + 7]), _big(data[at + 3 : at + 5])
-        at += _big(data[at : at + 2])
+            return int.from_bytes(data[at + 5 : at + 7]), int.from_bytes(data[at + 3 : at + 5])
+        at += int.from_bytes(data[at : at + 2])
     return None
-
-
-def _big(data: bytes) -> int:
-    return int.from_bytes(data, "big")
 
 
 def _little(data: bytes) -> int:
@@ -147,8 +142,6 @@ _ITEMS = msgspec.json.Decoder(list[Raw])
 
 
 class ContentBlock(NamedTuple):
-    """Label lines, and a text if there is one."""
-
     label: list[Piece]
     text: bytes = b""
     kind: str = TEXT

@@ -10,13 +10,10 @@ from mcpspy.ui.tui.widgets.columns import Piece
 
 
 class DocumentPart(NamedTuple):
-    """One message of an exchange, or a note."""
-
     name: str
     """`request`, `response`, `message`, `note`, or `sent`: what was sent instead of the previous part."""
     head: Sequence[Piece]
     data: bytes
-    """The bytes as the peer sent them."""
 
 
 class Document(NamedTuple):
@@ -57,6 +54,5 @@ class Section(NamedTuple):
     folds: Folds | None = None
     """None if the text is not JSON."""
     pointer: str = ""
-    """JSON pointer of the text in its message."""
     is_nested: bool = False
     """True if the text comes from a string that holds JSON."""

@@ -46,7 +46,6 @@ class Outline:
         return end >= 0 and self._text[end - 1] in b"{["
 
     def closes(self, start: int) -> bool:
-        """Return whether a line only closes a container."""
         return self._text[start + self.indent(start)] in b"}]"
 
     def close(self, start: int) -> int:
@@ -125,8 +124,6 @@ MOST = 10_000
 
 
 class Folds:
-    """The folds of one body, by first line."""
-
     def __init__(self, body: BodyLines) -> None:
         self.body = body
         self.outline = Outline(body)
@@ -171,7 +168,6 @@ class Folds:
         self._folds.pop(line, None)
 
     def fold_all(self) -> None:
-        """Fold every member of the outermost container."""
         self._folds.clear()
         if not (self.body.is_json and self.opens(0)):
             return
@@ -300,7 +296,6 @@ def redacted(line: str, found: list[StyledSpan]) -> list[StyledSpan]:
 
 
 def pieces(line: str, start: int, end: int, found: list[StyledSpan]) -> list[tuple[str, str | None]]:
-    """Return part of a line as pieces, each with its role."""
     parts: list[tuple[str, str | None]] = []
     at = start
     for span in found:

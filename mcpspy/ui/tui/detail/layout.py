@@ -52,7 +52,6 @@ class RowLayout:
         self.refold()
 
     def refold(self) -> None:
-        """Count the rows again after folding."""
         self._lines: list[int] = []
         self._rows: list[int] = []
         self._counts: list[int] = []
@@ -235,7 +234,7 @@ class LineSplit:
         self._bound = bound
         self._marks = marks
         self._is_plain: bool | None = None
-        # Between characters if that can be; a run of broken ones is cut anywhere.
+        # Cut between characters if possible; a run of invalid bytes is cut anywhere.
         line = re.compile(rb"[^\n]{1,%d}(?![\x80-\xbf])\n?|[^\n]{1,%d}\n?|\n" % (bound, bound))
         self._starts = array("Q", (match.start() for match in line.finditer(data)))
 

@@ -76,7 +76,7 @@ class DetailPane(Widget, can_focus=True):
 
     def show(self, document: Document | Sequence[Piece], key: object) -> None:
         """Show a document; keep the place, folds and opened string if the key is the same."""
-        if not isinstance(document, Document):  # As `panes` calls it until it has documents.
+        if not isinstance(document, Document):  # Lines and a body, as in tests.
             assert isinstance(key, BodyLines)
             document = Document([DocumentPart("message", document, key.data)])
         same = key == self._key
@@ -109,7 +109,6 @@ class DetailPane(Widget, can_focus=True):
         self._update_status_later()
 
     def on_click(self, event: events.Click) -> None:
-        """Switch to the view whose tab was clicked."""
         if event.widget is self._heading and self._string is None:
             at = int(event.x) - 1
             for view, (name, _) in zip(VIEWS, tabs(self._view), strict=True):
@@ -118,7 +117,6 @@ class DetailPane(Widget, can_focus=True):
                 at -= len(name)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Stack the parts if there is not enough space for two."""
         shown, wanted = len(self._viewer.pages), self._string is None and len(self._columns())
         if event.size.width and wanted and shown != wanted:
             self._rearrange()
@@ -245,7 +243,6 @@ class DetailPane(Widget, can_focus=True):
         return [stacked(made)]
 
     def _rearrange(self) -> None:
-        """Switch between side by side and stacked; the cursor stays on its line."""
         column, section, offset = self._viewer.where()
         first = len(self._sections[self._view][0])
         if len(self._columns()) == 1:

@@ -24,7 +24,6 @@ MOST = 9_999
 """Hits that are counted exactly."""
 
 WINDOW = 1 << 20
-"""Bytes searched at once."""
 
 
 class SearchQuery:
@@ -49,7 +48,6 @@ class SearchQuery:
         self._lower = bool(flags)
 
     def spans(self, line: str, role: str) -> list[StyledSpan]:
-        """Return the hits in a displayed line."""
         return [
             StyledSpan(*hit.span(), role) for hit in self._shown.finditer(line) if hit.end() > hit.start()
         ]
@@ -120,16 +118,12 @@ def _in_bytes(pattern: str) -> bytes:
 
 
 class HitPosition(NamedTuple):
-    """Where a hit is: column, section, offset."""
-
     column: int
     section: int
     offset: int
 
 
 class HitFinder:
-    """The hits of one query in all that a view shows."""
-
     def __init__(self, query: SearchQuery, columns: Sequence[Sequence[Section]]) -> None:
         self.query = query
         self._hits = {
@@ -178,8 +172,6 @@ class HitFinder:
 
 
 class SearchState:
-    """A query and the current hit."""
-
     def __init__(self, query: SearchQuery | None = None) -> None:
         self.query = query
         self._finder: HitFinder | None = None
@@ -207,7 +199,6 @@ class SearchState:
         return found
 
     def words(self) -> list[Piece]:
-        """Return the query and the number of hits."""
         if self.query is None:
             return []
         counted = f" {self._finder.count(self._position)}" if self._finder else ""

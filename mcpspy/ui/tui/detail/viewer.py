@@ -49,9 +49,7 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self._sections: list[list[Section]] = []
         self.pages: list[TextPage] = []
         self.column = 0
-        """The page that has the cursor."""
         self.place = PagePosition(0, 0)
-        """The line under the cursor."""
         self.is_active = False
         """True if keys arrive here, so that the cursor is shown."""
         self._sought: SearchQuery | None = None
@@ -92,7 +90,6 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         return self.column, self.place.section, self.page.offset(self.place)
 
     def on_resize(self) -> None:
-        """Wrap again if the width has changed."""
         if (
             self.pages
             and self.size.width
@@ -135,7 +132,6 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self.go(page.at(min(max(row, 0), page.rows - 1))[0])
 
     def edge(self, *, last: bool) -> None:
-        """Move to the first or last row."""
         self.go(self.page.at(self.page.rows - 1 if last else 0)[0])
         self.jump(self.max_scroll_y if last else 0)
 
@@ -167,7 +163,6 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def toggle(self) -> None:
-        """Fold or unfold at the cursor."""
         folds = self.section.folds
         if folds is not None and self.place.line in folds:
             self.unfold()
@@ -223,7 +218,6 @@ class Viewer(LineScrollView, can_focus=False, inherit_bindings=False):
         self.refresh()
 
     def prepare(self) -> None:
-        """Look up what all lines share."""
         self._top, self._wide = self.scroll_offset.y, self.outer_size.width
         self._at_cursor = self._ground + self.get_component_rich_style("row--cursor", partial=True)
 

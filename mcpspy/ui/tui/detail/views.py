@@ -5,7 +5,7 @@ JSON is copied as it was sent; other text is sanitized, as a shell might obey it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mcpspy.ui.body import BodyLines
 from mcpspy.ui.tui.detail.content_view import (
@@ -83,14 +83,6 @@ def text_section(head: Sequence[Piece], data: bytes, pointer: str = "") -> Secti
     return Section(head, LineSplit(data, marks=Markdown(data)), None, pointer)
 
 
-def _pretty(part: DocumentPart) -> list[Section]:
-    return [json_section(part.head, part.data)]
-
-
-def _raw(part: DocumentPart) -> list[Section]:
-    return [Section(part.head, LineSplit(part.data))]
-
-
 def _text(part: DocumentPart) -> list[Section]:
     if part.name == "note":
         return [json_section(part.head, part.data)]
@@ -104,7 +96,11 @@ def _text(part: DocumentPart) -> list[Section]:
     return found
 
 
-_BUILDERS = {PRETTY: _pretty, TEXT: _text, RAW: _raw}
+_BUILDERS: dict[str, Callable[[DocumentPart], list[Section]]] = {
+    PRETTY: lambda part: [json_section(part.head, part.data)],
+    TEXT: _text,
+    RAW: lambda part: [Section(part.head, LineSplit(part.data))],
+}
 
 
 WHOLE = "the whole message"
@@ -114,7 +110,6 @@ INSIDE = " # "
 
 
 def path(section: Section, line: int) -> str:
-    """Return the JSON pointer of a line in its message."""
     return section.pointer if section.is_nested else section.pointer + _inner(section, line)
 
 

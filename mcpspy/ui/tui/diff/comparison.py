@@ -54,7 +54,7 @@ async def run_in_thread(work: Callable[[MayContinue], T]) -> T:
             result(future)
 
     def run() -> None:
-        # Sessions in memory are no garbage: each look through them would halt the screen, too.
+        # Collections over large sessions find nothing, and would freeze the screen.
         gc.disable()
         try:
             done = work(lambda: not future.cancelled())
@@ -149,7 +149,7 @@ class SessionPair:
     def _whole(self, summary: Summary, may_continue: MayContinue) -> tuple[Session, str]:
         try:
             return self._read(summary, may_continue)
-        except OSError as error:  # While it was read, or deleted meanwhile.
+        except OSError as error:  # While reading, or deleted since.
             raise CannotStart(f"{summary.path}: {error.strerror}") from None
 
     def _read(self, summary: Summary, may_continue: MayContinue) -> tuple[Session, str]:
@@ -160,7 +160,7 @@ class SessionPair:
         for count, entry in enumerate(recording):
             session.add(entry)
             if count % COMPARISON_SLICE == 0:
-                # A live one has more than there was when it was last looked at.
+                # A live session has grown since its summary.
                 share = min(count * 100 // max(summary.entries, 1), 99)
                 self.progress = f"reading {name}, {rows.size(summary.size)}B … {share} %"
                 if not may_continue():
@@ -213,7 +213,7 @@ class ExchangePair:
         exchange = None if change is None else change.exchange
         if exchange is None or not isinstance(getattr(change, "what", None), Request):
             raise CannotStart(f"{GONE}: it was cut, or replaced by another", "q goes back to the session")
-        # What comes for a subscription is no progress to the index: it may be anywhere.
+        # The index does not record notifications of a subscription as progress: they may be anywhere.
         last = len(model) - 1 if exchange.is_subscription else index.progress.get(row, row)
         exchange.progress = []
         for place in range(row + 1, last + 1):
@@ -235,7 +235,7 @@ def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCas
     request_changes = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
     if not request_changes or old.request.method != new.request.method:
         return case
-    # Of its method only, if that can be typed as a pattern: progress has params of its own.
+    # Limited to its method if that is a valid pattern: progress notifications have params, too.
     method = f"{new.request.method} " if new.request.method in METHODS else ""
     options = replace(options, ignored=(*options.ignored, ignored(f"{method}/params")))
     result_diff = compare_exchanges(old, new, options)

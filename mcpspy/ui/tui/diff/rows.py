@@ -152,7 +152,6 @@ def _body(change: DiffChange, room: int) -> list[tuple[str, str]]:
 
 
 def _beside(change: DiffChange, room: int) -> list[Piece] | None:
-    """Return both values for the line of the change itself, if they fit."""
     if room < POINTER // 2 or _is_long(change.old) or _is_long(change.new):
         return None
     old, new = diff_text.values(change, room)
@@ -170,15 +169,12 @@ BETWEEN = 3
 
 
 class DiffList(VirtualList):
-    """Lines of a difference, under the names of the two."""
-
     HELP_NAME = "in the list of changes"
 
     def __init__(self) -> None:
         super().__init__(id="diff")
         self.rows: list[DiffRow] = []
         self.titles = ("", "")
-        """Old and new; sanitized."""
 
     @property
     def room(self) -> int:
@@ -190,7 +186,6 @@ class DiffList(VirtualList):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """Return one column, headed by both titles."""
         old, new = self.titles
         room = max(self.room - BETWEEN - 4, 2)
         half = max(room // 2, room - cell_len(new))
@@ -208,12 +203,11 @@ class DiffList(VirtualList):
         self.rows = rows
         self.sync(len(rows))
         place = self._place_of(held) if held is not None else None
-        # Not on the name of what was compared: on what changed of it.
+        # On the first change, not on the line that names the case.
         self.move_to(place if place is not None else self.following(0, 1) or 0)
         self.refresh()
 
     def following(self, place: int, step: int) -> int | None:
-        """Return the place of the next or previous change."""
         places = range(place + 1, len(self.rows)) if step > 0 else range(place - 1, -1, -1)
         return next((there for there in places if self.rows[there].begins), None)
 

@@ -51,7 +51,7 @@ _COMMANDS = {binding.action.partition("(")[0] for binding in DIFF_KEYS if isinst
 class DiffScreen(Screen[int | None]):
     """A difference. For two exchanges of the session below, dismissed with a row to go to."""
 
-    # Not CSS: for that Textual would read all styles again.
+    # Not CSS: Textual would parse all styles again.
     DEFAULT_CSS = """
     DiffScreen FilterInput { display: none; height: 1; border: none; padding: 0 1; background: $surface; }
     DiffScreen FilterInput.-open { display: block; }

@@ -24,7 +24,6 @@ class HeldMessage(NamedTuple):
     method: str
     """A response has the method of its request; empty if unknown."""
     subject: str
-    """Name of the tool, resource or prompt."""
     id: str | None
     is_request: bool
     data: bytes
@@ -39,7 +38,6 @@ class HeldMessage(NamedTuple):
 
     @property
     def name(self) -> str:
-        """A name as the peer sent it."""
         what = f"{self.method} {self.subject}".strip() or "message"
         return what if self.is_request or self.id is None else f"answer to {what}"
 
@@ -83,8 +81,6 @@ NAME = "tui"
 
 
 class InterceptConnection:
-    """A connection to one live session."""
-
     def __init__(self, path: Path, released: Callable[[HeldMessage, str], None]) -> None:
         """`released` is called with messages that are released for other reasons than a command from here."""
         self._path = path
@@ -103,7 +99,6 @@ class InterceptConnection:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the session is connected."""
         return self._client is not None
 
     @property

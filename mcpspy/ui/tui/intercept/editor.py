@@ -172,7 +172,7 @@ def edit_outside(command: str, text: str, suspended: Callable[[], AbstractContex
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise CannotStart(f"{command}: what was saved is not UTF-8", "the text is as it was") from None
-    except (OSError, ValueError) as error:  # ValueError: quotes that do not match.
+    except (OSError, ValueError) as error:  # ValueError: unbalanced quotes.
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise CannotStart(f"{command}: {why}", "EDITOR names the editor to use") from None
     finally:
@@ -202,7 +202,7 @@ class EditorScreen(Screen[str | None]):
             "leave",
             "back",
             tooltip="back; what was typed is kept",
-            priority=True,  # Else it would only take the focus from the text.
+            priority=True,  # Otherwise it would only remove the focus from the text.
             id="editor.leave",
         ),
         Binding("ctrl+o", "outside", "$EDITOR", tooltip="open it in $EDITOR", id="editor.outside"),
@@ -282,7 +282,7 @@ class EditorScreen(Screen[str | None]):
         except SuspendNotSupported:
             self._show_hint("this terminal cannot be given to another program", rows.BAD)
         else:
-            # Editors end the last line, and JSON does not.
+            # Editors add a newline at the end.
             self._put(text if self.text.endswith("\n") else text.removesuffix("\n"))
 
     def _put(self, text: str) -> None:

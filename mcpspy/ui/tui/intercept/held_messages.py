@@ -24,8 +24,6 @@ CLOCK = 0.5
 
 
 class HeldRows:
-    """The held messages as the screen shows them."""
-
     def __init__(self, loader: SessionLoader, view: FilteredView, listing: MessageList) -> None:
         self._loader = loader
         self._view = view

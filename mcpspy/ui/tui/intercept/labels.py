@@ -64,7 +64,6 @@ def host_timeout(index: Index, row: int | None, elapsed: float) -> Piece | None:
 
 
 def countdown(held: HeldMessage, now: float) -> Piece:
-    """Return when a message is released automatically."""
     left = held.until - now
     return f"goes on in {clock(left)}", rows.BAD if left < URGENT else rows.QUIET
 
@@ -99,7 +98,6 @@ def bar(
 
 
 def unreachable(loader: SessionLoader) -> str:
-    """Return why nothing can be held or sent."""
     if len(loader.paths) > 1:
         return "these are several sessions: open one alone to hold or send something"
     return "the session is over: nothing can be held, and nobody is there to answer"

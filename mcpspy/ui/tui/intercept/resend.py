@@ -24,12 +24,10 @@ from mcpspy.ui.tui.session.labels import BETWEEN
 from mcpspy.ui.tui.widgets.columns import Piece
 
 LOOK = 0.05
-"""Seconds between two checks whether the response is recorded."""
 
 
 class ResendRequest(NamedTuple):
     row: int
-    """Row of the original."""
     to: str
     method: str
     params: Any
@@ -92,8 +90,6 @@ async def wait_for_response(
 
 
 class Resend:
-    """The requests sent again from this screen."""
-
     def __init__(self, screen: SessionBase, held_rows: HeldRows, drafts: Drafts) -> None:
         self._screen = screen
         self._held_rows = held_rows

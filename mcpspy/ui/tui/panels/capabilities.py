@@ -20,11 +20,7 @@ from mcpspy.core.session.columns import RESULT
 from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild
 
 DEEP = 3
-"""Depth of nested objects that are shown."""
-
 MOST = 300
-"""Fields that are shown of one schema."""
-
 TYPE_WIDTH = 120
 
 
@@ -147,19 +143,15 @@ class ListPage(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """A tool, a resource, a template or a prompt."""
-
     key: str
     """Its identity, as it was sent."""
     name: str
     """Sanitized, like type and line: the thread does that for thousands at once."""
     type: str
     line: str
-    """The beginning of the description."""
     need: str
     """How many arguments are required."""
     about: str
-    """The description, as it was sent."""
     details: list[SchemaField]
     """As they were sent."""
     data: bytes
@@ -170,12 +162,9 @@ class PageContents(NamedTuple):
     capabilities: list[Capability]
     has_more: bool
     trouble: str = ""
-    """Why it could not be read."""
 
 
 class CapabilityListing(NamedTuple):
-    """A list, as far as its pages arrived."""
-
     method: str
     stream: str
     at: float
@@ -199,8 +188,6 @@ class ListingChange(NamedTuple):
 
 
 class ListPages(IncrementalBuild):
-    """The responses of a session that list something."""
-
     def _begin(self) -> None:
         self.pages: list[ListPage] = []
 
@@ -249,7 +236,6 @@ class Capabilities:
         self.last: dict[str, CapabilityListing] = {}
         self.counts: dict[str, int] = {}
         self.streams: set[str] = set()
-        """The HTTP sessions that listings came from."""
         self._changes: list[ListingChange] = []
         self._before: dict[str, CapabilityListing] = {}
         self._compared: dict[str, tuple[CapabilityListing, ListingChange | None]] = {}

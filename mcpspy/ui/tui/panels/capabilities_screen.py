@@ -213,8 +213,6 @@ CLIPBOARD = 256_000
 """Bytes that terminals accept through OSC 52; tmux 3.3a refused 900 kB."""
 
 UNFOLDED = 2000
-"""Lines that are unfolded at once."""
-
 CAPABILITIES_COLUMNS = (
     Column("name", "name", 18, 44, 0),
     Column("type", "type", 10, 32, 2),
@@ -226,7 +224,7 @@ CAPABILITIES_COLUMNS = (
 class CapabilitiesList(VirtualList, inherit_bindings=False):
     COLUMNS: ClassVar[tuple[Column, ...]] = CAPABILITIES_COLUMNS
 
-    # A blank folds here, and is no page down.
+    # Space folds here instead of paging down.
     BINDINGS: ClassVar[list[BindingType]] = [
         *(key for key in VirtualList.BINDINGS if not (isinstance(key, Binding) and "pagedown" in key.key)),
         Binding("pagedown", "page(1)", "a page down", show=False, id="server.page-down"),
@@ -317,7 +315,7 @@ class CapabilitiesScreen(PanelScreen[None]):
     def action_unfold(self, on: bool) -> None:
         row = self._list.selected
         if row is not None and row.key is not None:
-            # A list begins unfolded, what is in it folded.
+            # Lists begin unfolded, their items folded.
             self._fold(row.key, {row.key} if on == (row.key[1] >= 0) else set())
 
     def action_unfold_all(self, on: bool) -> None:
@@ -361,7 +359,6 @@ class CapabilitiesScreen(PanelScreen[None]):
         self.call_after_refresh(self._fill)
 
     async def _read(self) -> None:
-        """Read the new pages, one after the other."""
         generation, offer = self._generation, self._offer
         pages = recent_pages(self._pages.pages[self._taken :])
         self._taken = len(self._pages.pages)

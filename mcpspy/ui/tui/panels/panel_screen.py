@@ -29,8 +29,6 @@ PORTION = 512
 
 
 class IncrementalBuild:
-    """A model built from all rows so far."""
-
     def __init__(self, model: SessionModel) -> None:
         self._model = model
         self.generation = 0
@@ -82,7 +80,6 @@ NARROW = 60
 
 
 def leaving(name: str) -> list[BindingType]:
-    """Return the keys that all panels have."""
     return [
         help_key(name),
         Binding("escape,q", "back", "back", tooltip="back to the session", id=f"{name}.back"),
@@ -95,7 +92,6 @@ class PanelScreen(Screen[ScreenResultType]):
     NAME = ""
 
     source: IncrementalBuild
-    """The model of the list."""
 
     def __init__(self, model: SessionModel, listing: VirtualList) -> None:
         super().__init__()
@@ -115,7 +111,7 @@ class PanelScreen(Screen[ScreenResultType]):
         self.listing.focus()
         self.set_interval(TICK, self.look)
         self.look()
-        self.call_after_refresh(self.look)  # Before that, nothing has a size.
+        self.call_after_refresh(self.look)  # Before the first refresh, widgets have no size.
 
     @property
     def is_behind(self) -> bool:

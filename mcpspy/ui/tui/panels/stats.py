@@ -73,7 +73,7 @@ class StatsModel(IncrementalBuild):
     def advance(self, may_continue: Callable[[], bool]) -> None:
         """Process new rows and update the changed groups, while there is time."""
         super().advance(may_continue)
-        # What the end left without an answer says so only now.
+        # Requests that the end left without a response change their state only now.
         while self._index.is_over and self._open and not super().is_behind:
             self._settle(next(iter(self._open)))
             if not may_continue():
@@ -115,7 +115,7 @@ class StatsModel(IncrementalBuild):
                 self._add_notification(row, request)
             elif (
                 kind == REQUEST and index.request(row) is not None
-            ):  # One that comes again is no second call.
+            ):  # A repeated request is not a second call.
                 self._add_request(row)
             if request is not None and request in is_open:
                 self._settle(request)
@@ -200,7 +200,7 @@ STATS_COLUMNS = (
     Column("sent", "sent", 6, 7, 8, right=True),
     Column("back", "back", 6, 7, 9, right=True),
     Column("progress", "progress", 9, 9, 10, right=True),
-    Column("", "", 0, 1000, 0),  # The last one has the rest of the line, and so no right side.
+    Column("", "", 0, 1000, 0),  # Takes the rest of the line, so that the others stay right-aligned.
 )
 
 SORTABLE = [column.name for column in STATS_COLUMNS[1:-1]]
@@ -261,12 +261,10 @@ class StatsScreen(PanelScreen[str | None]):
         super().__init__(model, self._list)
 
     def look(self) -> None:
-        """Process new rows and sort them."""
         super().look()
         self._fill()
 
     def show(self) -> None:
-        """Update the lines around the table."""
         numbers, listing = self.numbers, self._list
         calls = sum(total.count for total in numbers.totals.values())
         counted = (

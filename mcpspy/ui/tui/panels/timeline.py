@@ -40,7 +40,6 @@ class Timeline(IncrementalBuild):
         return len(self.rows)
 
     def place_of(self, row: int) -> int:
-        """Return the place of an exchange, or of the next one."""
         return max(min(bisect_left(self.rows, row), len(self) - 1), 0)
 
     def begin_of(self, place: int) -> float:
@@ -98,8 +97,6 @@ APART = 12
 
 
 class TimeWindow(NamedTuple):
-    """A span of time that is shown."""
-
     left: float
     span: float
     """Seconds; more than 0."""
@@ -169,7 +166,7 @@ def bar(window: TimeWindow, width: int, begin: float, end: float | None) -> str:
     last = width - 1.0 if end is None else min((end - window.left) * scale, width)
     cell = min(max(int(first), 0), width - 1)
     full, part = divmod(max(round((last - cell) * 8), 0), 8)
-    # All but within one cell, how long it was says more than where in the cell.
+    # Within about one cell, the duration matters more than the position in the cell.
     if end is not None and (last < cell + 1 or last - first < 0.25):
         full, part = 0, max(round((last - max(first, cell)) * 8), 1)
     text = BLOCKS[8] * full + (BLOCKS[part] if part else "")
@@ -218,7 +215,6 @@ class TimelineList(VirtualList):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """Return the columns; the head of the last one is the axis."""
         room = self.scrollable_content_region.width - MARGIN
         last = share(TIMELINE_COLUMNS, room)[-1]
         return (*TIMELINE_COLUMNS[:-1], last.column._replace(head=labels(self.window, last.width)))
@@ -318,11 +314,11 @@ class TimelineScreen(PanelScreen[int | None]):
             self._show_window(TimeWindow(0.0, self._total))
         elif (
             len(timeline) and listing.cursor != self._followed
-        ):  # Not on every look: it may have been moved away.
+        ):  # Not on every update: the user may have moved the window.
             self._show_window(self.window.showing(self._moment, self._total))
         self._followed = listing.cursor
         drawn = (self.window, len(self._model), self._model.is_over, timeline.generation)
-        if drawn != self._drawn:  # A bar changes with its answer, and what is open with every row.
+        if drawn != self._drawn:  # A bar changes with its response, an open one with every row.
             self._drawn = drawn
             listing.refresh()
         self._update_status()
@@ -377,7 +373,7 @@ class TimelineScreen(PanelScreen[int | None]):
         timeline, last = self.timeline, self._model.index.last_at
         if not places:
             return self.window
-        # One that is still open would make all others dots.
+        # An open exchange would shrink all others to dots.
         open_end = last if len(places) == 1 else timeline.begin_of(places[-1])
         ends = (timeline.end_of(place) for place in places)
         end = max(open_end if end is None else end for end in ends)

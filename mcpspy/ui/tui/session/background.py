@@ -34,8 +34,6 @@ def prepare() -> None:
 
 
 class _Source:
-    """The state of linting one recording."""
-
     def __init__(self, header: Header) -> None:
         from mcpspy.analysis.lint import Linter, StreamingSession
 
@@ -96,7 +94,7 @@ class LintPass:
         where = model.index.where(row)
         self.done = row + 1
         line = model.read(where.part, where.offset, where.length)
-        if where.item or len(line) < where.length:  # It was seen with the first; it is not there any more.
+        if where.item or len(line) < where.length:  # Linted with the first message; or the file was cut.
             return
         number, header = self._origin(where.part)
         source = self._sources.get(number)
@@ -142,10 +140,9 @@ class BackgroundTasks:
         self._is_behind = asyncio.Event()
         self._is_unlinted = asyncio.Event()
         self._is_forced = False
-        """True if to lint a session of any length."""
+        """True to lint a session of any length."""
 
     async def filter_rows(self) -> None:
-        """Filter new rows."""
         while True:
             self._is_behind.clear()
             was_behind = self._view.is_behind
@@ -189,7 +186,6 @@ class BackgroundTasks:
             self._is_unlinted.set()
 
     def force_lint(self) -> None:
-        """Lint the session, however long it is."""
         self._is_forced = True
         self._is_unlinted.set()
 

@@ -26,7 +26,6 @@ class SessionBase(Screen[None]):
         raise NotImplementedError
 
     def flash_message(self, text: str) -> None:
-        """Show the result of a key."""
         raise NotImplementedError
 
     def go(self, row: int | None, otherwise: str) -> None:

@@ -21,8 +21,6 @@ from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.loader import SessionLoader
 
 PAUSE = 4096
-"""Rows examined between two pieces."""
-
 _HEADER = ("id", "started", "transport", "command", "upstream", "cwd", "name", "pid")
 
 _HTTP = ("http", "http-end")
@@ -47,7 +45,7 @@ def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
         if not (row in wanted or index.request(row) in requests or _is_needed(index, row, carriers)):
             continue
         where = index.where(row)
-        # All messages of a batch are in one line. And no reader shall look for another part beside this file.
+        # All messages of a batch are in one line. Notes of parts go: this file has no other part.
         if last == (where.part, where.offset) or _note(index, row) == "part":
             continue
         last = (where.part, where.offset)
@@ -91,5 +89,4 @@ def _is_needed(index: Index, row: int, carriers: set[int]) -> bool:
 
 
 def _note(index: Index, row: int) -> str:
-    """Return the kind of a note; empty for a message."""
     return index.texts[index.method[row]] if index.what[row] & 7 == NOTE else ""

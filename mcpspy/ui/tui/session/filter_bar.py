@@ -93,8 +93,6 @@ class FilterLine(Horizontal):
 
 
 class FilterBar(FilterLine):
-    """A filter that is typed or active."""
-
     class Changed(Message):
         """Another filter is active."""
 
@@ -122,7 +120,7 @@ class FilterBar(FilterLine):
         elif not self._input.value and self._input.past:
             self._input.value = self._input.past[-1]
         self._input.cursor_position = len(self._input.value)
-        self.screen.set_focus(self._input)  # Now: what is typed next is no command.
+        self.screen.set_focus(self._input)  # At once: the next key must not be a command.
 
     def put(self, text: str) -> None:
         self._input.value = text
@@ -137,7 +135,6 @@ class FilterBar(FilterLine):
         self._send()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter once typing pauses."""
         event.stop()
         if self._settling is not None:
             self._settling.stop()
@@ -153,7 +150,9 @@ class FilterBar(FilterLine):
         self.screen.focus_next("MessageList")
 
     def _show(self, *, on: bool) -> None:
-        self.display = on  # A class would do so with the next frame, and what is hidden has no focus.
+        self.display = (
+            on  # A class takes effect with the next frame, and a hidden widget cannot have the focus.
+        )
 
     def _send(self) -> None:
         if self._settling is not None:

@@ -47,7 +47,6 @@ def moment(started: str, now: datetime) -> str:
 
 
 def state_label(state: RecordingState, session: Index) -> Piece:
-    """Return the state of a session, with its glyph."""
     if state is RecordingState.LIVE:
         return f"{GLYPHS[state]} LIVE", rows.OK
     if state is RecordingState.DIED:
@@ -161,11 +160,9 @@ class StatusBar(SplitLine):
 
     @property
     def is_flashing(self) -> bool:
-        """True if a message is shown, which has to expire."""
         return bool(self._flash)
 
     def flash(self, text: str) -> None:
-        """Show a message for a while, from the next update on."""
         self._flash, self._until = text, time.monotonic() + FLASH
 
     def show_status(self, sentence: Piece, where: list[Piece]) -> None:
@@ -241,13 +238,12 @@ def replacement(note: Note) -> tuple[list[Piece], bytes]:
     try:
         encoded = str(note.fields.get("sent_b64", ""))
         sent = a2b_base64(encoded) if encoded else str(note.fields.get("sent", "")).encode()
-    except ValueError:  # Not from us, or cut.
+    except ValueError:  # Written by another program, or cut.
         sent = b""
     return [("what went on in its place", TITLE), (f"{len(sent):,} bytes", rows.QUIET), ("", None)], sent
 
 
 def headers(note: Note) -> list[Piece]:
-    """Return the recorded headers of an HTTP exchange."""
     fields = note.fields
     lines: list[Piece] = [(sanitize(f"{fields.get('method')} {fields.get('path')}"), TITLE)]
     for name, heading in (("request", None), ("response", f"HTTP {fields.get('status')}")):

@@ -31,7 +31,6 @@ BLINK = 1_000_000
 """Bytes that are read before anyone could notice the progress."""
 
 NAME_EVERY = 1.0
-"""Seconds between two checks whether the file was deleted."""
 
 
 class SessionLoader:
@@ -53,7 +52,6 @@ class SessionLoader:
 
     @property
     def state(self) -> RecordingState:
-        """The state of the session, as far as it was read."""
         if not self.model.is_over or self.trouble:
             return self._at_first
         return RecordingState.DIED if self.model.index.exit is None else RecordingState.ENDED
@@ -67,7 +65,6 @@ class SessionLoader:
 
     @property
     def is_live(self) -> bool:
-        """True if more rows may come."""
         return self.state is RecordingState.LIVE and not self.trouble
 
     @property
@@ -80,7 +77,6 @@ class SessionLoader:
         return 0, self.model.header
 
     async def read(self) -> None:
-        """Read the recording into the model, to its end."""
         try:
             await self._read()
         except (McpspyError, OSError) as error:
@@ -89,7 +85,6 @@ class SessionLoader:
         self.model.end()
 
     async def watch_name(self) -> None:
-        """Notice that the file was deleted."""
         while not self.model.is_over:
             self.is_deleted = not await asyncio.to_thread(self.path.exists)
             await asyncio.sleep(NAME_EVERY)
@@ -138,8 +133,6 @@ HTTP_NUMBERS = 1 << 20
 
 
 class MergedSource:
-    """One of the recordings."""
-
     def __init__(self, summary: Summary, number: int, name: str, later: float) -> None:
         self.summary = summary
         self.number = number
@@ -179,7 +172,6 @@ class MergedLoader(SessionLoader):
 
     @property
     def state(self) -> RecordingState:
-        """The common state: live while one of them is."""
         states = {source.state for source in self._sources}
         return next(
             state

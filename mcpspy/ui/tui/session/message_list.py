@@ -49,8 +49,6 @@ BAR_FROM = 140
 
 
 class MessageList(VirtualList):
-    """The rows of a view."""
-
     COLUMNS: ClassVar[tuple[Column, ...]] = EXCHANGES
 
     def __init__(self, loader: SessionLoader, view: FilteredView, *, id: str | None = None) -> None:  # noqa: A002
@@ -74,14 +72,13 @@ class MessageList(VirtualList):
         self._version = view.version
         self._row_texts: dict[object, rows.Row] = {}
         self._waiting: set[int] = set()
-        """Places drawn with a request whose response may come."""
 
     @property
     def row(self) -> int | None:
         """The selected row of the model; None if the list is empty."""
         if self._is_settled and self._generation == self.view.generation:
             return self._under
-        # Its place is not known yet, or only where it was.
+        # Its place is not known yet, or outdated.
         return self._row if self.count and self._row < len(self._model) else None
 
     @property
@@ -106,7 +103,7 @@ class MessageList(VirtualList):
         )
 
     def cells(self, index: int, placed: list[PlacedColumn]) -> list[Piece]:
-        if index >= len(self.view):  # The file was cut a moment ago, and the rows are still to go.
+        if index >= len(self.view):  # The file was just cut, and the old rows are still shown.
             return [("", None)]
         row = self.view.rows[index]
         if row >= len(self._model):
@@ -157,12 +154,11 @@ class MessageList(VirtualList):
             self.sync(len(self.view))
         before = self.cursor
         super().move_to(index)
-        # Another size of the window is no wish for another row.
+        # Resizing must not change the wanted row.
         self._is_settled |= self.cursor != before
         self._remember()
 
     def go_to(self, row: int) -> None:
-        """Put the cursor on a row of the model, or the next one shown."""
         self._row = row
         self.move_to(self.view.place_of(row))
 
@@ -254,8 +250,6 @@ SORTED_EVERY = 1.0
 
 
 class ListUpdates:
-    """Updates of the list from the view."""
-
     def __init__(self, loader: SessionLoader, view: FilteredView, listing: MessageList) -> None:
         self._loader = loader
         self._view = view
@@ -285,7 +279,7 @@ class ListUpdates:
         if at_once and (len(view) or not view.is_behind):
             self._shown_at = now
             listing.sync(len(view))
-        if not view.is_behind:  # The last row was gone to.
+        if not view.is_behind:  # The cursor is on the last row.
             listing.follow &= listing.can_follow
         listing.renew()
         if listing.follow or not self._loader.is_live:
@@ -310,7 +304,6 @@ class Navigation:
         return None
 
     def same_target(self, step: int) -> int | None:
-        """Return the next row of the same tool or method."""
         index, here = self._model.index, self._listing.row
         if here is None:
             return None
@@ -338,7 +331,6 @@ class Navigation:
         return None if request is None else links.get(request)
 
     def _rows_from_cursor(self, step: int) -> Iterable[int]:
-        """Return the rows below or above the cursor, the nearest first."""
         rows, cursor = self._view.rows, self._listing.cursor
         places = range(cursor + step, len(rows) if step > 0 else -1, step)
         return (rows[place] for place in places)

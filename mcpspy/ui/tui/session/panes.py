@@ -30,7 +30,6 @@ SETTLE_LIVE = 0.3
 """The same while the cursor follows the end."""
 
 NOTHING = Document([DocumentPart("message", [("", None)], b"")])
-"""The document shown if there is no row."""
 
 
 class Panes(Container):

@@ -24,7 +24,6 @@ PORTION = 512
 """Rows filtered between two looks at the clock; a tenth of it if text has to be read."""
 
 HTTP = ("http", "http-end", "sse")
-"""Kinds of the notes about HTTP exchanges."""
 
 
 class SortOrder(Cycle):
@@ -63,8 +62,6 @@ class ViewOptions(Struct, frozen=True):
 
 
 class FilteredView:
-    """The rows that the options let through, in order."""
-
     def __init__(self, model: SessionModel, options: ViewOptions = ViewOptions()) -> None:  # noqa: B008 - it is frozen.
         self._model = model
         self.options = options
@@ -72,7 +69,6 @@ class FilteredView:
         self.held: AbstractSet[int] = frozenset()
         """Rows with held messages: always shown."""
         self.generation = 0
-        """How often it began again."""
         self._was_over = False
         self._processed = self._length = self._fresh = self._changes = 0
         self._begin()
@@ -82,7 +78,6 @@ class FilteredView:
 
     @property
     def rows(self) -> Sequence[int]:
-        """The rows, as row numbers of the model."""
         return range(self._processed) if self._is_all else self._sorted if self._is_sorted else self._rows
 
     @property
@@ -143,11 +138,11 @@ class FilteredView:
             if not may_continue():
                 break
         if self._model.is_over and not self._was_over and not self.is_behind:
-            # What the end left without an answer says so only now.
+            # Requests that the end left without a response change their state only now.
             self._was_over = True
             if (
                 self.options.query.counts_back and self.options.query.end != self._model.index.last_at
-            ):  # Only now is it known from where.
+            ):  # Only now is the end known.
                 self._begin()
                 self._was_over = True
                 return True
@@ -193,9 +188,11 @@ class FilteredView:
             bool(options.query.text),
         )
         fresh = self._fresh if filters else 0
-        # Of a million rows half are requests, and half their answers: not a call for each.
+        # Of a million rows half are requests and half their responses: avoid a call for each.
         request_kind = None if options.only_marked else REQUEST
-        leaves_out = options.exchanges and not fresh  # Else an answer may yet be news of its request.
+        leaves_out = (
+            options.exchanges and not fresh
+        )  # Otherwise a response may change the row of its request.
         for row in index.leading(begin, end) if leaves_out else range(begin, end):
             if what[row] & 7 == request_kind:
                 item.row = row
@@ -234,7 +231,7 @@ class FilteredView:
                 if not options.http:
                     return False
             elif note == RULE:
-                if options.exchanges or not options.events:  # The row of its message says so.
+                if options.exchanges or not options.events:  # Shown in the row of its message.
                     return False
             elif not options.events and note not in ("lost", "error"):
                 return False

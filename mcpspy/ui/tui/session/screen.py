@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import ClassVar
 
@@ -37,8 +37,6 @@ from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 WIDE = 110
-"""Columns from which the message is beside the list."""
-
 TICK = 0.1
 """Seconds between two polls: more often costs a core and is not visible."""
 
@@ -56,7 +54,7 @@ WAY = {1: "below", -1: "above"}
 class SessionScreen(SessionBase):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - typed so by Screen.
 
-    # Not CSS: for that Textual would read all styles again.
+    # Not CSS: Textual would parse all styles again.
     DEFAULT_CSS = """
     SessionScreen.-wide Panes { layout: horizontal; }
     SessionScreen.-wide Panes > VirtualList { width: 3fr; }
@@ -91,7 +89,6 @@ class SessionScreen(SessionBase):
         self._title = SplitLine(id="title")
         self._status = StatusBar()
         self._filter_off = ""
-        """The filter that was switched off."""
         self._ticked = 0.0
         self._last_snapshot: object = None
 
@@ -120,12 +117,11 @@ class SessionScreen(SessionBase):
         self._tick()
 
     def on_screen_resume(self) -> None:
-        """Show what came while another screen was open."""
         self._tick()
 
     async def on_unmount(self) -> None:
         """Stop reading, and wait until the file is closed."""
-        if not self._reading.is_cancelled:  # A second time would interrupt the closing.
+        if not self._reading.is_cancelled:  # A second cancel would interrupt closing.
             self._reading.cancel()
         with suppress(WorkerError):
             await self._reading.wait()
@@ -138,9 +134,7 @@ class SessionScreen(SessionBase):
     def on_filter_bar_changed(self, event: FilterBar.Changed) -> None:
         event.stop()
         row, model = self.listing.row, self.loader.model
-        if (
-            not event.query.text and row is not None
-        ):  # The last that the filter showed may not be the last there is.
+        if not event.query.text and row is not None:  # The last row of the filter may not be the last one.
             self.listing.follow &= all(model.other(later) == row for later in range(row + 1, len(model)))
         self.want(replace(self.view.options, query=event.query))
 
@@ -148,15 +142,16 @@ class SessionScreen(SessionBase):
         """Disable keys while a filter is typed, and those for held messages on other rows."""
         if self.filter.is_typed and action in COMMANDS:
             return False
-        if action == "decide":
-            return self.held_rows.here is not None
-        return action not in ("accept_all", "next_held") or bool(self.held_rows.all)
+        if action != "held" or parameters == ("hold",):
+            return True
+        if parameters[0] in ("accept_all", "next"):
+            return bool(self.held_rows.all)
+        return self.held_rows.here is not None
 
-    # What other parts ask of it.
+    # The interface for its parts.
 
     @property
     def leave_question(self) -> str:
-        """The question before leaving; empty if nothing is held from here."""
         return self.held_rows.leave_question
 
     @property
@@ -194,7 +189,7 @@ class SessionScreen(SessionBase):
         if options.query.asks_findings:
             self.background.force_lint()
         self.view.want(options)
-        self.background.filter_slice()  # Of most sessions these are all: nothing is seen of it.
+        self.background.filter_slice()  # For most sessions one slice is enough.
         self.listing.empty = []
         self._tick()
 
@@ -204,7 +199,7 @@ class SessionScreen(SessionBase):
     def resent(self, row: int | None) -> tuple[int, int] | None:
         return self.resending.pair(row)
 
-    # What keys do.
+    # Actions of keys.
 
     def action_swap(self) -> None:
         self.panes.swap()
@@ -289,7 +284,6 @@ class SessionScreen(SessionBase):
         self.panes.detail.action_view(view)
 
     def action_copy(self) -> None:
-        """Copy the message (OSC 52)."""
         row = self.listing.row
         change = None if row is None else self.loader.model.get(row)
         if change is None:
@@ -307,23 +301,9 @@ class SessionScreen(SessionBase):
         self.app.copy_to_clipboard(command)
         self.flash_message(f"copied: {command}")
 
-    def action_hold(self) -> None:
-        self.held_actions.hold()
-
-    def action_next_held(self) -> None:
-        self.held_actions.next()
-
-    def action_accept_all(self) -> None:
-        self.held_actions.accept_all()
-
-    def action_decide(self, how: str) -> None:
-        deciding: dict[str, Callable[[], None]] = {
-            "accept": self.held_actions.accept,
-            "drop": self.held_actions.drop,
-            "edit": self.held_actions.edit,
-            "refuse": self.held_actions.refuse,
-        }
-        deciding[how]()
+    def action_held(self, what: str) -> None:
+        """Call the method of HeldActions that a key names."""
+        getattr(self.held_actions, what)()
 
     def action_resend(self, edited: bool) -> None:
         (self.resending.edit if edited else self.resending.resend)()
@@ -354,7 +334,7 @@ class SessionScreen(SessionBase):
         else:
             await self.run_action("app.back")
 
-    # What is new.
+    # Updates.
 
     def _findings_added(self) -> None:
         self.listing.refresh()
@@ -393,7 +373,7 @@ class SessionScreen(SessionBase):
         self._last_snapshot = self._snapshot()
         if self.held_rows.show():
             self.refresh_bindings()
-        self.background.filter_slice()  # What came since is shown at once, and not a tick later.
+        self.background.filter_slice()  # Show new rows now instead of at the next tick.
         self._list_updates.show()
         if self._wanted is not None and self.view.processed > self._wanted:
             wanted, self._wanted = self._wanted, None

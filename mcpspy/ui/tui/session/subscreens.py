@@ -28,7 +28,6 @@ def numbers(screen: SessionBase) -> None:
 
 
 def server(screen: SessionBase) -> None:
-    """Open the capabilities of both peers."""
     from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
 
     screen.app.push_screen(CapabilitiesScreen(screen.loader.model))

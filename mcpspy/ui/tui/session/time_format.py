@@ -12,8 +12,6 @@ from mcpspy.analysis import rows
 
 
 class Cycle(StrEnum):
-    """Choices that a key cycles through."""
-
     @property
     def following(self) -> Self:
         ways = list(type(self))

@@ -76,7 +76,7 @@ def _test(found: re.Match[str]) -> Test:
     if field:
         text = _TEXTS[field]
         return lambda summary: value in str(text(summary)).lower()
-    # An id by its beginning, as everywhere: a letter or two would be found in most of them.
+    # An id matches by prefix, as everywhere: most ids contain any one or two letters.
     return lambda summary: summary.header.id.startswith(value) or value in _all_of(summary)
 
 

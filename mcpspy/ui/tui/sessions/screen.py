@@ -68,14 +68,12 @@ class SessionsScreen(Screen[None]):
         self.run_worker(self._look())
 
     async def on_unmount(self) -> None:
-        """Cancel the demo."""
         if self._demo is not None:
             self._demo.cancel()
             with suppress(WorkerError):
                 await self._demo.wait()
 
     def on_screen_resume(self) -> None:
-        """Look at the folder at once."""
         self._wanted.set()
 
     def action_open(self) -> None:
@@ -118,7 +116,6 @@ class SessionsScreen(Screen[None]):
         return action != "forget" or self._list.compared is not None
 
     def _choose(self, session: Summary | None) -> None:
-        """Remember a session to compare with the next one."""
         self._list.compared = None if session is None else session.path
         self._list.refresh()
         self.refresh_bindings()
@@ -182,7 +179,7 @@ class SessionsScreen(Screen[None]):
         while True:
             began = time.monotonic()
             until = began + EVERY
-            # Textual calls a screen current that an opaque one covers; each look would paint both.
+            # Textual calls a screen current that an opaque one covers; each update would draw both.
             if self.is_current and (self.app.screen is self or self.app.screen.is_modal):
                 forced, self._force_reload = self._force_reload, False
                 self._sessions = await asyncio.to_thread(self._catalog.look, anew=forced)

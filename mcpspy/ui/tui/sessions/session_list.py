@@ -170,7 +170,7 @@ class SessionList(VirtualList, inherit_bindings=False):
         cells: list[Piece] = []
         for column, width in placed:
             text = getattr(row_text, column.name)
-            # The last cell of a row begins on the left; where room is short, that is a number.
+            # The last cell is left-aligned; in a narrow list it is a number.
             text = pad(text, width, right=True) if column.right else text
             cells.append((text, row_text.tones.get(column.name)))
         return cells
@@ -188,11 +188,9 @@ EMPTY: list[Piece] = [
 ]
 
 NAMED = 5
-"""Sessions that a question names."""
 
 
 def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Piece], list[Piece]]:
-    """Return the title on the left, counts on the right."""
     live = sum(summary.state is RecordingState.LIVE for summary in sessions)
     of = f"{shown:,} of " if shown != len(sessions) else ""
     counts: list[Piece] = [(f"{of}{plural(len(sessions), 'session')}", None)]
@@ -229,7 +227,6 @@ def question(sessions: Sequence[Summary], files: int, live: int) -> str:
 
 
 def refusal(live: Sequence[Summary]) -> str:
-    """Return why live sessions are not deleted."""
     if len(live) == 1:
         return f"{_name(live[0])} is live: it can be deleted once its server has stopped"
     return f"all {len(live)} are live: they can be deleted once their servers have stopped"
@@ -237,7 +234,7 @@ def refusal(live: Sequence[Summary]) -> str:
 
 def command(summary: Summary, sessions: Sequence[Summary], folder: str) -> str:
     wanted = summary.header.id
-    if [other.header.id for other in sessions].count(wanted) != 1:  # A copy lies beside it.
+    if [other.header.id for other in sessions].count(wanted) != 1:  # There is a copy with the same id.
         return shlex.join(["mcpspy", "show", str(summary.path)])
     elsewhere = [] if folder == sessions_folder() else ["--dir", folder]
     return shlex.join(["mcpspy", "show", sanitize(wanted), *elsewhere])

@@ -36,7 +36,6 @@ class BaseWidget(Widget):
     def refresh(
         self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
     ) -> BaseWidget:
-        """Draw lines again; without regions, all of them."""
         if repaint and regions:
             for region in regions:
                 for y in region.line_range:
@@ -52,7 +51,6 @@ class BaseWidget(Widget):
         self._drawn.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return lines, from the cache where possible."""
         ground, theme = self.rich_style, self.app.theme
         if ground != self._ground or theme != self._theme:
             self._ground, self._theme = ground, theme
@@ -112,14 +110,12 @@ class BaseWidget(Widget):
 
 
 STEPS = 8
-"""Positions of the bar's end within a cell."""
 
 
 class ScrollTrack(ScrollBar, BaseWidget):
     """A scrollbar whose lines are cached."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return the bar, from the cache if nothing has changed."""
         height = self.outer_size.height
         if len(self._drawn) != height:
             bar = self.render()
@@ -135,7 +131,7 @@ class ScrollTrack(ScrollBar, BaseWidget):
                 back_color=bar.style.bgcolor,
                 bar_color=bar.style.color,
             ).segments
-            # Track and handle are one cell each, many times over.
+            # Track and handle consist of few distinct cells.
             strips = {
                 cell: Strip([Segment(cell.text, self.filtered(cell.style or bar.style))], 1)
                 for cell in set(cells)
@@ -161,10 +157,8 @@ class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
         return self._vertical_scrollbar
 
     HEADS: ClassVar[int] = 0
-    """Lines at the top that do not scroll."""
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Move the cached lines."""
         self._move_bar()
         if step := round(new_value) - round(old_value):
             heads, drawn = self.HEADS, self._drawn.items()
@@ -176,7 +170,7 @@ class LineScrollView(ScrollView, BaseWidget, inherit_bindings=False):
             self._drawn = moved
 
     def extend(self, lines: int) -> None:
-        # Not as a reactive: that is a layout of the whole screen.
+        # Setting the reactive would lay out the whole screen.
         self.set_reactive(LineScrollView.virtual_size, Size(0, lines))
         self._move_bar()
         self.scroll_y = self.validate_scroll_y(self.scroll_y)

@@ -108,21 +108,16 @@ def wrap(text: str, width: int, hang: int = 0) -> list[tuple[int, int]]:
 
 
 class Column(NamedTuple):
-    """One column of a list."""
-
     name: str
-    """The field of the row it shows."""
     head: str
     least: int
     most: int
     rank: int
-    """Who leaves first when room is short: the highest."""
+    """The column with the highest rank is the first to go when space is short."""
     right: bool = False
 
 
 class PlacedColumn(NamedTuple):
-    """A column that has its place."""
-
     column: Column
     width: int
 
@@ -175,7 +170,7 @@ def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
     for place, (text, role) in enumerate(left, 1):
         wide = cell_len(text)
         if wide > width or (wide == width and place < len(left)):
-            # What fills the line to its end still needs a place for the ellipsis.
+            # A piece that fills the line still needs a column for the ellipsis.
             return [*kept, (cut(f"{text} ", width), role)] if width > 0 else kept
         kept.append((text, role))
         width -= wide

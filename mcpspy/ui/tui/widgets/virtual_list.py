@@ -65,7 +65,6 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
         self.follow = False
         """True if the cursor stays on the last row as rows are added."""
         self.empty: list[Piece] = []
-        """Lines shown if there are no rows."""
         self._placed: list[PlacedColumn] = []
         self._width = self._wide = self._top = 0
         self._at_cursor = self._of_heading = Style()
@@ -84,11 +83,9 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
         raise NotImplementedError
 
     def line(self, index: int, width: int) -> list[Piece]:
-        """Return one row, at most `width` columns wide."""
         return joined(self.cells(index, self._placed), self._placed, width)
 
     def mark(self, index: int) -> str:
-        """Return the one or two characters before a row."""
         return SELECTED if index == self.cursor else " "
 
     def sync(self, count: int) -> None:
@@ -138,11 +135,10 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self) -> None:
         self.move_to(self.cursor)
-        # What was the end of a lower window is beyond the end of a higher one: the wheel would count from there.
+        # After growing, the target would be beyond the end, and the wheel would start from there.
         self.scroll_target_y = min(self.scroll_target_y, self.max_scroll_y)
 
     def on_click(self, event: events.Click) -> None:
-        """Select the row; open it on a double click."""
         index = int(event.y) - 1 + self.scroll_offset.y
         if event.y < 1 or index >= self.count:
             return
@@ -167,7 +163,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
             self._of_heading = self._ground + self.get_component_rich_style("row--heading")
             self._drawn.clear()
             if was_placed and was_placed != placed:
-                self.refresh()  # The frame that is being made may be that of a line only.
+                self.refresh()  # The current frame may cover only one line.
 
     def render_line(self, y: int) -> Strip:
         width, ground = self._width, self._ground
@@ -183,7 +179,7 @@ class VirtualList(LineScrollView, can_focus=True, inherit_bindings=False):
             if index == self.cursor:
                 ground = self._at_cursor
             pieces = [(f"{self.mark(index):<2}", None), *self.line(index, width - MARGIN)]
-        # As wide as the widget: the scrollbar is drawn over its end.
+        # As wide as the widget: the scrollbar covers its end.
         return Strip(self.paint(pieces, self._wide, ground), self._wide)
 
     def _page(self) -> int:
