@@ -6,7 +6,6 @@ Owns the keys, the current view, and what is searched, opened and copied.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
@@ -17,7 +16,6 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from mcpspy.analysis.rows import size
-from mcpspy.ui.body import BodyLines
 from mcpspy.ui.tui.bindings import DETAIL_KEYS
 from mcpspy.ui.tui.detail import views
 from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
@@ -74,11 +72,8 @@ class DetailPane(Widget, can_focus=True):
         yield self._search_box
         yield self._path
 
-    def show(self, document: Document | Sequence[Piece], key: object) -> None:
+    def show(self, document: Document, key: object) -> None:
         """Show a document; keep the place, folds and opened string if the key is the same."""
-        if not isinstance(document, Document):  # Lines and a body, as in tests.
-            assert isinstance(key, BodyLines)
-            document = Document([DocumentPart("message", document, key.data)])
         same = key == self._key
         before, self._document, self._key = self._document, document, key
         if not same:

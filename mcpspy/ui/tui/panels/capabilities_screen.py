@@ -307,7 +307,7 @@ class CapabilitiesScreen(PanelScreen[None]):
             below = ("nothing was listed", rows.QUIET)
         self.set_lines(right, [below], [(f"{self._list.cursor + 1:,}/{self._list.count:,}", rows.QUIET)])
 
-    def opened(self) -> None:
+    def action_open(self) -> None:
         row = self._list.selected
         if row is not None and row.key is not None:
             self._fold(row.key, {row.key} ^ (self._opened & {row.key}))

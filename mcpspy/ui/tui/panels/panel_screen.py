@@ -123,7 +123,7 @@ class PanelScreen(Screen[ScreenResultType]):
     def show(self) -> None:
         raise NotImplementedError
 
-    def opened(self) -> None:
+    def action_open(self) -> None:
         raise NotImplementedError
 
     def look(self) -> None:
@@ -152,10 +152,7 @@ class PanelScreen(Screen[ScreenResultType]):
 
     def on_virtual_list_opened(self, event: VirtualList.Opened) -> None:
         event.stop()
-        self.opened()
-
-    def action_open(self) -> None:
-        self.opened()
+        self.action_open()
 
     def action_back(self) -> None:
         self.dismiss(None)

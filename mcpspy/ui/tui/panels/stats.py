@@ -26,8 +26,6 @@ MOST = 2000
 
 FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED, State.UNANSWERED})
 
-SORT_COLUMNS = ("what", "count", "errors", "pending", "p50", "p95", "most", "sent", "back", "progress")
-
 
 class StatsGroup:
     """Requests, or notifications, of one side that are alike."""
@@ -278,7 +276,7 @@ class StatsScreen(PanelScreen[str | None]):
             below = [behind]
         self.set_lines([(counted, None)], below, [(order, rows.QUIET)])
 
-    def opened(self) -> None:
+    def action_open(self) -> None:
         groups = self._list.groups
         self.dismiss(self.numbers.filter(groups[self._list.cursor]) if groups else None)
 

@@ -323,7 +323,7 @@ class TimelineScreen(PanelScreen[int | None]):
             listing.refresh()
         self._update_status()
 
-    def opened(self) -> None:
+    def action_open(self) -> None:
         self.dismiss(self.timeline.rows[self._list.cursor] if len(self.timeline) else None)
 
     def action_zoom(self, factor: float) -> None:

@@ -113,11 +113,9 @@ class FilterBar(FilterLine):
     def is_typed(self) -> bool:
         return self._input.has_focus
 
-    def open(self, text: str | None = None) -> None:
+    def open(self) -> None:
         self._show(on=True)
-        if text is not None:
-            self._input.value = text
-        elif not self._input.value and self._input.past:
+        if not self._input.value and self._input.past:
             self._input.value = self._input.past[-1]
         self._input.cursor_position = len(self._input.value)
         self.screen.set_focus(self._input)  # At once: the next key must not be a command.
@@ -150,9 +148,8 @@ class FilterBar(FilterLine):
         self.screen.focus_next("MessageList")
 
     def _show(self, *, on: bool) -> None:
-        self.display = (
-            on  # A class takes effect with the next frame, and a hidden widget cannot have the focus.
-        )
+        # Not by a class: that takes effect with the next frame, and a hidden widget cannot have the focus.
+        self.display = on
 
     def _send(self) -> None:
         if self._settling is not None:

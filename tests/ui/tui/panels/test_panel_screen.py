@@ -32,7 +32,7 @@ class Counting(PanelScreen[int | None]):
     def show(self) -> None:
         self.set_lines([self.progress(self.counted)], [(f"counted {self.counted}", None)], [])
 
-    def opened(self) -> None:
+    def action_open(self) -> None:
         self.dismiss(self.counted)
 
 
