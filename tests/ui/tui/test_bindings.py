@@ -52,7 +52,7 @@ def rows(screen: Any) -> list[int]:
     return list(screen.session.view.rows)
 
 
-def test_every_key_has_a_name_of_its_own_and_says_what_it_does() -> None:
+def test_every_key_has_a_name_of_its_own_and_shows_what_it_does() -> None:
     bindings = [key for key in SESSION_KEYS if isinstance(key, Binding)]
     names = [binding.id or "" for binding in bindings]
     assert len(names) == len(SESSION_KEYS) == len(set(names))
@@ -328,7 +328,7 @@ async def test_shift_y_copies_the_command_that_prints_the_rows(opened: Any, make
         assert screen.app.clipboard == f"mcpspy show {path} '--filter=about:'\"'\"'a b'\"'\"''"
 
 
-async def test_a_jump_to_a_row_that_is_not_shown_says_why(opened: Any, make_recording: Make) -> None:
+async def test_a_jump_to_a_row_that_is_not_shown_shows_why(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(CALLS), size=(160, 30)) as screen:
         await screen.shows("ended: exit 0")
         await screen.press("G", "k", "m", "slash", *"tool:slow", "enter")

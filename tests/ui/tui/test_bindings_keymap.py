@@ -34,7 +34,7 @@ def test_chosen_keys_are_taken_as_they_are() -> None:
         ({"session.back": " , "}, "takes keys as text"),
     ],
 )
-def test_a_wrong_choice_is_said_with_the_way_out(chosen: dict[str, Any], why: str) -> None:
+def test_a_wrong_choice_is_reported_with_the_way_out(chosen: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         checked(chosen, KNOWN)
     with pytest.raises(UsageError):

@@ -21,7 +21,7 @@ from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, share
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
 
-class Timeline(IncrementalBuild):
+class TimelineModel(IncrementalBuild):
     """The exchanges of a session, in the order in which they began."""
 
     def _begin(self) -> None:
@@ -207,7 +207,7 @@ TIMELINE_COLUMNS = (
 class TimelineList(VirtualList):
     HELP_NAME = "in the timeline's list"
 
-    def __init__(self, model: SessionModel, timeline: Timeline) -> None:
+    def __init__(self, model: SessionModel, timeline: TimelineModel) -> None:
         super().__init__(id="timeline")
         self._model = model
         self._timeline = timeline
@@ -285,7 +285,7 @@ class TimelineScreen(PanelScreen[int | None]):
 
     def __init__(self, model: SessionModel, row: int | None = None) -> None:
         """Begin at the request of this row."""
-        self.source = self.timeline = Timeline(model)
+        self.source = self.timeline = TimelineModel(model)
         self._list = TimelineList(model, self.timeline)
         super().__init__(model, self._list)
         self._is_whole: bool | None = None

@@ -56,7 +56,7 @@ def test_an_embedded_resource_is_its_text() -> None:
     assert said({"result": {"contents": [resource]}}) == [("file:///x · text/plain", "inside")]
 
 
-def test_structured_content_and_failure_are_said() -> None:
+def test_structured_content_and_failure_are_reported() -> None:
     rows = {"rows": [{"id": 1, "name": "a name that is long enough"}, {"id": 2, "name": "b"}]}
 
     assert said(result(isError=True, structuredContent=rows)) == [

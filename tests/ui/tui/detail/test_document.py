@@ -13,7 +13,7 @@ def test_a_document_on_stdio_has_no_heads_of_http() -> None:
     assert (document.parts, document.headers) == ([part], ())
 
 
-def test_a_section_is_the_whole_message_unless_told_otherwise() -> None:
+def test_a_section_is_the_whole_message_unless_shown_otherwise() -> None:
     section = Section([("a title", None)], text_section([], b"a line\nand another").source)
 
     assert (section.folds, section.pointer, section.is_nested) == (None, "", False)

@@ -117,7 +117,7 @@ def test_a_body_names_every_line_that_may_be_too_wide() -> None:
 
 
 @pytest.mark.parametrize("make", [json_section, text_section, raw])
-def test_what_stands_for_a_secret_is_marked_in_every_view_and_in_what_is_said(make: Any) -> None:
+def test_what_is_for_a_secret_is_marked_in_every_view_and_in_what_is_reported(make: Any) -> None:
     secret = "[redacted:00c0ffee]"
     section = make([(f"authorization: {secret}", None)], f'{{"key":"Bearer {secret}"}}'.encode())
     for width in (14, 80):

@@ -65,7 +65,7 @@ def test_sections_stand_under_each_other() -> None:
     assert [page.row_of(page.at(row)[0]) for row in range(page.rows)] == list(range(page.rows))
 
 
-def test_a_fold_has_a_mark_and_stands_for_what_it_hides() -> None:
+def test_a_fold_has_a_mark_and_is_for_what_it_hides() -> None:
     page = TextPage([json_section([("request", "title")], b'{"a":[1],"b":2}')], 40)
     assert [page.mark(row) for row in range(4)] == [" ", OPEN, OPEN, " "]
     folds = page.sections[0].folds

@@ -36,14 +36,14 @@ def test_json_in_a_string_is_laid_out_and_has_the_path_of_the_string() -> None:
     assert breadcrumbs(string, 2) == "/a/j # /k/0"
 
 
-def test_an_opened_image_says_what_it_is() -> None:
+def test_an_opened_image_shows_what_it_is() -> None:
     string = opened(json_section([], b'{"data":"R0lGODlhgALgAQ=="}'), 1)
 
     assert string is not None
     assert ("base64 of an image, 10 B, 640x480", "key") in string.head
 
 
-def test_of_text_all_is_copied_and_of_what_is_only_said_the_words() -> None:
+def test_of_text_all_is_copied_and_of_what_is_only_shown_the_words() -> None:
     assert copied(text_section([("text", None)], b"a\n\x1bb", "/x"), 0) == "a\n\\x1bb"
     assert copied(text_section([("image/png, 3 B", None)], b"", "/x"), -1) == "image/png, 3 B"
     assert path(text_section([], b"a", "/x"), 0) == "/x"

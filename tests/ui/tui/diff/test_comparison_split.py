@@ -39,7 +39,7 @@ async def test_what_the_work_raises_is_raised_where_it_is_waited_for() -> None:
     assert gc.isenabled()
 
 
-async def test_work_that_nobody_waits_for_is_told_and_holds_up_no_exit() -> None:
+async def test_work_that_no_one_waits_for_is_shown_and_holds_up_no_exit() -> None:
     begun, told, done = threading.Event(), threading.Event(), threading.Event()
 
     def work(may_continue: Callable[[], bool]) -> None:

@@ -20,7 +20,7 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_only_what_others_decided_is_told_and_the_end_empties_it(reached: Any) -> None:
+async def test_only_what_others_decided_is_shown_and_the_end_empties_it(reached: Any) -> None:
     told: list[tuple[int, str]] = []
 
     def released(held: HeldMessage, why: str) -> None:

@@ -25,7 +25,7 @@ def said(text: str, original: bytes = b"", side: str = "client") -> list[tuple[s
     ],
     ids=["comma", "empty", "nan", "deep", "surrogate"],
 )
-def test_what_is_no_json_is_said_with_its_place(text: str, why: str) -> None:
+def test_what_is_no_json_is_reported_with_its_place(text: str, why: str) -> None:
     ((trouble, is_json),) = said(text)
     assert why in trouble
     assert not is_json

@@ -38,7 +38,7 @@ def test_the_row_has_the_age_and_the_line_the_time_that_is_left() -> None:
     assert countdown(read(), 390.0) == ("goes on in 0:10", "bad")
 
 
-def test_the_line_says_what_matters_most_for_as_long_as_there_is_room() -> None:
+def test_the_line_shows_what_matters_most_for_as_long_as_there_is_room() -> None:
     whole = "holding tool:x · 1 held · tools/call write_file · goes on in 4:50 · Cline gives up in 0:48"
     assert said("tool:x", 1) == whole
     assert said("tool:x", 1, len(whole)) == whole
@@ -52,7 +52,7 @@ def test_the_line_says_what_matters_most_for_as_long_as_there_is_room() -> None:
     assert said(None, 0) == ""
 
 
-def test_what_peers_sent_is_inert_and_short() -> None:
+def test_what_peers_sent_is_sanitized_and_short() -> None:
     assert short_name(read(subject="\x1b]0;x")) == "tools/call \\x1b]0;x"
     assert len(short_name(read(subject="x" * 100))) == 40
     assert "\x1b" not in said("tool:\x1b", 0)

@@ -58,7 +58,7 @@ def test_what_a_server_asked_and_what_needs_no_answer_can_be_sent_again() -> Non
     )
 
 
-def test_what_cannot_be_sent_again_is_said() -> None:
+def test_what_cannot_be_sent_again_is_reported() -> None:
     said = Said()
     said.say("server", b'{"jsonrpc":"2.0","id":9,"result":{}}')
     said.say("client", b'{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}')

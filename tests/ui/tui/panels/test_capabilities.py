@@ -66,7 +66,7 @@ def test_the_pages_of_a_listing_are_one() -> None:
     assert (offer.last["tools/list"].is_whole, offer.changes) == (True, [])
 
 
-def test_a_request_without_a_cursor_begins_anew_and_the_last_listing_wins() -> None:
+def test_a_request_without_a_cursor_begins_again_and_the_last_listing_wins() -> None:
     session = Session()
     session.list(tool("a"), more="2")
     session.list(tool("b"), cursor="2")
@@ -75,7 +75,7 @@ def test_a_request_without_a_cursor_begins_anew_and_the_last_listing_wins() -> N
     assert names(offered(session)) == ["c"]
 
 
-def test_what_changed_is_said_by_name_and_by_key() -> None:
+def test_what_changed_is_reported_by_name_and_by_key() -> None:
     session = Session()
     session.list(tool("same"), tool("gone"), tool("other", description="before", title="t"))
     session.list(tool("same"), tool("new"), tool("other", description="after", title="t"))
@@ -103,7 +103,7 @@ def test_a_listing_of_which_pages_lack_is_compared_with_nothing() -> None:
     assert (change.added, change.removed) == (["c"], [])
 
 
-def test_a_listing_whose_beginning_was_not_recorded_says_so() -> None:
+def test_a_listing_whose_beginning_was_not_recorded_shows_so() -> None:
     session = Session()
     session.list(tool("b"), cursor="2")
     listing = offered(session).last["tools/list"]
@@ -130,7 +130,7 @@ def test_pages_of_two_http_sessions_are_not_mixed() -> None:
     )
 
 
-def test_the_four_lists_are_told_apart() -> None:
+def test_the_four_lists_are_distinguished() -> None:
     session = Session()
     session.list({"uri": "file:///a", "name": "A", "mimeType": "text/plain"}, method="resources/list")
     session.list({"uriTemplate": "file:///{x}", "name": "T"}, method="resources/templates/list")
@@ -145,7 +145,7 @@ def test_the_four_lists_are_told_apart() -> None:
     assert "tools/list" not in offer.last
 
 
-def test_the_texts_of_a_line_are_inert() -> None:
+def test_the_texts_of_a_line_are_sanitized() -> None:
     session = Session()
     session.list({"uri": "file:///\x1b[1m", "name": "A\x07", "mimeType": "\u202e"}, method="resources/list")
     (capability,) = offered(session).last["resources/list"].capabilities
@@ -169,14 +169,14 @@ def test_a_tools_json_is_kept_as_it_was_sent() -> None:
 @pytest.mark.parametrize(
     "result", [b"[]", b'{"tools":7}', b'{"tools":{}}', b'{"other":1}', b'{"tools":[1,null,{"name":2}]}']
 )
-def test_a_result_that_is_no_list_is_said_and_no_crash(result: bytes) -> None:
+def test_a_result_that_is_no_list_is_reported_and_no_crash(result: bytes) -> None:
     session = Session()
     session.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
     session.say(0.2, "server", b'{"jsonrpc":"2.0","id":1,"result":%b}' % result)
     offered(session)
 
 
-def test_a_page_that_is_too_large_is_said_and_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_is_too_large_is_reported_and_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGE", 100)
     session = Session()
     session.list(tool("a" * 100))

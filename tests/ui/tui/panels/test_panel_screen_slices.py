@@ -43,7 +43,7 @@ def test_it_stops_after_a_portion_when_its_time_is_up() -> None:
     assert (seen.processed, len(seen.rows), seen.is_behind) == (PORTION, PORTION, True)
 
 
-def test_it_begins_anew_with_the_log() -> None:
+def test_it_begins_again_with_the_log() -> None:
     lines = filled(20)
     seen = Seen(lines.log)
     seen.advance(lambda: True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.tui.panels.timeline import Timeline
+from mcpspy.ui.tui.panels.timeline import TimelineModel
 from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}'
 
 
-def processed(lines: Lines) -> Timeline:
-    timeline = Timeline(lines.log)
+def processed(lines: Lines) -> TimelineModel:
+    timeline = TimelineModel(lines.log)
     timeline.advance(lambda: True)
     return timeline
 
@@ -83,11 +83,11 @@ def test_progress_ends_nothing() -> None:
     assert list(processed(lines).depths) == [1, 2]
 
 
-def test_a_session_that_is_read_bit_by_bit_says_the_same() -> None:
+def test_a_session_that_is_read_bit_by_bit_shows_the_same() -> None:
     for path in every_recording():
         whole = recorded(path.read_bytes())
         lines = Lines(whole.log.header)
-        timeline = Timeline(lines.log)
+        timeline = TimelineModel(lines.log)
         for line in path.read_bytes().split(b"\n")[1:-1]:
             lines.add(line)
             timeline.advance(lambda: True)

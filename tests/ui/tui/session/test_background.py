@@ -60,7 +60,7 @@ async def while_running(work: Any, turns: int = 20) -> None:
         await task
 
 
-async def test_rows_are_judged_a_portion_at_a_time_until_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_are_filtered_a_portion_at_a_time_until_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "SLICE", 0.0)
     _, view, _, said, work = parts(3 * PORTION)
     work.filter_slice()
@@ -87,7 +87,7 @@ async def test_findings_are_looked_for_once_nothing_else_is_to_be_done() -> None
     assert (lint_pass.done, found, work.lint_share) == (3, ["found"] * 2, "")
 
 
-async def test_a_long_session_is_looked_at_only_when_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_session_is_linted_only_when_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "LINTED", 2)
     _, _, _, found, work = parts(3, linted=3)
     work.filter_slice()

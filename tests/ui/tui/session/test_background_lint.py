@@ -65,7 +65,9 @@ def test_a_log_that_begins_again_is_looked_at_again(make_recording: Make) -> Non
     assert lint_pass.done == 0
 
 
-def test_a_large_line_ends_a_slice_and_says_so(make_recording: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_line_ends_a_slice_and_shows_so(
+    make_recording: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "LARGE", 120)
     log = recorded(make_recording(TALK).read_bytes()).log
     lint_pass, slices = LintPass(log, lambda _: (0, log.header)), 0
@@ -91,7 +93,7 @@ def test_of_a_rule_that_finds_without_end_the_words_are_not_kept() -> None:
     assert (findings.count, findings.of(None), findings.of(2 * MOST)) == (2 * MOST, (), ())
 
 
-async def test_a_row_is_marked_and_the_detail_says_why(opened: Any, make_recording: Make) -> None:
+async def test_a_row_is_marked_and_the_detail_shows_why(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(TALK), linted=True) as screen:
         await screen.shows("2 findings")
         await screen.press("w")
@@ -120,7 +122,7 @@ async def test_findings_come_as_the_session_does_and_are_filtered_by(opened: Any
         assert " E → tools/call " in screen.places[1]
 
 
-async def test_a_long_session_is_looked_at_once_somebody_asks(
+async def test_a_long_session_is_linted_once_requested(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "LINTED", 3)

@@ -57,7 +57,7 @@ async def test_what_is_typed_at_once_after_the_slash_is_no_command(opened: Any, 
         assert typed(screen) == "text:9"
 
 
-async def test_what_is_wrong_with_it_is_said_and_the_rows_stay(opened: Any, tools: Any) -> None:
+async def test_what_is_wrong_with_it_is_reported_and_the_rows_stay(opened: Any, tools: Any) -> None:
     tools.end()
     async with opened(tools.path) as screen:
         await screen.until(lambda: screen.count == 101)
@@ -128,7 +128,7 @@ async def test_escape_keeps_the_row_of_a_session_that_is_followed_too(opened: An
         await screen.shows("following")
 
 
-async def test_the_last_line_says_what_keys_do_while_a_filter_is_typed(opened: Any, tools: Any) -> None:
+async def test_the_last_line_shows_what_keys_do_while_a_filter_is_typed(opened: Any, tools: Any) -> None:
     async with opened(tools.path, size=(120, 24)) as screen:
         await screen.until(lambda: "follow" in screen.lines[-1])
         await screen.press("slash")
@@ -199,7 +199,7 @@ async def test_shift_f_puts_it_aside_and_in_force_again(opened: Any, tools: Any)
         assert screen.session.listing.row == row
 
 
-async def test_a_search_says_how_far_it_is_until_it_is_done(
+async def test_a_search_shows_how_far_it_is_until_it_is_done(
     opened: Any, tools: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "SLICE", 0.0)
@@ -298,5 +298,5 @@ async def test_a_file_that_is_cut_replaced_or_deleted_is_filtered_on(opened: Any
         await screen.until(lambda: screen.count == 3)
 
 
-def test_it_settles_before_a_million_rows_are_judged() -> None:
+def test_it_settles_before_a_million_rows_are_filtered() -> None:
     assert 0 < filter_bar.SETTLE < 0.3

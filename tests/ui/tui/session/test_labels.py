@@ -59,25 +59,25 @@ def test_a_live_session_waits_for_its_first_message(loader: SessionLoader) -> No
     assert fed(loader, PING) == ""
 
 
-def test_a_long_session_says_how_much_of_it_was_read(loader: SessionLoader) -> None:
+def test_a_long_session_shows_how_much_of_it_was_read(loader: SessionLoader) -> None:
     loader.size, loader.done = 4_000_000, 1_000_000
     assert fed(loader, PING) == "reading … 25 %"
     loader.done = 3_990_000
     assert fed(loader) == ""
 
 
-def test_an_ended_session_says_how(loader: SessionLoader) -> None:
+def test_an_ended_session_shows_how(loader: SessionLoader) -> None:
     assert fed(loader, PING, ended(), over=True) == "ended: exit 0 after 2.00 s; 1 request got no answer"
 
 
-def test_a_session_that_was_killed_says_so(loader: SessionLoader) -> None:
+def test_a_session_that_was_killed_shows_so(loader: SessionLoader) -> None:
     assert (
         fed(loader, ended(None, "SIGKILL"), over=True)
         == "ended: killed by SIGKILL after 2.00 s; no message was sent"
     )
 
 
-def test_a_dead_one_says_so_and_that_its_last_line_is_torn(loader: SessionLoader) -> None:
+def test_a_dead_one_shows_so_and_that_its_last_line_is_torn(loader: SessionLoader) -> None:
     loader.torn = 17
     assert (
         fed(loader, over=True)
@@ -113,7 +113,7 @@ def test_a_title_gives_up_the_least_important_first(loader: SessionLoader) -> No
     assert said(title(loader, 5)) == ("live", "")
 
 
-def test_a_position_says_whether_it_follows_and_what_is_new(loader: SessionLoader) -> None:
+def test_a_position_shows_whether_it_follows_and_what_is_new(loader: SessionLoader) -> None:
     fed(loader, PING)
     view = FilteredView(loader.model)
     view.advance(lambda: True)
@@ -127,7 +127,7 @@ def test_a_position_says_whether_it_follows_and_what_is_new(loader: SessionLoade
     assert shown(follows=False, new=0) == "1/1"
 
 
-def test_a_position_says_how_much_a_filter_leaves_and_how_far_it_is(loader: SessionLoader) -> None:
+def test_a_position_shows_how_much_a_filter_leaves_and_how_far_it_is(loader: SessionLoader) -> None:
     fed(loader, *[PING] * 2000, over=True)
     view = FilteredView(loader.model, ViewOptions(query=parse("text:ping")))
 

@@ -8,7 +8,7 @@ from mcpspy.ui.tui.session import labels
 from mcpspy.ui.tui.session.labels import StatusBar
 
 
-def test_an_answer_stands_in_place_of_the_sentence_until_its_time_is_over(
+def test_an_answer_is_in_place_of_the_sentence_until_its_time_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]

@@ -37,7 +37,7 @@ async def test_an_ended_session_is_read_to_its_end(make_recording: Make, open_lo
     assert (loader.state, len(loader.model), loader.torn, loader.trouble) == (RecordingState.ENDED, 6, 0, "")
 
 
-async def test_a_dead_one_says_so_and_what_is_torn(make_recording: Make, open_loader: Any) -> None:
+async def test_a_dead_one_shows_so_and_what_is_torn(make_recording: Make, open_loader: Any) -> None:
     loader = open_loader(make_recording(exit_code=None, torn=b'{"t":0.5,"from":"cl'))
     await loader.read()
 

@@ -58,7 +58,7 @@ def two(folder: Path) -> tuple[Path, Path]:
     return one, other
 
 
-async def test_entries_come_in_the_order_of_time_and_are_told_apart(tmp_path: Path, merge: Merge) -> None:
+async def test_entries_come_in_the_order_of_time_and_are_distinguished(tmp_path: Path, merge: Merge) -> None:
     one, other = two(tmp_path)
     loader = merge(other, one)
     async with asyncio.timeout(30):
@@ -102,7 +102,7 @@ async def test_a_row_is_read_again_from_its_own_file(tmp_path: Path, merge: Merg
     assert (last.at, last.fields["stream"]) == (5.0, "other")
 
 
-async def test_sessions_of_one_name_are_told_apart_by_their_ids(tmp_path: Path, merge: Merge) -> None:
+async def test_sessions_of_one_name_are_distinguished_by_their_ids(tmp_path: Path, merge: Merge) -> None:
     paths = [
         write(tmp_path / f"{n}.jsonl", note(1, "exit", code=0), name="x", id=f"{n}{n}{n}{n}") for n in "ab"
     ]

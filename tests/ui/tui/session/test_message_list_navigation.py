@@ -35,7 +35,7 @@ def test_the_next_of_the_same_tool_passes_others_by(jumps: Any) -> None:
     assert jumps(3, exchanges=False).same_target(1) == 5, "its answers are about the same"
 
 
-def test_a_request_stands_for_its_answer_where_each_exchange_has_one_row(jumps: Any) -> None:
+def test_a_request_is_for_its_answer_where_each_exchange_has_one_row(jumps: Any) -> None:
     assert jumps(0).next_of([6], 1) == 1
     assert jumps(0, exchanges=False).next_of([6], 1) == 6
     assert jumps(2).next_of([6], 1) is None

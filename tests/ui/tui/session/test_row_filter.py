@@ -61,11 +61,11 @@ def file() -> File:
         (ViewOptions(query=parse("text:word")), [4]),
     ],
 )
-def test_a_wish_lets_its_rows_through(file: File, options: ViewOptions, rows: list[int]) -> None:
+def test_a_set_of_options_lets_its_rows_through(file: File, options: ViewOptions, rows: list[int]) -> None:
     assert all_of(FilteredView(file.log, options)) == rows
 
 
-def test_an_answer_that_nobody_asked_for_has_a_row_of_its_own(file: File) -> None:
+def test_an_answer_that_no_one_requested_has_a_row_of_its_own(file: File) -> None:
     assert 8 in all_of(FilteredView(file.log))
 
 
@@ -139,7 +139,7 @@ def test_a_finding_on_a_response_updates_the_row_of_its_request(file: File) -> N
     assert view.version != version
 
 
-def test_rows_that_were_not_judged_yet_are_not_reconsidered(file: File) -> None:
+def test_rows_that_were_not_filtered_yet_are_not_reconsidered(file: File) -> None:
     view = FilteredView(file.log)
     view.reconsider([0, 3])
     assert list(view.rows) == []
@@ -178,7 +178,7 @@ def test_rule_notes_are_hidden_beside_exchanges_and_lost_entries_and_errors_are_
         {"order": SortOrder.SIZE},
     ],
 )
-def test_a_wish_that_leaves_nothing_out_is_recognised(fields: dict[str, Any]) -> None:
+def test_a_set_of_options_that_leaves_nothing_out_is_recognised(fields: dict[str, Any]) -> None:
     everything = ViewOptions(exchanges=False, http=True)
     assert everything.is_all
     assert not replace(everything, **fields).is_all
@@ -213,7 +213,7 @@ def test_a_filter_that_reads_the_file_judges_a_tenth_at_a_time() -> None:
         assert (processed, len(view)) == (portions, portions[-1])
 
 
-def test_a_time_counted_back_from_the_end_is_judged_again_when_the_end_is_known() -> None:
+def test_a_time_counted_back_from_the_end_is_filtered_again_when_the_end_is_known() -> None:
     file = File()
     options = ViewOptions(query=parse("since:-0.2"))
     view = FilteredView(
@@ -229,7 +229,7 @@ def test_a_time_counted_back_from_the_end_is_judged_again_when_the_end_is_known(
     assert view.generation == generation + 1
 
 
-def test_rows_are_judged_in_portions_as_time_allows(file: File) -> None:
+def test_rows_are_filtered_in_portions_as_time_allows(file: File) -> None:
     for number in range(1000):
         file.add(ASK % (number + 100, b"echo"), OK % (number + 100))
     view = FilteredView(file.log)
@@ -241,7 +241,7 @@ def test_rows_are_judged_in_portions_as_time_allows(file: File) -> None:
     assert len(view) == 1006
 
 
-def test_an_answer_changes_what_the_filter_says_of_its_request() -> None:
+def test_an_answer_changes_what_the_filter_shows_of_its_request() -> None:
     file = File()
     view = FilteredView(file.add(ASK % (1, b"a"), ASK % (2, b"b")), ViewOptions(query=parse("is:pending")))
     assert all_of(view) == [0, 1]
@@ -284,7 +284,7 @@ def test_rows_that_came_live_are_those_of_the_whole(
     assert all_of(live) == all_of(FilteredView(file.log, options))
 
 
-def test_another_wish_begins_anew_and_the_same_one_does_not(file: File) -> None:
+def test_another_set_of_options_begins_again_and_the_same_one_does_not(file: File) -> None:
     view = FilteredView(file.log)
     all_of(view)
     view.want(ViewOptions())
@@ -294,7 +294,7 @@ def test_another_wish_begins_anew_and_the_same_one_does_not(file: File) -> None:
     assert all_of(view) == [0, 1, 2, 3, 4, 6, 7, 8]
 
 
-def test_a_log_that_began_anew_is_judged_anew(file: File) -> None:
+def test_a_log_that_began_again_is_filtered_again(file: File) -> None:
     view = FilteredView(file.log)
     all_of(view)
     file.log.begin_again(file.log.header)

@@ -44,7 +44,7 @@ def test_what_matters_least_leaves_first() -> None:
     assert names(SESSIONS, 50) == ["state", "name", "messages", "errors", "pending"]
 
 
-def test_the_state_of_a_session_is_always_said() -> None:
+def test_the_state_of_a_session_is_always_shown() -> None:
     assert names(SESSIONS, 10) == ["state"]
 
 
