@@ -251,12 +251,12 @@ async def test_p_goes_from_progress_to_its_call(opened: Any, live: Any) -> None:
 async def test_p_goes_between_the_two_parts_of_an_exchange(opened: Any, make_recording: Make) -> None:
     async with opened(make_recording(CALLS), size=(160, 45)) as screen:
         await screen.shows("ended: exit 0", "response initialize", "the whole message  ")
-        place = screen.session.panes.detail._sheet.where()
+        place = screen.session.panes.detail._viewer.where()
         await screen.press("p")
-        await screen.until(lambda: screen.session.panes.detail._sheet.where() != place)
+        await screen.until(lambda: screen.session.panes.detail._viewer.where() != place)
         assert screen.cursor == 0
         await screen.press("p")
-        await screen.until(lambda: screen.session.panes.detail._sheet.where() == place)
+        await screen.until(lambda: screen.session.panes.detail._viewer.where() == place)
 
 
 async def test_e_finds_the_call_above_an_answer_that_came_late(opened: Any, make_recording: Make) -> None:

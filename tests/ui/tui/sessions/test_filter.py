@@ -33,7 +33,7 @@ SESSIONS = [
     session(
         "weather", RecordingState.LIVE, "weather-server", "Claude", command=["npx", "-y", "@acme/weather"]
     ),
-    session("memory", RecordingState.ENDED, "memory-server", "McpspyApp", command=["uvx", "mem"]),
+    session("memory", RecordingState.ENDED, "memory-server", "Inspector", command=["uvx", "mem"]),
     session("odd one", RecordingState.DIED, "", "", upstream="http://localhost:3001/mcp"),
 ]
 
