@@ -185,7 +185,7 @@ class MessageList(VirtualList):
     def _repaint(self, index: int) -> None:
         super()._repaint(index)
         row = self.view.rows[index] if index < len(self.view) else None
-        if row is not None and (other := self._model.other(row)) is not None and self.view.held_rows(other):
+        if row is not None and (other := self._model.other(row)) is not None and self.view.contains(other):
             super()._repaint(self.view.place_of(other))
 
     def _cell(self, name: str, wide: int, label: rows.Row, row: int, place: int) -> Piece:

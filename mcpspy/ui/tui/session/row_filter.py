@@ -117,7 +117,7 @@ class FilteredView:
             return self._sorted.index(row) if row in self._sorted else 0
         return max(min(bisect_left(self.rows, row), len(self) - 1), 0)
 
-    def held_rows(self, row: int) -> bool:
+    def contains(self, row: int) -> bool:
         if self.options.is_sorted:
             return row in self._sorted
         place = bisect_left(self.rows, row)

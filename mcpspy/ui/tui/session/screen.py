@@ -166,7 +166,7 @@ class SessionScreen(SessionBase):
         if row is None:
             self.flash_message(otherwise)
             return
-        if not self.view.held_rows(row):
+        if not self.view.contains(row):
             self.flash_message("that row is not shown now (v, o, a and h let more in, F puts the filter off)")
             return
         self.listing.follow = False

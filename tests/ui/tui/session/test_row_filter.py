@@ -310,16 +310,16 @@ def test_a_log_that_began_again_is_filtered_again(file: File) -> None:
 def test_a_row_that_is_not_shown_has_the_place_of_the_next(file: File, options: ViewOptions) -> None:
     view = FilteredView(file.log, options)
     for row in all_of(view):
-        assert view.held_rows(row)
+        assert view.contains(row)
         assert view.rows[view.place_of(row)] == row
-    assert not view.held_rows(99)
+    assert not view.contains(99)
     assert view.place_of(99) == (0 if options.is_sorted else len(view) - 1)
 
 
 def test_a_row_that_is_left_out_is_not_shown_and_has_the_place_of_the_next_one(file: File) -> None:
     view = FilteredView(file.log)
     assert all_of(view) == [0, 3, 4, 6, 7, 8]
-    assert [view.held_rows(row) for row in (0, 1, 2, 3, 5, 8)] == [True, False, False, True, False, True]
+    assert [view.contains(row) for row in (0, 1, 2, 3, 5, 8)] == [True, False, False, True, False, True]
     assert [view.place_of(row) for row in (0, 1, 2, 3, 5, 6)] == [0, 1, 1, 1, 3, 3]
     assert FilteredView(file.log).place_of(3) == 0  # Nothing is shown yet.
 
